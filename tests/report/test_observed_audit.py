@@ -11,7 +11,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from drosurv import CoxPH, Surv
 from drosurv.observation import Rows
 from drosurv.report import Page, audit
-from drosurv.report.cross_fit import Intervals, cross_fitted, fold_parts
+from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_f
     _, whole, rows = cohort
     recipe, parts = CoxPH(), fold_parts(whole["y"]["event"], 3, 0)
     observed = Rows(rows["entry"], rows["strata"])
-    intervals = Intervals(rows["X"], rows["y"], observed, rows["id"])
+    intervals = PatientRows(rows["X"], rows["y"], observed, rows["id"])
     first = Rows(whole["entry"], whole["strata"])
     found = cross_fitted(recipe, whole["X"], whole["y"], parts, rows=first, intervals=intervals)
     train, test = parts[2]

@@ -33,8 +33,8 @@ from drosurv.report.audited_predictions import evidence_of_predictions, is_score
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,
-    Intervals,
     Parts,
+    PatientRows,
     cross_fitted,
     cross_fitted_cox,
     fold_parts,
@@ -171,7 +171,7 @@ def audit(
     patients = one_row_each(y, rows)
     intervals = None
     if patients.notes:
-        intervals = Intervals(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
+        intervals = PatientRows(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
@@ -338,7 +338,7 @@ def _evidence_from_entry(
 
 
 def _evidence_of_folds(
-    estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts, intervals: Intervals | None
+    estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts, intervals: PatientRows | None
 ) -> dict[str, Any]:
     """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
     cox = cross_fitted_cox(estimator, X, y, parts, rows=rows, intervals=intervals)

@@ -27,13 +27,13 @@ Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
 CROSS_FITTED = (
     "The audited predictions come from several models, each trained without the patients it predicts. A model trained "
     "on all patients differs from them, and is a little better.",
-    "Intervals treat the predictions as given: they do not contain how another training would change them.",
+    "PatientRows treat the predictions as given: they do not contain how another training would change them.",
     "The test of all subgroups seldom finds one in cross-fitted predictions: models trained on the other patients of a "
     "subgroup have adapted to it in part.",
 )
 
 
-class Intervals(NamedTuple):
+class PatientRows(NamedTuple):
     """Rows (entry, time] of patients with several rows, on which models are trained; `patient` (N,) numbers them."""
 
     X: Any
@@ -49,7 +49,7 @@ def cross_fitted(
     parts: Parts,
     *,
     rows: Rows | None = None,
-    intervals: Intervals | None = None,
+    intervals: PatientRows | None = None,
     fit_options: Mapping[str, Any] | None = None,
 ) -> FromEntry:
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
@@ -61,7 +61,7 @@ def cross_fitted(
     training patients, and predicts from the one row of X that each patient has.
     """
     rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(y)
-    given = Intervals(X, y, rows, np.arange(len(target))) if intervals is None else intervals
+    given = PatientRows(X, y, rows, np.arange(len(target))) if intervals is None else intervals
     scale = time_scale(y, rows.entry) if rows.observed else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
     target = target if scale is None else scale.target
@@ -119,7 +119,7 @@ def cross_fitted_cox(
     parts: Parts,
     *,
     rows: Rows | None = None,
-    intervals: Intervals | None = None,
+    intervals: PatientRows | None = None,
 ) -> Predictions | None:
     """Return out-of-fold predictions of plain Cox on the features of the estimator's last step; None for text."""
     from sklearn.preprocessing import StandardScaler
