@@ -171,10 +171,11 @@ def weighted(n: int, times: str, seed: int) -> dict[str, Any]:
     return ask(as_predictions((at, S), None, len(table)), counted)
 
 
-def late_entry(n: int, times: str, seed: int) -> dict[str, Any]:
-    """Exact predictions of patients who came under observation late."""
+def late_entry(n: int, times: str, seed: int, *, late: float = 1.0) -> dict[str, Any]:
+    """Exact predictions of patients of whom a share came under observation late."""
     rng = np.random.default_rng(seed)
     x, V = 0.8 * rng.normal(size=3 * n), rng.uniform(0, 2, 3 * n)
+    V = np.where(rng.random(3 * n) < late, V, 0.0) if late < 1 else V
     T = (rng.exponential(size=3 * n) / np.exp(x)) ** (1 / 1.3) / 0.3
     kept = np.flatnonzero(T > V)[:n]
     x, V, T = x[kept], V[kept], T[kept]
@@ -182,7 +183,8 @@ def late_entry(n: int, times: str, seed: int) -> dict[str, Any]:
     S = np.exp(-np.exp(x)[:, None] * (0.3 * at) ** 1.3)
     y = Surv.from_arrays(T <= C, np.minimum(T, C))
     drawn = Drawn(y, rng.random(n) < 0.5, lambda t: S, Rows(entry=V), x[:, None])
-    return ask(as_predictions((at, S), None, n), drawn)
+    decided: dict[str, Any] = {"threshold": 0.4, "horizon": 3.0} if late < 1 and times != "many times" else {}
+    return ask(as_predictions((at, S), None, n), drawn, **decided)
 
 
 def one_cause(
@@ -379,6 +381,7 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     },
     **{f"counted rows, {times}": partial(weighted, 1_000, times) for times in ("one time", "three times")},
     **{f"late entry, {times}": partial(late_entry, 800, times) for times in TIMES},
+    **{f"half entered late, {times}": partial(late_entry, 1_500, times, late=0.5) for times in TIMES},
     **{
         f"{name}, {times}": partial(one_cause, 1_000, times, every)
         for name, every in (("one cause of two", True), ("one column of one cause", False))

@@ -6,7 +6,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import MLP, AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
+from drosurv import MLP, AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, certify, evaluate
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
@@ -333,3 +333,79 @@ def test_few_events_are_the_reason_why_proportional_hazards_were_not_tested():
     (statement,) = (one for one in result.statements() if one.code == "hazards")
     assert "Proportional hazards were not tested: 40 events for 5 features" in statement.text
     assert not statement.concern
+
+
+def late_patients(at, n=600, seed=0):
+    """True survival at times of patients of whom half came under observation late; nobody is censored."""
+    rng = np.random.default_rng(seed)
+    x, entry = rng.normal(size=4 * n), np.maximum(rng.uniform(-2, 2, 4 * n), 0.0)
+    time = rng.exponential(3 * np.exp(-0.7 * x))
+    seen = np.flatnonzero(time > entry)[:n]
+    x, entry, time = x[seen], entry[seen], time[seen]
+    survival = np.exp(-np.asarray(at) / 3 * np.exp(0.7 * x)[:, None])
+    return pd.DataFrame({"x": x}), Surv.from_arrays(np.ones(n, bool), time), entry, survival
+
+
+def test_predictions_at_few_times_count_from_the_first_time_after_entry():
+    at = [1.0, 2.0, 4.0]
+    X, y, entry, survival = late_patients(at)
+    observed_events = expected = at_horizon = free = counted = 0.0
+    for own, since, time in zip(survival, entry, y["time"], strict=True):
+        start = 0.0 if since == 0 else min(t for t in at if t >= since)
+        if time <= start:
+            continue
+        known = 1.0 if start == 0 else own[at.index(start)]
+        observed_events += time <= 4.0
+        expected += 1 - own[2] / known
+        if start < 2.0:
+            counted, at_horizon, free = counted + 1, at_horizon + own[1] / known, free + (time > 2.0)
+    how = {"entry": entry, "sensitive_features": {"side": np.where(X["x"] > 0, "high", "low")}}
+    found = evaluate((at, survival), X, y, **how, horizon=2.0, threshold=0.5, n_bootstrap=10)
+    everybody = found.groups.iloc[0]
+    assert everybody["observed"] == pytest.approx(observed_events)
+    assert everybody["expected"] == pytest.approx(expected)
+    assert everybody["survival_predicted"] == pytest.approx(at_horizon / counted)
+    assert everybody["survival_observed"] == pytest.approx(free / counted)
+    # Who starts at the horizon or later is in no decision curve.
+    curve = found.decision_curves.query("attribute == 'overall'")
+    assert curve["patients"].iloc[0] == counted
+    np.testing.assert_allclose(curve["treat_all"], 1 - free / counted / (1 - curve["threshold"]))
+    assert {"level", "shape in time", "spread", "gain", "above threshold"} <= {*found.findings["question"]}
+    assert set(found.findings["status"]) == {"clear"}
+    # Ranked by the time since entry.
+    since = Surv.from_arrays(y["event"], y["time"] - entry)
+    assert found.value("concordance_index") == pytest.approx(concordance_index(since, X["x"]))
+    assert "first predicted time at or after entry" in " ".join(found.notes)
+    bounds = certify((at, survival), X, y, entry=entry, n_bootstrap=19)
+    assert bounds.overall["expected"] == pytest.approx(expected)
+    assert (
+        evaluate((at, survival**2), X, y, entry=entry, n_bootstrap=0).findings["status"][0] == "miscalibrated"
+    )
+
+
+def test_a_table_of_many_times_is_conditional_on_no_event_before_entry():
+    at = np.linspace(0.05, 12, 240)
+    X, y, entry, survival = late_patients(at)
+    found = evaluate((at, survival), X, y, entry=entry, n_bootstrap=0)
+    hazard = np.exp(0.7 * X["x"]) / 3
+    inside = y["time"] <= at[-1]
+    expected = float((hazard * (np.minimum(y["time"], at[-1]) - entry)).sum())
+    assert found.groups["expected"][0] == pytest.approx(expected, rel=1e-6)
+    assert found.groups["observed"][0] == inside.sum()
+    # The hazard is constant, so that survival since entry is that since time 0.
+    seen = predict_from_entry(observed((at, survival), X, y, {"entry": entry}), y).predictions
+    early = seen.times < at[-1] - entry.max()
+    np.testing.assert_allclose(
+        seen.survival[:, early], np.exp(-np.outer(hazard, seen.times[early])), rtol=1e-6
+    )
+
+
+def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():
+    at = [1.0, 2.0]
+    X, y, entry, survival = late_patients(at)
+    causes = Surv.competing(1 + (np.arange(len(X)) % 2), y["time"])
+    given = Predictions(survival=survival, times=at)
+    with pytest.raises(ValueError, match="entry"):
+        evaluate(given, X, causes, entry=entry, cause=1, n_bootstrap=0)
+    with pytest.raises(ValueError, match="who had an event of another cause before entry"):
+        certify(given, X, causes, entry=entry, cause=1, n_bootstrap=19)

@@ -248,14 +248,26 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
     assert read["groups"][0]["patients"] == 300
 
 
+def test_predictions_of_patients_who_entered_late_are_audited_from_the_next_predicted_time(
+    run, exported, tmp_path
+):
+    table = pd.read_csv(exported).assign(since=lambda table: 0.3 * table["years"])
+    table.to_csv(tmp_path / "late.csv", index=False)
+    target = ["--time", "years", "--event", "died", "--entry", "since"]
+    out = tmp_path / "late.html"
+    result = run("audit", "--predictions", tmp_path / "late.csv", *target, *FAST, "-o", out)
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "late.summary.json").read_text())
+    assert found["findings"][0]["question"] == "level"
+    assert 0 < found["groups"][0]["expected"] < 300
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], "name a model and a table"),
         (["--predictions", "{exported}"], "pass --time and --event"),
         (["--predictions", "{exported}", "--folds", "3"], "without a model, folds, training patients"),
-        # What would change nothing is refused, not passed over.
-        (["--predictions", "{exported}", "--entry", "years"], "survival probabilities from time 0"),
         (
             ["--predictions", "{exported}", "--strata", "sex"],
             "for each patient's stratum already: leave out --strata",

@@ -133,11 +133,6 @@ def audit(
             raise InputError(
                 "--predictions must be those for each patient's stratum already: leave out --strata."
             )
-        if target.entry is not None:
-            raise InputError(
-                "--predictions are survival probabilities from time 0: leave out --entry. Late entry can only be "
-                "audited with a model."
-            )
         audited = given.predictions
         report = _audit_predictions(audited, file, target, groups, given, cause, page, settings)
     else:
@@ -199,6 +194,7 @@ def _audit_predictions(
         None,
         table.y,
         sensitive_features=table.groups,
+        entry=table.entry,
         id=table.clusters,
         features=found.features if found.features.shape[1] else None,
         cause=cause_number(cause, table),

@@ -93,7 +93,8 @@ class OutcomesAtHorizon:
             risk=risk,
             happened=found.happened[:, -1].astype(np.float64),
             inverse=found.inverse[:, -1],
-            weight=found.weight,
+            # Patients who start at the horizon or later are not predicted by then.
+            weight=found.weight * (found.start < horizon),
             until=found.before[:, -1],
             at_events=found.at_events[:, -1],
             at_free=found.at_free[:, -1],

@@ -38,6 +38,7 @@ Better = Literal["higher", "lower", "near 1", "near 0", ""]
 Of = Literal["patients", "groups", "attribute", "everybody"]
 Need = Literal[
     "risk",
+    "gains",
     "survival",
     "curves",
     "two times",
@@ -64,11 +65,11 @@ class Metric:
     - "attribute" or "everybody": ``(comparison) -> Draws``, a comparison of the groups of an attribute, or of the
       intersections of all attributes.
 
-    It `needs` "risk" scores, scores that are a "log hazard", "survival" at any times, at "two times" or throughout
-    ("curves"), log hazards or survival for a "slope", a "reference" model, "features" for distances, "hazards"
-    exp(risk) that are finite and positive, or "groups". `test` returns the statistic of a permutation test, a function
-    of group labels (the largest difference between groups in standard errors); without it the p-value of a gap comes
-    from the bootstrap.
+    It `needs` "risk" scores, scores that are a "log hazard", "gains" of patients, "survival" at any times, at "two
+    times" or throughout ("curves"), log hazards or survival for a "slope", a "reference" model, "features" for
+    distances, "hazards" exp(risk) that are finite and positive, or "groups". `test` returns the statistic of a
+    permutation test, a function of group labels (the largest difference between groups in standard errors); without it
+    the p-value of a gap comes from the bootstrap.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
@@ -232,7 +233,7 @@ def brier_skill(subset: Subset, weight: FloatArray) -> float:
 @metric(
     "likelihood gain",
     "higher",
-    needs=("survival",),
+    needs=("gains",),
     test=lambda subset: studentized_ratio(subset.gains, 1.0),
     interval="t",
 )
@@ -244,7 +245,7 @@ def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
 @metric("slope", "near 1", needs=("slope",))
 def calibration_slope(subset: Subset, weight: FloatArray) -> float:
     """Factor that makes log risks right: above 1 they differ too little between patients, below 1 too much."""
-    if subset.data.has_curves:
+    if subset.data.is_judged:
         return subset.data.judged.slope(subset.rows, weight)
     return metrics.calibration_slope(subset.target, subset.risk, sample_weight=weight)
 

@@ -32,7 +32,7 @@ def curves_by_group(
 ) -> dict[str, Any]:
     """Return the curves as fields of the result; none for a model without survival curves."""
     data = evaluator.everyone.data
-    if not data.has_curves:
+    if not data.is_judged:
         return {}
     rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
     sampled, used = sample_of_many(evaluator.everyone.target, evaluator.clusters), None

@@ -64,6 +64,11 @@ class EvaluationData:
         )
 
     @property
+    def is_judged(self) -> bool:
+        """Whether predictions are compared with events: the model gives survival curves."""
+        return self.judge is not None or self.has_curves
+
+    @property
     def has_risk(self) -> bool:
         """Whether the model gives risk scores."""
         return self.predicted.has_risk
@@ -141,7 +146,7 @@ class EvaluationData:
         """The horizon of metrics at one time: as given, else as :func:`drosurv.metrics.default_horizon`."""
         if self.given_horizon is not None:
             return float(self.given_horizon)
-        return self.judged.horizon if self.has_curves else default_horizon(self.target)
+        return self.judged.horizon if self.is_judged else default_horizon(self.target)
 
     @cached_property
     def curve_times(self) -> FloatArray:
@@ -160,7 +165,7 @@ class EvaluationData:
 
     @property
     def has_curves(self) -> bool:
-        """Whether the model gives survival curves."""
+        """Whether survival curves are known at common times; not if patients entered late and there are few times."""
         return self.predicted.has_curves
 
     @cached_property

@@ -117,7 +117,8 @@ def evaluate(
         What sentences call it; by default its class.
     entry : (n,) array, optional
         Times from which the patients were under observation. They are evaluated from then on: times and horizons count
-        from entry, and predictions are conditional on no event before it.
+        from entry, and predictions are conditional on no event before it. Predictions at few times count from the first
+        of these times at or after entry; their horizon is one of these times.
     strata, offset : (n,) arrays, optional
         Strata and offset of the patients, for a model that was fitted with them. With strata, patients are ranked by
         their predicted cumulative hazard at the horizon.
@@ -402,17 +403,21 @@ def prepare(
             "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
             "has no scores that are log hazards."
         )
-    judge = partial(
-        judged_patients,
-        predicted,
-        y,
-        replace(rows, weight=None),
-        follow_up=y_train if cause is None else None,
-        reference=compared if compared is not None and compared.has_curves else None,
-        groups=_indicators(attributes, n),
-        features=X,
-        horizon=horizon,
-        cause=cause,
+    judge = (
+        None
+        if not predicted.has_curves
+        else partial(
+            judged_patients,
+            predicted,
+            y,
+            replace(rows, weight=None),
+            follow_up=y_train if cause is None else None,
+            reference=compared if compared is not None and compared.has_curves else None,
+            groups=_indicators(attributes, n),
+            features=X,
+            horizon=horizon,
+            cause=cause,
+        )
     )
     data = EvaluationData(
         measured,
@@ -425,7 +430,7 @@ def prepare(
         **how,
     )
     # Predict now, so that errors come before any other work.
-    _ = data.has_curves and data.judged, data.calibration_times, data.has_risk and data.risk
+    _ = data.is_judged and data.judged, data.calibration_times, data.has_risk and data.risk
     _ = data.has_curves and data.curves, data.reference_risk
     clusters = rows.id if rows.entry is None else None
     codes = None if clusters is None else label_codes("id", clusters, n)[0]
@@ -455,7 +460,7 @@ def _indicators(attributes: Sequence[Attribute], n: int) -> FloatArray | None:
 
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:
     """Return a note on observed events that are later than the predictions, and so are not compared with them."""
-    if not data.has_curves or data.judged.few_times:
+    if not data.is_judged or data.judged.few_times:
         return ()
     later = data.target.n_events - round(float(data.judged.residuals.observed.sum()))
     if later == 0:
@@ -508,7 +513,7 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
 def _left_out(evaluator: Evaluator) -> list[str]:
     """Return notes on the metrics that are left out, with the reason."""
     notes, data = [], evaluator.everyone.data
-    if not data.has_curves:
+    if not data.is_judged:
         notes.append(
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )

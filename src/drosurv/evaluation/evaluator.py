@@ -97,7 +97,8 @@ class Evaluator:
         has: dict[Need, Callable[[], bool]] = {
             "risk": lambda: data.has_risk,
             "log hazard": lambda: data.has_log_hazards,
-            "slope": lambda: bool(np.ptp(data.judged.score)) if data.has_curves else data.has_log_hazards,
+            "slope": lambda: bool(np.ptp(data.judged.score)) if data.is_judged else data.has_log_hazards,
+            "gains": lambda: data.is_judged,
             "survival": lambda: data.has_curves,
             "curves": lambda: data.has_curves and data.few_times is None,
             "two times": lambda: data.has_curves and (data.few_times is None or len(data.brier_times) > 1),

@@ -2,7 +2,8 @@
 
 A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
 entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
-definition.
+definition. Predictions at few times are not known at common times since entry: such patients are ranked, and have
+findings from the first predicted time at or after entry, but no Brier scores.
 
 Scores of patients in different strata, with different entry times, or of several causes have no common baseline hazard.
 Such patients are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.errors import ArgumentError, arg
+from drosurv.curves import StepCurves, SurvivalCurves
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.data import parse_horizons
+from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.observation import Rows, ends_of_patients, parse_observation
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions, select_rows
@@ -104,16 +107,21 @@ class TimeScale(NamedTuple):
 
         Without risk scores, patients are ranked by their cumulative hazard at the horizon, whose type is "other".
         """
-        notes, follow_up = self.notes, self.follow_up
         if risk is None:
-            score_type = "other"
-            follow_up = replace(follow_up, other_times=True)
-            here = survival[:, np.searchsorted(self.times, self.horizon)]
-            risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
-            ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
-            notes = (*notes, ranked)
+            return self.ranked(survival[:, np.searchsorted(self.times, self.horizon)], self.horizon, survival)
         predictions = Predictions(risk, survival, self.times, score_type=score_type)
-        return FromEntry(predictions, self.target.to_structured(), follow_up, notes)
+        return FromEntry(predictions, self.target.to_structured(), self.follow_up, self.notes)
+
+    def ranked(self, survival: FloatArray, time: float, curves: FloatArray | None = None) -> FromEntry:
+        """Return predictions that rank patients by their survival (n,) at a time; `curves` (n, k) at these times."""
+        risk = np.log(np.maximum(-np.log(np.maximum(survival, np.finfo(float).tiny)), _LEAST_HAZARD))
+        times = None if curves is None else self.times
+        return FromEntry(
+            Predictions(risk, curves, times, score_type="other"),
+            self.target.to_structured(),
+            replace(self.follow_up, other_times=True),
+            (*self.notes, f"patients are ranked by their predicted cumulative hazard at {moment(time)}."),
+        )
 
 
 def time_scale(
@@ -155,12 +163,28 @@ def predict_from_entry(
             "Leave it out; censoring weights then come from the scored patients.",
         )
     follow_up = y_train if y_train is not None else predicted.follow_up
+    curves, target = predicted.survival_curves, parse_target(of_any_cause(y))
+    if entry is not None and not known_throughout(curves, target):
+        return _at_few_times(curves, time_scale(y, entry, follow_up))
     scale = time_scale(y, entry, follow_up, horizon)
-    survival = survival_from_entry(predicted, scale.entry, scale.times)
+    survival = survival_from_entry(curves, target, scale.entry, scale.times)
     by_hazard = entry is not None or predicted.rows.strata is not None or causes
     found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
     any_cause = "the event is an event of any cause; the table by cause has each cause."
     return found._replace(notes=(*found.notes, any_cause)) if causes else found
+
+
+def _at_few_times(curves: SurvivalCurves, scale: TimeScale) -> FromEntry:
+    """Return scores of patients who entered late and were predicted at few times only."""
+    assert curves.times is not None
+    last = curves.times[-1:]
+    found = scale.ranked(curves.survival(last)[:, 0], float(last[0]))
+    left_out = (
+        "predictions at few times are compared with events from the first predicted time at or after entry, and the "
+        "horizon is a time of the predictions; Brier scores, calibration at times since entry and the table of "
+        "decisions are left out."
+    )
+    return found._replace(notes=(*found.notes, left_out))
 
 
 def reference_from_entry(reference: Predicted, y: Any, **how: Any) -> Predicted:
@@ -183,24 +207,24 @@ def curve_times(times: FloatArray) -> FloatArray:
     return np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
 
 
-def survival_from_entry(predicted: Predicted, entry: FloatArray | None, times: FloatArray) -> FloatArray:
-    """Return survival (n, k) at times since entry, given no event before it."""
-    curves = predicted.survival_curves
+def survival_from_entry(
+    curves: SurvivalCurves, target: Target, entry: FloatArray | None, times: FloatArray
+) -> FloatArray:
+    """Return survival (n, k) at times since entry, given no event before it, of curves that are known throughout."""
     if entry is None:
         return curves.survival(times)
-    jumps = curves.times
-    if jumps is None or curves.curve_type == "points":
-        raise ArgumentError(
-            "entry",
-            f"{arg('entry')} needs curves that are known at all times, and {predicted.name} has curves at some times "
-            "only, or "
-            "functions of time: pass Predictions(survival=..., times=..., curve_type='step').",
-        )
+    known = None if isinstance(curves, StepCurves) else KnownCurves(curves, target)
+    steps = curves if known is None else known.curves
+    if known is not None and not isinstance(steps, StepCurves):
+        later = [known.accumulated(entry + time)[0] for time in times]
+        return np.exp(known.accumulated(entry)[0][:, None] - np.column_stack(later))
+    jumps = steps.times
+    assert jumps is not None
     out = np.empty((len(curves), len(times)))
     for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        known, later = since_entry(curves.take(part).survival(jumps), 1.0, jumps, entry[part], times)
+        at_entry, later = since_entry(steps.take(part).survival(jumps), 1.0, jumps, entry[part], times)
         # Survival stays 0 for a patient whose predicted survival at entry is 0.
-        out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
+        out[part] = np.divide(later, at_entry, out=np.zeros_like(later), where=at_entry > 0)
     return out
 
 

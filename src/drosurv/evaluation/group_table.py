@@ -105,7 +105,7 @@ def group_table(
     found = {(SUBGROUP, name): everyone.take(rows) for name, rows in (subgroups or {}).items()}
     patients = {**named, **found}
     masks = {key: _mask(one, len(everyone)) for key, one in patients.items()}
-    if everyone.data.has_curves:
+    if everyone.data.is_judged:
         how: dict[str, Any] = {"threshold": threshold, "reference": reference, "time_unit": time_unit}
         asked = questions(everyone.data.judged, masks, **how)
     else:
@@ -147,7 +147,7 @@ def _row(
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
-    if not patients.data.has_curves:
+    if not patients.data.is_judged:
         few = f"fewer than {FEWEST_PATIENTS} patients"
         row["why"] = few if len(patients) < FEWEST_PATIENTS else "no survival curves"
     elif len(patients):
@@ -174,18 +174,24 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
         "expected": expected,
         "ratio": observed / expected if expected > 0 else float("nan"),
         "horizon": data.horizon,
-        "survival_observed": _observed(patients, mask),
-        "survival_predicted": float(patients.survival_at_horizon.mean()),
+        **dict(zip(("survival_observed", "survival_predicted"), _at_horizon(patients, mask), strict=True)),
     }
 
 
-def _observed(patients: Subset, mask: BoolArray) -> float:
-    """Return the share of patients without the event by the horizon: Kaplan-Meier's, with causes Aalen-Johansen's."""
-    at, cohort = np.array([patients.data.horizon]), patients.data.judged.cohort
+def _at_horizon(patients: Subset, mask: BoolArray) -> tuple[float, float]:
+    """Return the share of patients without the event by the horizon, observed and predicted.
+
+    Observed is Kaplan-Meier's, with causes Aalen-Johansen's; of predictions at few times for patients who entered late,
+    that of the patients who count before the horizon.
+    """
+    at, judged = np.array([patients.data.horizon]), patients.data.judged
+    if not patients.data.has_curves:
+        return judged.survival_from_start(mask)
+    predicted, cohort = float(patients.survival_at_horizon.mean()), judged.cohort
     if cohort.other is None:
-        return float(KaplanMeier.of(patients.target).at(at)[0])
+        return float(KaplanMeier.of(patients.target).at(at)[0]), predicted
     cause = np.where(cohort.target.event, 1, np.where(cohort.other, 2, 0))[mask]
-    return float(1 - aalen_johansen(cause, cohort.durations.time[mask]).at(at)[0])
+    return float(1 - aalen_johansen(cause, cohort.durations.time[mask]).at(at)[0]), predicted
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.log_score import (
     hazard_scores,
@@ -155,6 +155,22 @@ class Judged:
         )
         return observed, expected
 
+    def survival_from_start(self, mask: BoolArray) -> tuple[float, float]:
+        """Return the shares of a group without the event by the horizon, observed and predicted at few times.
+
+        Patients count from the first predicted time at or after entry; those who start at the horizon or later do not.
+        """
+        at = self.at_horizon
+        assert isinstance(at, WeightedResiduals)
+        inside = mask & (at.start < self.horizon)
+        total = float(at.weight[inside].sum())
+        if total == 0:
+            return float("nan"), float("nan")
+        observed, expected = (
+            float(at.weight[inside] @ part[inside, -1]) for part in (at.observed, at.expected)
+        )
+        return 1 - observed / total, 1 - expected / total
+
     def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
         """Return the calibration slope of some patients with weights, as :func:`residual_tests.spread` defines it."""
         chosen: Any = slice(None) if rows is None else rows
@@ -292,6 +308,12 @@ def judge_curves(
         Whether curves are judged at their times however many these are, as the incidence of one cause alone is.
     """
     few = at_times or not known_throughout(curves, cohort.target)
+    if few and cohort.other is not None and cohort.since.any():
+        raise ArgumentError(
+            "entry",
+            f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
+            "of another cause before entry: leave it out, or give a model of causes.",
+        )
     judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
     if incidence is not None and not few:
         judged = replace(judged, risk=incidence(judged.horizon))
@@ -441,7 +463,7 @@ def _at_few_times(
     survival = curves.survival(times)
     unit = rounding_unit(survival)
     if horizon is None:
-        before = times[times <= default_horizon(cohort.durations)]
+        before = times[times <= default_horizon(Target(target.event, target.time))]
         horizon = float(before[-1] if len(before) else times[0])
     else:
         horizon = float(times[np.isclose(times, horizon)][0])
@@ -463,8 +485,8 @@ def _at_few_times(
         cohort=cohort,
         residuals=residuals,
         at_horizon=at_horizon,
-        score=cloglog(F[:, at], unit),
-        risk=F[:, at],
+        score=cloglog(at_horizon.probability[:, -1], unit),
+        risk=at_horizon.probability[:, -1],
         horizon=horizon,
         gains=model - null,
         over_reference=None if reference is None else model - score(reference.survival(times[scored]), None),

@@ -262,6 +262,10 @@ def _spread_at_horizon(
 ) -> JudgedValue | None:
     """Return the slope of predictions at one time: the score test of log(-log S) + a + (slope - 1) * score."""
     last = int(np.arange(len(residuals.ends))[part])
+    # Who starts at the horizon or later is not predicted by then.
+    member = member & (residuals.start < residuals.ends[last])
+    if not member.any():
+        return None
     patients = _AtOneTime(residuals, score, member, last)
     if patients.information <= 1e-9:
         return None

@@ -193,7 +193,7 @@ def audit(
         name = "Predictions"
         if is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
-            refused |= {"entry": entry, "strata": strata, "offset": offset}
+            refused |= {"strata": strata, "offset": offset}
             predictions, notes = predictions_of_score(model, X, len(y), refused)
             name = type(estimator).__name__
         else:

@@ -98,7 +98,9 @@ def cross_fitted(
         predictions = Predictions(risk, curves, trained_on=known, score_type=score_type)
         return FromEntry(predictions, y, y, ())
     since_start = Predictions(survival=curves, trained_on=trained_on, score_type=score_type)
-    survival = survival_from_entry(Predicted(since_start, X, n, Rows()), rows.entry, times)
+    survival = survival_from_entry(
+        Predicted(since_start, X, n, Rows()).survival_curves, parse_target(y), rows.entry, times
+    )
     from_entry = scale.with_predictions(survival)
     predictions = replace(from_entry.predictions, trained_on=trained_on)
     return from_entry._replace(predictions=predictions, since_start=since_start)
