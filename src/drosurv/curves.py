@@ -288,8 +288,9 @@ class StepCurves(SurvivalCurves):
             survival = self.values.survival(self._index(batch), read)
             before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
             for total, part in zip(sums, self._hazards(survival, before, width), strict=True):
-                steps = np.column_stack([np.zeros(len(part)), np.cumsum(part, axis=1)])
-                total[batch] = np.take_along_axis(steps, passed[batch], axis=1)
+                np.cumsum(part, axis=1, out=part)
+                last = np.take_along_axis(part, np.maximum(passed[batch] - 1, 0), axis=1)
+                total[batch] = np.where(passed[batch] > 0, last, 0.0)
         if width == 1:
             return sums
         # Add the jumps between the last time that was read and the end.
@@ -312,7 +313,11 @@ class StepCurves(SurvivalCurves):
         Both are 0 if the first probability is 0.
         """
         ratio = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
-        jump = minus_log(np.minimum(ratio, 1.0)) / n_jumps
+        ratio = np.minimum(ratio, 1.0, out=ratio)
+        if not self.own_hazard and np.all(n_jumps == 1):
+            jump = 1.0 - ratio
+            return jump, jump * ratio
+        jump = minus_log(ratio) / n_jumps
         if not self.own_hazard:
             jump = -np.expm1(-jump)
         return n_jumps * jump, n_jumps * jump * np.maximum(1.0 - jump, 0.0)

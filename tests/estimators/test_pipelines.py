@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import drosurv
-from drosurv import CoxPHCV, RepairedCox
+from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.pipelines import CURVES, add_curves_to_pipelines
 from drosurv.tables import TableEncoder
@@ -29,7 +29,7 @@ def methods(request, monkeypatch):
         assert "sksurv" in Pipeline.predict_survival_function.__module__
 
 
-@pytest.mark.parametrize("last", [CoxPHCV(random_state=0), RepairedCox(random_state=0)])
+@pytest.mark.parametrize("last", [CoxPH(), RepairedCox(CoxPH(), folds=3, max_conditions=1, random_state=0)])
 def test_a_pipeline_predicts_the_curves_of_its_last_step_and_so_does_a_loaded_one(last, methods, tmp_path):
     data = make_hidden_minority(n_samples=400, n_features=5, random_state=0)
     table = data.X.assign(sex=np.where(data.X["x1"] > 0, "f", "m"))

@@ -1,5 +1,7 @@
 """One estimator, one answer: by fit, on a named device, for tensors, and from files that are read part by part."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from sklearn.base import clone
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv, distributed
 
-N = 400
+N = 300
 RNG = np.random.default_rng(0)
 FEATURES = ["a", "b", "c"]
 X = RNG.normal([0.0, 2.0, -1.0], size=(N, 3))
@@ -17,9 +19,8 @@ Y = Surv.from_arrays(DIED <= END, np.ceil(20 * np.minimum(DIED, END)) / 20)
 WEIGHT = RNG.integers(0, 4, N).astype(float)
 MODELS = {
     "chi2": DROCox(),
-    "random folds": DROCox(random_state=3),
     "cvar": DROCox(ball="cvar", tol=1e-6),
-    "efron": DROCox(alpha=0.3, ties="efron"),
+    "efron, random folds": DROCox(alpha=0.3, ties="efron", random_state=3),
     "split": DROCoxSplit(random_state=0),
     "one side": DROCoxSplit(sides="one", random_state=1),
     "plain": CoxPH(),
@@ -44,7 +45,12 @@ def from_files(model, weight, folder):
         frame.iloc[rows].to_parquet(folder / f"part-{k}.parquet")
     columns = {"time": "time", "event": "event", "features": FEATURES}
     weighted = {} if weight is None else {"sample_weight": "weight"}
-    return distributed.fit(model, folder, **columns, **weighted, rows_per_chunk=130)
+    return distributed.fit(model, folder, **columns, **weighted, rows_per_chunk=160)
+
+
+@cache
+def fitted_here(name, weighted):
+    return clone(MODELS[name]).fit(X, Y, WEIGHT if weighted else None)
 
 
 @pytest.mark.parametrize("place", [on_device, from_tensor, from_files])
@@ -52,7 +58,7 @@ def from_files(model, weight, folder):
     ("name", "weight"), [*((name, None) for name in MODELS), ("chi2", WEIGHT), ("split", WEIGHT)]
 )
 def test_coefficients_factor_and_curves_do_not_depend_on_the_place(name, weight, place, tmp_path):
-    here = clone(MODELS[name]).fit(X, Y, weight)
+    here = fitted_here(name, weight is not None)
     there = place(clone(MODELS[name]), weight, tmp_path)
     # A kink of CVaR leaves its coefficients some room.
     close = 2e-3 if name == "cvar" else 1e-6

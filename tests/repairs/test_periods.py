@@ -55,7 +55,7 @@ def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
     assert "The effect of the score fades: 1." in faded.in_words()[0]
     slopes = 1 + found.periods.slopes
     assert slopes[:2].min() > 1.1 > 0.7 > slopes[2:].max()
-    X, y = patients(3000, 1, early=1.0, late=0.2)
+    X, y = patients(2000, 1, early=1.0, late=0.2)
     assert gain(faded, X, y) > gain(faded.base_, X, y) + 0.02
     times = np.linspace(0.1, 2.0, 20)
     brier = [
@@ -260,8 +260,8 @@ def test_the_e_value_is_that_of_the_definition():
 
 
 def test_no_more_than_max_repairs_and_none_without_intervals():
-    table, at, edges, _ = residuals(n=1200, seed=1)
-    folds = draw_folds(1200, 5, np.random.default_rng(0))
+    table, at, edges, _ = residuals(n=800, seed=1)
+    folds = draw_folds(800, 5, np.random.default_rng(0))
 
     def kinds(max_repairs, edges):
         search = CheckedSearch(table, at, folds, 1, 20.0, lambda *progress: None, frozen=True)

@@ -10,6 +10,7 @@ from drosurv.evaluation import evaluate_by_cause
 from drosurv.predictions import Predictions
 
 TIMES = np.linspace(0.1, 4, 40)
+SIMPLE = {"max_conditions": 1, "random_state": 0}
 
 
 def cohort(seed, n=2_000, hidden=1.2):
@@ -31,14 +32,14 @@ def model():
 
 @pytest.fixture(scope="module")
 def repaired(model):
-    return repair(model, *cohort(1), frozen=True, cause=1, random_state=0)
+    return repair(model, *cohort(1), frozen=True, cause=1, **SIMPLE)
 
 
 def test_the_hidden_group_of_the_cause_is_repaired_and_the_other_cause_is_not(model, repaired):
     (found,) = [one for one in repaired.repairs_ if one.rule is not None]
     assert "x2 >" in str(found.rule)
     X, y = cohort(2)
-    alone = repair(model, X, y, frozen=True, cause=2, random_state=0)
+    alone = repair(model, X, y, frozen=True, cause=2, **SIMPLE)
     assert all(one.rule is None for one in alone.repairs_)
     high = X["x2"] > 1
     before, after = (
@@ -75,7 +76,7 @@ def test_incidences_of_a_table_are_repaired_as_the_model_is(model, repaired):
             incidence={k: model.predict_cumulative_incidence(X, TIMES, k) for k in (1, 2)}, times=TIMES
         )
 
-    found = repair(table(X), X, y, cause=1, random_state=0)
+    found = repair(table(X), X, y, cause=1, **SIMPLE)
     assert [str(one.rule) for one in found.repairs_] == [str(one.rule) for one in repaired.repairs_]
     new, _ = cohort(3, n=50)
     corrected = found.correct(table(new), new)
@@ -92,8 +93,8 @@ def test_one_cause_gives_the_repairs_of_an_event():
     train, old = cohort(0, hidden=0.0)
     cox = CoxPH().fit(train, Surv.from_arrays(old["cause"] == 1, old["time"]))
     causes = CauseSpecificCox().fit(train, Surv.competing(old["cause"] == 1, old["time"]))
-    plain = repair(cox, X, event, frozen=True, random_state=0)
-    found = repair(causes, X, one, frozen=True, cause=1, random_state=0)
+    plain = repair(cox, X, event, frozen=True, **SIMPLE)
+    found = repair(causes, X, one, frozen=True, cause=1, **SIMPLE)
     pd.testing.assert_frame_equal(found.to_frame(), plain.to_frame())
     np.testing.assert_allclose(
         found.predict_cumulative_incidence(X, TIMES),
@@ -101,8 +102,8 @@ def test_one_cause_gives_the_repairs_of_an_event():
         atol=1e-9,
     )
     survival = cox.predict_survival_function(X, times=TIMES)
-    tables = repair((TIMES, survival), X, event, random_state=0)
-    incidence = repair(Predictions(incidence={1: 1 - survival}, times=TIMES), X, one, cause=1, random_state=0)
+    tables = repair((TIMES, survival), X, event, **SIMPLE)
+    incidence = repair(Predictions(incidence={1: 1 - survival}, times=TIMES), X, one, cause=1, **SIMPLE)
     assert incidence.in_words() == tables.in_words()
     corrected = incidence.correct(Predictions(incidence={1: 1 - survival}, times=TIMES), X)
     np.testing.assert_allclose(corrected.survival, tables.correct((TIMES, survival), X), atol=1e-9)
@@ -110,7 +111,7 @@ def test_one_cause_gives_the_repairs_of_an_event():
 
 def test_without_a_cause_events_of_any_cause_are_repaired(model):
     X, y = cohort(1)
-    found = repair(model, X, y, frozen=True, random_state=0)
+    found = repair(model, X, y, frozen=True, **SIMPLE)
     assert found.n_events_ == (y["cause"] > 0).sum()
     assert found.predict_survival_function(X[:5], times=[1.0]).shape == (5, 1)
 

@@ -132,9 +132,9 @@ def test_a_saved_model_is_the_same_model(planted, tmp_path):
 
 
 def test_a_forest_is_repaired_but_cannot_be_saved_without_pickle(tmp_path):
-    data = sample(n=800)
+    data = sample(n=600)
     base = RandomSurvivalForest(n_estimators=3, min_samples_leaf=60, random_state=0)
-    model = RepairedCox(base, **SIMPLE).fit(data.X, data.y)
+    model = RepairedCox(base, folds=3, **SIMPLE).fit(data.X, data.y)
     assert model.repairs_
     expected = sum(
         h(t)
@@ -308,7 +308,9 @@ def test_predictions_in_every_form_are_repaired_without_a_model():
     times = np.quantile(data.y["time"], [0.2, 0.5, 0.9])
     survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=times)
     forms = [(times, survival), Predictions(survival=survival, times=times)]
-    found = [repair(form, data.X, data.y, frozen=frozen) for form in forms for frozen in (True, False)]
+    found = [
+        repair(form, data.X, data.y, frozen=frozen, **SIMPLE) for form in forms for frozen in (True, False)
+    ]
     for repaired in found:
         assert repaired.base_ is None
         np.testing.assert_allclose(
@@ -372,7 +374,7 @@ def test_copies_of_patients_in_clusters_are_no_evidence():
     rate, X, y = frozen_predictions()
     rows = np.tile(np.arange(600), 5)
     options = {**SIMPLE, "frozen": True, "min_group": 20}
-    times = np.linspace(0.0, 12.0, 400)[1:]
+    times = np.linspace(0.0, 12.0, 120)[1:]
     survival = np.exp(-np.outer(rate, times))
     one = repair((times, survival), X, y, **options)
     five = repair((times, survival[rows]), X.iloc[rows], y[rows], clusters=rows, **options)
@@ -385,7 +387,7 @@ def test_copies_of_patients_in_clusters_are_no_evidence():
 
 def test_intervals_of_one_patient_are_as_the_whole_follow_up():
     rate, X, y = frozen_predictions()
-    times = np.linspace(0.0, 12.0, 400)[1:]
+    times = np.linspace(0.0, 12.0, 120)[1:]
     survival = np.exp(-np.outer(rate, times))
     split = np.flatnonzero(y["time"] > 0.5)
     rows = np.concatenate([np.arange(600), split])
@@ -496,12 +498,12 @@ def test_right_predictions_at_few_times_are_not_changed(case):
 @pytest.mark.parametrize("base", [CoxPH(), make_pipeline(TableEncoder(), CoxPH())])
 def test_an_unseen_level_is_predicted_as_the_level_that_the_message_names(base):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"age": rng.normal(60, 10, 1500), "sex": rng.choice(["f", "m"], 1500)})
-    X["site"] = rng.choice(list("ABCD"), 1500, p=[0.2, 0.2, 0.2, 0.4])
-    risk = 0.03 * (X["age"] - 60) + 1.3 * ((X["site"] == "D") & (X["sex"] == "m"))
-    time, end = rng.exponential(np.exp(-risk)), rng.exponential(2, size=1500)
+    X = pd.DataFrame({"age": rng.normal(60, 10, 600), "sex": rng.choice(["f", "m"], 600)})
+    X["site"] = rng.choice(list("ABCD"), 600, p=[0.2, 0.2, 0.2, 0.4])
+    risk = 0.03 * (X["age"] - 60) + 2.0 * ((X["site"] == "D") & (X["sex"] == "m"))
+    time, end = rng.exponential(np.exp(-risk)), rng.exponential(2, size=600)
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
-    model = RepairedCox(base, max_repairs=1, random_state=0).fit(X, y)
+    model = RepairedCox(base, folds=3, max_repairs=1, random_state=0).fit(X, y)
     assert "site is D" in model.status_
     two = pd.DataFrame({"age": [60.0, 60.0], "sex": ["f", "m"], "site": ["D", "D"]})
     with pytest.warns(

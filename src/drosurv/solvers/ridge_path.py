@@ -92,7 +92,7 @@ class _Path:
 
     def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray) -> None:
         self.X, self.loss = X, loss
-        self.centre, self.mass = mass @ X, mass[loss.rows][None]
+        self.centre, self.mass = mass @ X, mass[loss.rows]
         self._start()
 
     def _start(self) -> None:
@@ -112,14 +112,15 @@ class _Path:
         """
         last_gain = np.inf
         for _ in range(_MAX_ITER):
-            if np.ptp(self.scores) > SEPARATED:
+            if self.scores.max() - self.scores.min() > SEPARATED:
                 theta = self.theta
                 self._start()
                 return theta, "separated"
             gradient = self.gradient + ridge * self.theta
-            if np.mean((self.scores - self.hessian_scores) ** 2) > _CHANGED**2:
+            changes = self.scores - self.hessian_scores
+            if changes @ changes > _CHANGED**2 * len(changes):
                 self.hessian, self.hessian_scores = self._hessian(), self.scores
-            step = -_solve(self.hessian + np.diag(ridge), gradient)
+            step = -_solve(self.hessian, ridge, gradient)
             gain = -float(gradient @ step)
             if last_gain < np.inf:
                 self.factor = min(max(_SAFETY * gain / last_gain, _LEAST_FACTOR), 1.0)
@@ -156,26 +157,27 @@ class _Path:
         """Update the Hessian by the change of the gradient along the last step (BFGS)."""
         curvature, product = float(step @ change), self.hessian @ step
         if curvature > 0.0:
-            self.hessian = self.hessian + np.outer(change, change / curvature)
-            self.hessian -= np.outer(product, product / float(step @ product))
+            self.hessian = self.hessian + change[:, None] * (change / curvature)
+            self.hessian -= product[:, None] * (product / float(step @ product))
 
     def _mean_loss(self, scores: FloatArray) -> float:
-        return float((self.mass * self.loss(scores[None])).sum())
+        return float(self.mass @ self.loss(scores[None])[0])
 
     def _gradient(self) -> FloatArray:
-        gradient: FloatArray = self.loss.pullback(self.mass)[0][0] @ self.X
+        gradient: FloatArray = self.loss.pullback(self.mass[None])[0][0] @ self.X
         return gradient
 
     def _hessian(self) -> FloatArray:
-        return self.loss.hessian(self.mass, self.X, self.centre)
+        return self.loss.hessian(self.mass[None], self.X, self.centre)
 
 
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve a positive semidefinite system of columns with any units, some of which may be redundant."""
-    size = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+def _solve(hessian: FloatArray, ridge: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve (hessian + diag(ridge)) x = right: positive semidefinite, columns of any units, some maybe redundant."""
+    diagonal = hessian.diagonal() + ridge
+    size = np.sqrt(np.maximum(diagonal, 0.0))
     size[size == 0] = 1.0
-    scaled = matrix / np.outer(size, size)
-    scaled.flat[:: len(scaled) + 1] += _JITTER
+    scaled = hessian / (size[:, None] * size)
+    scaled.flat[:: len(scaled) + 1] = diagonal / size**2 + _JITTER
     _, solution, failed = dposv(scaled, right / size)
     if failed:
         solution = np.linalg.lstsq(scaled, right / size, rcond=1e-10)[0]
