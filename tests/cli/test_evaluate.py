@@ -82,7 +82,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "sex f",
         "sex m",
         "Between groups",
-        "p alone",
+        "adjusted p",
         "of plain Cox's; its calibration slope is",
     ):
         assert words in output
@@ -90,9 +90,8 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
     assert re.search(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", output)
 
 
-def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_out):
+def test_gaps_of_several_attributes_have_names_that_people_use(drosurv, held_out):
     output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "4").stdout
-    assert re.search(r"p alone +p adjusted", output)
     # A cut of a column is called what people call it.
     words = " ".join(output.split())
     assert "age over 60" in words

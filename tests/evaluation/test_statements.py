@@ -9,7 +9,7 @@ from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.evaluation.result_views import judged_gaps
 from drosurv.findings.verdict import data_problem, subgroup_problem, to_frame
-from drosurv.metrics.inference import holm, widening
+from drosurv.metrics.inference import adjusted_p
 from drosurv.presentation import literal
 
 NAN = float("nan")
@@ -43,18 +43,12 @@ def gap_of(attribute, values, p, *, small=()):
 def adjusted(rows):
     """Rows whose gaps allow for each other, as an evaluation makes them."""
     gaps = [row for row in rows if row.kind == "gap"]
-    wider = widening(0.95, len(gaps))
-    raised = dict(zip(map(id, gaps), holm([row.p for row in gaps]), strict=True))
-    return [
-        row
-        if row.kind != "gap"
-        else row._replace(
-            p_adjusted=raised[id(row)],
-            low_adjusted=0.0 if raised[id(row)] >= 0.05 else row.value - wider * (row.value - row.low),
-            high_adjusted=row.value + wider * (row.high - row.value),
-        )
-        for row in rows
-    ]
+
+    def among(row):
+        p = adjusted_p(row.p, len(gaps))
+        return row._replace(p=p, low=0.0 if p >= 0.05 else row.low)
+
+    return [row if row.kind != "gap" else among(row) for row in rows]
 
 
 def group(attribute, name, why=""):

@@ -107,7 +107,7 @@ def test_intervals_contain_the_truth_at_their_level():
         found = decisions(
             y, 1 - np.exp(-np.exp(x)), threshold=0.5, horizon=1.0, n_bootstrap=30, level=0.9, n_jobs=1
         ).table.set_index("metric")
-        covered += found.loc["sensitivity", "lower"] <= truth <= found.loc["sensitivity", "upper"]
+        covered += found.loc["sensitivity", "low"] <= truth <= found.loc["sensitivity", "high"]
     # 27 of 30 are expected; at most 21 are fewer than one of a hundred cases.
     assert 22 <= covered <= 29
 

@@ -34,19 +34,19 @@ class SmallGroupWarning(UserWarning):
 class Count(NamedTuple):
     """Numbers of patients and events that a metric was computed from, and of rows if patients have several."""
 
-    n: int
+    patients: int
     events: int
     rows: int | None = None
 
     @property
     def censoring(self) -> float:
         """Share of censored rows."""
-        rows = self.n if self.rows is None else self.rows
+        rows = self.patients if self.rows is None else self.rows
         return 1.0 - self.events / rows if rows else float("nan")
 
     def is_small(self, min_group: int, min_events: int) -> bool:
         """Whether there are fewer patients or events than required."""
-        return self.n < min_group or self.events < min_events
+        return self.patients < min_group or self.events < min_events
 
     @classmethod
     def of(cls, target: Target) -> Count:
@@ -223,7 +223,7 @@ def warn_of_small_groups(
     small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
     if small:
         named = "; ".join(
-            f"{group_name(attribute, label)}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"
+            f"{group_name(attribute, label)}: {counted(count.patients, 'patient')}, {counted(count.events, 'event')}"
             for (attribute, label), count in small.items()
         )
         warn_caller(

@@ -20,7 +20,7 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
 from drosurv.evaluation.from_entry import one_row_each
 from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS
-from drosurv.metrics.inference import Draws, compare_draws
+from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step
@@ -89,7 +89,8 @@ def compare(
         attribute, and ``worst_group_...``, the lowest value over its groups of at least 50 patients and 10 events, or
         over those of all attributes, with that ``group``), ``value``
         with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
-        ``difference_high`` and the ``p`` of no difference, NaN for the first model itself.
+        ``difference_high`` and the ``p`` of no difference, both adjusted for the number of models that are compared
+        with the first; NaN for the first model itself.
 
     Examples
     --------
@@ -138,6 +139,7 @@ def compare(
     baseline: dict[Key, Draws] = {}
     unknown_draws = Draws(float("nan"), np.full(inference.n_bootstrap, np.nan))
     undefined: list[str] = []
+    n_compared = len(models) - 1
     with bar("comparing", len(models) * inference.n_bootstrap, shown=verbose, late=True) as advance:
         pairs = _drawn(evaluators, inference, advance)
         for name, (evaluator, drawn) in zip(models, pairs, strict=True):
@@ -151,7 +153,9 @@ def compare(
                 undefined.append(f"{name}: {', '.join(unknown)}")
             for key, number in numbers.items():
                 interval = number.interval(level)
-                from_first = compare_draws(number, baseline.get(key, unknown_draws), level)
+                from_first = compare_draws(
+                    number, baseline.get(key, unknown_draws), shared_level(level, n_compared)
+                )
                 rows.append(
                     {
                         "model": name,
@@ -164,7 +168,7 @@ def compare(
                         "difference": from_first.difference.estimate,
                         "difference_low": from_first.difference.low,
                         "difference_high": from_first.difference.high,
-                        "p": from_first.p,
+                        "p": adjusted_p(from_first.p, n_compared),
                     }
                 )
             baseline = baseline or numbers

@@ -176,7 +176,7 @@ class Evaluator:
         if self.clusters is None:
             return count
         codes = self.clusters if patients.rows is None else self.clusters[patients.rows]
-        return Count(len(np.unique(codes)), count.events, count.n)
+        return Count(len(np.unique(codes)), count.events, count.patients)
 
     def draw(
         self, inference: Inference = _NO_REPLICATES, *, advance: Callable[[], None] = lambda: None
@@ -373,7 +373,8 @@ class Row(NamedTuple):
     """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
 
     Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
-    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise.
+    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. Interval and
+    p-value of a gap are adjusted for all attributes in which the metric was compared.
     """
 
     attribute: str
@@ -387,13 +388,10 @@ class Row(NamedTuple):
     standard_error: float
     p: float
     test: str
-    n: int
+    patients: int
     events: int
     censoring: float
     status: str
-    p_adjusted: float = float("nan")
-    low_adjusted: float = float("nan")
-    high_adjusted: float = float("nan")
 
     @property
     def whose(self) -> str:
@@ -447,13 +445,10 @@ def rows_of(
             interval.standard_error,
             interval.p,
             interval.test,
-            count.n,
+            count.patients,
             count.events,
             count.censoring,
             "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
-            interval.p_adjusted,
-            interval.low_adjusted,
-            interval.high_adjusted,
         )
 
     everyone = evaluator.count(evaluator.everyone)
@@ -551,6 +546,6 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
                 "than no model does."
             )
         elif row.status == "undefined" and row.kind != "gap":
-            who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
+            who = f"{row.whose} ({counted(row.patients, 'patient')}, {counted(row.events, 'event')})"
             undefined.setdefault(who, []).append(row.metric)
     warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])

@@ -232,7 +232,7 @@ def decision_table(evaluator: Evaluator, threshold: float, inference: Inference)
         found = decisions(kept.target, 1 - kept.survival_at_horizon, groups=groups, **at)
         tables.append(found.table.assign(attribute=attribute.name))
         tables.append(found.gaps.assign(attribute=attribute.name, group="gap"))
-    table = pd.concat(tables, ignore_index=True).rename(columns={"lower": "low", "upper": "high"})
+    table = pd.concat(tables, ignore_index=True)
     table["group"] = table["group"].astype(str)
     implied = {
         key: predicted_decisions(1 - patients.survival_at_horizon, threshold)

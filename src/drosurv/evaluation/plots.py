@@ -47,7 +47,7 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
         ax.errorbar(row.value, y, xerr=xerr, fmt="o", color=colour, capsize=3, lw=1.2)
         if row.kind == "overall":
             ax.axvline(row.value, color=_GREY, lw=0.8, ls=":")
-    names = [f"{row.whose}  ({row.n:,} patients, {row.events:,} events)" for row in rows]
+    names = [f"{row.whose}  ({row.patients:,} patients, {row.events:,} events)" for row in rows]
     # A dollar sign in a name does not start a formula.
     ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)

@@ -134,9 +134,9 @@ class EvaluationResult:
         Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
         higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
         ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p`` of "no gap" and the
-        ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
-        "undefined"; a gap is "small group" if one of the two groups that differ most is small). A gap's ``p_adjusted``,
-        ``low_adjusted`` and ``high_adjusted`` are adjusted for all attributes in which the metric was compared.
+        ``test`` it comes from, ``patients``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
+        "undefined"; a gap is "small group" if one of the two groups that differ most is small). Interval and p-value of
+        a gap are adjusted for all attributes in which the metric was compared.
         """
         return self.table
 
@@ -234,7 +234,7 @@ class EvaluationResult:
             # Metrics of everybody, such as those of intersections, have no value for a group.
             if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
                 continue
-            counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
+            counts = {"patients": row.patients, "events": row.events, "censoring": plain(row.censoring)}
             who = {"attribute": row.attribute, "group": row.group}
             record = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
             if row.status == "small group" or record["status"] == "ok":

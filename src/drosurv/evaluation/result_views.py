@@ -58,7 +58,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     first = next(iter(overall.values()))
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
     return (
-        sentences.overall_statement(first.n, first.events, numbers),
+        sentences.overall_statement(first.patients, first.events, numbers),
         *_found(result.verdict),
         *_unknown_decisions(result.decisions),
         *(_ranking(result) if "concordance_index" in overall else ()),
@@ -143,11 +143,11 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
                 attribute=row.attribute,
                 worst=(worst.group, worst.value),
                 best=(best.group, best.value),
-                low=row.low_adjusted,
-                high=row.high_adjusted,
-                p=row.p_adjusted,
+                low=row.low,
+                high=row.high,
+                p=row.p,
                 n_tested=n_tested,
-                beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
+                beyond_chance=is_beyond_chance(row.p, result.settings.level),
             )
         )
     return sorted(found, key=lambda gap: -gap.size)
@@ -291,7 +291,7 @@ def shrinkage_table(result: Any, reference: str) -> Table:
 
 def per_pair(metric: str, result: Any) -> float:
     """Return the factor that turns F_I, in the paper a sum over pairs, into a mean over pairs; 1 for other metrics."""
-    n = result.rows[0].n
+    n = result.rows[0].patients
     if metric != "individual_disparity" or n < 2:
         return 1.0
     return 2 / float(n * (n - 1))
@@ -355,8 +355,8 @@ def _gaps(result: Any, attribute: str) -> str:
     columns = [
         Column("metric", "gap"),
         Column("group", "between"),
-        Column("value", "size", "value", ("low_adjusted", "high_adjusted")),
-        Column("p_adjusted", "p, adjusted", "p"),
+        Column("value", "size", "value", _ENDS),
+        Column("p", "adjusted p", "p"),
         Column("test", "test"),
     ]
     return _table(columns, rows)

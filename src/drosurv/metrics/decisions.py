@@ -24,9 +24,9 @@ _ROUNDING = 1e-6
 class Decisions:
     """Consequences of treating patients whose predicted risk by `horizon` is at least `threshold`.
 
-    `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
+    `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``low``, ``high``, ``reason``,
     ``patients`` and ``positives`` (those treated). A value that cannot be estimated is NaN, and ``reason`` says why.
-    `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
+    `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``low``, ``high``,
     ``p`` and ``reason``. A gap is NaN if the value of any group is NaN.
     """
 
@@ -227,8 +227,8 @@ def _tables(
                     "group": label,
                     "metric": metric,
                     "value": found.estimate,
-                    "lower": found.low,
-                    "upper": found.high,
+                    "low": found.low,
+                    "high": found.high,
                     "reason": why_undefined(metric, target, positive, horizon)
                     if np.isnan(found.estimate)
                     else "",
@@ -242,7 +242,7 @@ def _tables(
         ]
         if unknown:
             names = ", ".join(map(str, unknown))
-            gap = {"value": np.nan, "lower": np.nan, "upper": np.nan, "p": np.nan}
+            gap = {"value": np.nan, "low": np.nan, "high": np.nan, "p": np.nan}
             gaps.append({"metric": metric, **gap, "reason": f"not estimable in {names}"})
             continue
         largest = largest_difference(estimate[:, m], draws[:, :, m])
@@ -251,11 +251,11 @@ def _tables(
             {
                 "metric": metric,
                 "value": found.estimate,
-                "lower": found.low,
-                "upper": found.high,
+                "low": found.low,
+                "high": found.high,
                 "p": largest.p,
                 "reason": "",
             }
         )
-    columns = ["metric", "value", "lower", "upper", "p", "reason"]
+    columns = ["metric", "value", "low", "high", "p", "reason"]
     return Decisions(pd.DataFrame(rows), pd.DataFrame(gaps, columns=columns), threshold, horizon)

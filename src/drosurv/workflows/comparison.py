@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.estimators import CoxPHCV, NullModel
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
-from drosurv.metrics.inference import holm, is_beyond_chance
+from drosurv.metrics.inference import adjusted_p, is_beyond_chance
 from drosurv.presentation import Statement, sentences, written
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.tables import SurvivalTable
@@ -65,7 +65,8 @@ class PlainComparison:
         rows, plain = self._rows(MODEL), self._rows(PLAIN)
         known = [metric for metric in _WHO if metric in rows]
         found = {}
-        for metric, p in zip(known, holm([rows[metric]["p"] for metric in known]), strict=True):
+        for metric in known:
+            p = adjusted_p(rows[metric]["p"], len(known))
             large = sign * rows[metric]["difference"] >= sentences.LEAST_DIFFERENCE
             if large and is_beyond_chance(p, _LEVEL):
                 gain, of_plain = (written(of[metric]["value"]) for of in (rows, plain))

@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
-from drosurv.metrics.inference import holm
 from drosurv.presentation import written
 from drosurv.presentation.progress import bar
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
@@ -168,7 +167,7 @@ def setting_table(compared: pd.DataFrame, points: Sequence[Mapping[str, Any]]) -
         difference=worst["difference"],
         low=worst["difference_low"],
         high=worst["difference_high"],
-        p=[np.nan, *holm(worst["p"].tolist()[1:])],
+        p=worst["p"],
         calibration_slope=by_metric["calibration_slope"]["value"],
     )
     return found.reset_index(drop=True)

@@ -16,10 +16,8 @@ For metrics without a fast standard error, "no gap" is tested by the bootstrap: 
 whose largest error is at least the estimate. Two models are compared on the same replicates (`paired_comparison`,
 `compare_draws`).
 
-**Adjustment.** The gaps of one metric over several attributes are one family. The p-values of a family are adjusted by
-Holm's method, the intervals by Bonferroni's (`judge_gaps`, `holm`, `widening`). A :class:`Gap` has both: `p`,
-`low` and `high` are not adjusted; `p_adjusted`, `low_adjusted` and `high_adjusted` are. A gap is significant
-(`beyond_chance`) if `p_adjusted` is below one minus the level. If the test does not reject, the lower end of the
+**Adjustment.** The gaps of one metric over several attributes are one family. Its p-values and intervals are adjusted
+by Bonferroni's method (`judge_gaps`, `adjusted_p`, `shared_level`). If the test does not reject, the lower end of the
 interval is 0, so that test and interval agree.
 
 **Small groups** get values, but are never named as best or worst. Sentences about a gap use the interval and the test
@@ -30,6 +28,7 @@ from drosurv.metrics.inference.gaps import (
     Gap,
     PairedComparison,
     PermutationTest,
+    adjusted_p,
     compare_draws,
     holm,
     is_beyond_chance,
@@ -39,8 +38,8 @@ from drosurv.metrics.inference.gaps import (
     largest_gap,
     paired_comparison,
     permutation_test,
+    shared_level,
     studentized_ratio,
-    widening,
 )
 from drosurv.metrics.inference.intervals import (
     Draws,
@@ -61,6 +60,7 @@ __all__ = [
     "PairedComparison",
     "PermutationTest",
     "Replicates",
+    "adjusted_p",
     "bootstrap",
     "compare_draws",
     "generator",
@@ -74,6 +74,6 @@ __all__ = [
     "observed_over_expected",
     "paired_comparison",
     "permutation_test",
+    "shared_level",
     "studentized_ratio",
-    "widening",
 ]

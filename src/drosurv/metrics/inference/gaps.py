@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,19 +54,6 @@ def is_beyond_chance(p_adjusted: float, level: float) -> bool:
     return bool(p_adjusted < 1 - level)
 
 
-def widening(level: float, n_tests: int) -> float:
-    """Factor by which each of `n_tests` normal intervals is widened by Bonferroni's method.
-
-    Examples
-    --------
-    >>> widening(0.95, 1), round(widening(0.95, 10), 2)
-    (1.0, 1.43)
-    """
-    normal = NormalDist()
-    tail = (1 - level) / 2
-    return normal.inv_cdf(1 - tail / max(n_tests, 1)) / normal.inv_cdf(1 - tail)
-
-
 def shared_level(level: float, n_tests: int) -> float:
     """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni).
 
@@ -79,27 +65,29 @@ def shared_level(level: float, n_tests: int) -> float:
     return 1 - (1 - level) / max(n_tests, 1)
 
 
+def adjusted_p(p: float, n_tests: int) -> float:
+    """Return a p-value adjusted for so many tests, to which intervals of `shared_level` belong; NaN stays NaN.
+
+    Examples
+    --------
+    >>> adjusted_p(0.01, 3), adjusted_p(0.5, 3)
+    (0.03, 1.0)
+    """
+    return p if isnan(p) else min(p * max(n_tests, 1), 1.0)
+
+
 Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Gap(Interval):
-    """A gap between groups with its intervals and its test.
+    """A gap between groups; interval and p-value are adjusted for the `n_tests` gaps of its family.
 
-    `p_adjusted`, `low_adjusted` and `high_adjusted` are adjusted for the `n_tests` gaps of its family; `p`, `low`
-    and `high` are not. `test` is "permutation", "bootstrap", or "" if the gap was not tested.
+    `test` is "permutation", "bootstrap", or "" if the gap was not tested.
     """
 
-    p_adjusted: float = np.nan
-    low_adjusted: float = np.nan
-    high_adjusted: float = np.nan
     test: str = ""
     n_tests: int = 0
-
-    @property
-    def beyond_chance(self) -> bool:
-        """Whether the adjusted p-value is below one minus the level; False if the gap was not tested."""
-        return is_beyond_chance(self.p_adjusted, self.level)
 
 
 def judge_gaps(
@@ -116,21 +104,18 @@ def judge_gaps(
     >>> sex = largest_difference(np.array([0.7, 0.6]), [0.7, 0.6] + 0.02 * noise)
     >>> race = largest_difference(np.array([0.65, 0.64]), [0.65, 0.64] + 0.02 * noise)
     >>> found = judge_gaps({"sex": sex, "race": race})
-    >>> found["sex"].beyond_chance, found["race"].beyond_chance, found["race"].low_adjusted
-    (True, False, 0.0)
+    >>> found["sex"].p < 0.05, found["race"].p > 0.05, found["race"].low
+    (True, True, 0.0)
     """
     permuted = {} if p_values is None else p_values
-    raw = [permuted.get(key, gap.p) for key, gap in gaps.items()]
-    n_tests = int(np.count_nonzero(~np.isnan(raw)))
+    raw = {key: permuted.get(key, gap.p) for key, gap in gaps.items()}
+    n_tests = int(np.count_nonzero(~np.isnan([*raw.values()])))
     found = {}
-    for (key, gap), p, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
-        alone, together = gap.interval(level), gap.interval(shared_level(level, n_tests))
+    for key, gap in gaps.items():
+        interval, p = gap.interval(shared_level(level, n_tests)), adjusted_p(raw[key], n_tests)
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
-            **vars(replace(alone, low=_lower_end(alone.low, p, level), p=p)),
-            p_adjusted=adjusted,
-            low_adjusted=_lower_end(together.low, adjusted, level),
-            high_adjusted=together.high,
+            **vars(replace(interval, low=_lower_end(interval.low, p, level), p=p, level=level)),
             test="" if np.isnan(p) else test,
             n_tests=n_tests,
         )
