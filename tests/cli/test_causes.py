@@ -61,6 +61,16 @@ def patients(files):
     return table[["age", "sex", "dose"]], Surv.competing(table["cause"], table["months"])
 
 
+def test_fit_proposes_a_command_that_judges_one_cause(drosurv, files, tmp_path):
+    model, held, page = (tmp_path / name for name in ("model", "test.csv", "page.html"))
+    given = ("fit", files / "train.csv", *TARGET, "--model", "cause-specific-cox", "--groups", "sex")
+    alone = drosurv.ok(*given, "-o", model).stdout
+    assert "Next, fit it again with --hold-out test.csv" in alone
+    following = drosurv.json(*given, "-o", model, "--hold-out", held)["next"]
+    assert following == ["audit", str(model), str(held), "--cause", "cancer", "--groups", "sex"]
+    assert "Cause 1" in drosurv.ok(*following, "--bootstrap", "0", "--no-rules", "-o", page).stdout
+
+
 @pytest.mark.filterwarnings("ignore:half of the patients")
 def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tmp_path):
     X, y = patients

@@ -194,8 +194,18 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     shuffled = rows.assign(heart=1).sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "others.csv", index=False)
     half.assign(heart=1).to_csv(tmp_path / "first.csv", index=False)
-    refused = ("audit", tmp_path / "model", tmp_path / "others.csv", "--groups", "sex", "--folds", "3")
-    assert "--folds needs one row per patient" in drosurv(*refused).stderr
+    folded = (
+        "audit",
+        tmp_path / "model",
+        tmp_path / "rows.csv",
+        "--groups",
+        "sex",
+        "--folds",
+        "3",
+        "--no-rules",
+    )
+    shown = drosurv.ok(*folded, "--bootstrap", "0", "-o", tmp_path / "folds.html").stdout
+    assert f"Judged on {len(table):,} patients with {table['died'].sum():,} events" in shown
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())

@@ -223,31 +223,24 @@ def _audit_model(
 ) -> AuditReport:
     from drosurv.report import Page
     from drosurv.report import audit as audited
-    from drosurv.report.cross_fit import fold_parts
     from drosurv.tables.rows import patients_not_in
+    from drosurv.workflows.training import audit_rows
 
     frame = file.format.read(data)
     with recording_warnings() as warned:
-        table = opened.table(frame, groups=groups, **asdict(target))
+        table = opened.table(frame, groups=groups, all_rows=folds is not None, **asdict(target))
         table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)
-    given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    given = audit_rows(table, folds, settings["random_state"]) | opened.observed(table.frame, strata)
     given["cause"] = cause_number(cause, table)
-    given["id"] = table.clusters
     described: Any = None
     if folds is None:
         given["reference"], described = opened.plain_cox(), opened.encoder
     else:
-        if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
-            raise InputError(
-                "--folds needs one row per patient, and patients have several rows here: leave it out, and audit a "
-                "model that was fitted to other patients."
-            )
         # Each fold fits the encoder again, so that it learns nothing from the patients it is tested on.
         audited_model, features = opened.model, opened.readable(table.frame)
-        given["folds"] = fold_parts(table.event, folds, settings["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
         kept = patients_not_in(rows, table.frame, table.id)

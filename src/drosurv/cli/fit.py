@@ -180,6 +180,7 @@ def fit(
         "model": str(output),
         **trained.summary(),
         **_size(table),
+        "causes": list(table.columns.causes_in(table.frame)),
         "held_out": None,
         "next": None,
     }
@@ -191,8 +192,8 @@ def fit(
     else:
         folds = str(min(_FOLDS, table.n_with_event))
         following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]
-    judged = held is not None or (source.entry is None and table.n_with_event > 1)
-    if not table.columns.causes and judged:
+    if held is not None or (table.n_with_event > 1 and not summary["causes"]):
+        following += shell_option("cause", tuple(summary["causes"][:1]))
         summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")
     summary["proportional_hazards"] = hazards
@@ -304,3 +305,5 @@ def _show(
         typer.echo(f"{_patients(held)} were held out in {held['file']}.")
     if summary["next"] is not None:
         typer.echo(f"Next, find whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")
+    elif summary["causes"]:
+        typer.echo("Next, fit it again with --hold-out test.csv, and audit it on the patients in that file.")

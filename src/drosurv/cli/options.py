@@ -65,6 +65,7 @@ OptionalModel = Annotated[Path | None, typer.Argument(metavar="MODEL", help=_SAV
 Groups = Annotated[
     Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
+Drop = Annotated[Names, about("Columns not to use as features.")]
 Strata = Annotated[str | None, about("Column of strata, if not the one trained with.", _COLUMNS)]
 Cause = Annotated[
     str | None,
@@ -285,7 +286,7 @@ class TargetOptions(ColumnOptions):
 class FeatureOptions:
     """Columns that are features."""
 
-    drop: Annotated[Names, about("Columns not to use as features.")] = ()
+    drop: Drop = ()
     numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
     keep_columns: Annotated[
         Names,

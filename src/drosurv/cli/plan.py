@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.options import FileOptions, Force, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.options import Drop, FileOptions, Force, Json, Names, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
 
@@ -29,6 +29,7 @@ def plan(
     groups: Annotated[
         Names, about("Groups with their shares, such as 'women=0.4,over 75=0.15'; with DATA, its columns.")
     ] = (),
+    drop: Drop = (),
     model: Annotated[Path | None, about("Saved model, whose spread of risks in DATA is used.")] = None,
     n: Annotated[
         int | None, about("Number of patients: also say which errors they can exclude.", None, "--n")
@@ -82,7 +83,7 @@ def plan(
         from drosurv.workflows.saved_model import OpenedModel
 
         opened = None if model is None else OpenedModel.open(model)
-        given = pilot_rates(frame, groups=groups, opened=opened, seed=seed, **asdict(target))
+        given = pilot_rates(frame, groups=groups, drop=drop, opened=opened, seed=seed, **asdict(target))
     chosen = {"c_index": c_index, "spread": spread, "n_columns": columns}
     if c_index is not None:
         given.pop("spread", None)

@@ -34,6 +34,7 @@ from drosurv.presentation import counted
 if TYPE_CHECKING:
     from drosurv.presentation import Table
     from drosurv.repairs import RepairedCox
+    from drosurv.tables import SurvivalTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +174,7 @@ def repair(
             }
         )
     else:
-        _show(repaired, ratios)
+        _show(repaired, ratios, table)
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
@@ -184,8 +185,8 @@ def in_words(model: RepairedCox) -> list[str]:
     return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in model.in_words()]
 
 
-def _show(model: RepairedCox, ratios: Table | None) -> None:
-    typer.echo(f"{counted(model.n_patients_, 'patient')} with {counted(model.n_events_, 'event')}.")
+def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable) -> None:
+    typer.echo(f"{table.size} with {counted(model.n_events_, 'event')}.")
     typer.echo(printable("\n".join([model.status_, *in_words(model)])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})

@@ -27,7 +27,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, print_recalibration
 from drosurv.errors import ArgumentError, InputError, as_records, recording_warnings, require
-from drosurv.presentation import counted
+from drosurv.presentation import counted, with_interval, written
 
 if TYPE_CHECKING:
     from drosurv.workflows.tuning import Tuned
@@ -131,11 +131,17 @@ def tune(
 
 
 def _show(found: Tuned, parameters: list[str]) -> None:
-    shown: Any = found.settings.drop(columns="chosen")
-    shown.loc[0, parameters] = "plain Cox"
-    shown.insert(0, "", ["*" if chosen else "" for chosen in found.settings["chosen"]])
-    names = {"concordance_index": "c-index", "likelihood_gain": "gain", "calibration_slope": "slope"}
-    names |= {"worst_group": "worst group", "worst_gain": "its gain"}
-    print_frame(shown.rename(columns=names), f"{counted(len(shown), 'setting')}; * is chosen")
+    import pandas as pd
+
+    tried = found.settings
+    columns: dict[str, Any] = {"": ["*" if chosen else "" for chosen in tried["chosen"]]}
+    columns |= {name: ["plain Cox", *tried[name].iloc[1:].map(str)] for name in parameters}
+    measures = {"concordance_index": "c-index", "likelihood_gain": "gain", "calibration_slope": "slope"}
+    columns |= {label: tried[name].map(written) for name, label in measures.items()}
+    columns |= {"worst group": tried["worst_group"], "its gain": tried["worst_gain"].map(written)}
+    rows = zip(tried["difference"], tried["low"], tried["high"], strict=True)
+    columns["difference"] = ["", *(with_interval(*row) for row in list(rows)[1:])]
+    columns["p"] = ["", *(written(p, "p") for p in tried["p"].iloc[1:])]
+    print_frame(pd.DataFrame(columns), f"{counted(len(tried), 'setting')}; * is chosen")
     settings = ", ".join(f"{name}={value}" for name, value in found.parameters.items()) or "plain Cox"
     typer.echo(f"Chosen: {settings}: {found.reason}.")

@@ -184,7 +184,7 @@ def audit(
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not is_score(model):
-        parts = fold_parts(parse_target(y).event, folds, random_state)
+        parts = fold_parts(parse_target(y).event, folds, random_state, rows.id)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}

@@ -235,7 +235,7 @@ class FileFormat:
             for name, value in usual.items()
             if getattr(self, name) is None and getattr(found, name) not in (value, None)
         ]:
-            warn_caller(f"{path} was read with {', '.join(marks)}.", category=TableNote)
+            warn_caller(f"{path} was read with {', '.join(marks)}.", category=Confirmation)
         return found
 
     @property

@@ -26,7 +26,7 @@ from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import copied_rows, numbered_patients, refuse_totals, table_problems
-from drosurv.tables.reading import FileFormat, TableNote, require_columns
+from drosurv.tables.reading import Confirmation, FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
@@ -450,7 +450,8 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
     for name in found:
         repeated = frame[name].nunique() < frame[name].count()
         rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
-        warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=TableNote)
+        category = TableNote if repeated else Confirmation
+        warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=category)
     return found
 
 

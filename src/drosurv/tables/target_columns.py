@@ -332,7 +332,7 @@ class TargetColumns:
             return ArgumentError("event_value", f"{question}{first} or {second}.")
         causes = (
             " A third value may be a competing cause, such as another death: CauseSpecificCox (`drosurv fit --model "
-            "cause-specific-cox`) models each cause, and `drosurv audit --predictions` judges one with `--cause`."
+            "cause-specific-cox`) models each cause, and `drosurv audit --cause` judges one."
             if len(counts) == 3
             else ""
         )

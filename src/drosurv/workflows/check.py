@@ -22,13 +22,12 @@ from drosurv.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
-from drosurv.report.cross_fit import fold_parts
 from drosurv.report.section import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
-from drosurv.workflows.training import Trained, plain_cox_table, train
+from drosurv.workflows.training import Trained, audit_rows, plain_cox_table, train
 
 _FOLDS = 5
 # With fewer events a model cannot be evaluated.
@@ -262,18 +261,12 @@ def check(
         step(_STEPS[4], len(_STEPS))
         guesses = found.in_one_line(None if event_value is not None else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
-        # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
-        intervals = patients.entry is not None and patients.id is not None
         report = audit(
             unfitted,
             X,
             patients.y,
             sensitive_features=patients.groups,
-            entry=patients.entry,
-            id=patients.patients if intervals else patients.clusters,
-            folds=_FOLDS
-            if intervals
-            else fold_parts(patients.event, _FOLDS, random_state, patients.patients),
+            **audit_rows(patients, _FOLDS, random_state),
             features=X,
             horizon=horizon,
             n_bootstrap=n_bootstrap,

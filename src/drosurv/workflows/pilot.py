@@ -24,14 +24,15 @@ def pilot_rates(
     frame: pd.DataFrame,
     *,
     groups: Sequence[str] = (),
+    drop: Sequence[str] = (),
     opened: OpenedModel | None = None,
     seed: int = 0,
     **target: Any,
 ) -> dict[str, Any]:
     """Return arguments of :func:`drosurv.plan` from a table: event_rate, spread, groups and n_columns.
 
-    The spread is that of the saved model `opened`, or of a cross-validated Cox model of the table; `target` names the
-    columns of the target, by default those of the saved model.
+    The spread is that of the saved model `opened`, or of a cross-validated Cox model of the table without the columns
+    to `drop`; `target` names the columns of the target, by default those of the saved model.
     """
     if opened is not None:
         table = opened.table(frame, groups=groups, **target)
@@ -46,7 +47,7 @@ def pilot_rates(
                 f"a pilot table needs its outcome: pass {arg('time', text='COLUMN')} and "
                 f"{arg('event', text='COLUMN')}.",
             )
-        table = read_survival_table(frame, groups=groups, **target)
+        table = read_survival_table(frame, groups=groups, drop=drop, **target)
         model, X = CoxPHCV(random_state=seed).fit(table.X, of_any_cause(table.y)), table.X
         n_columns = X.shape[1]
     y = of_any_cause(table.y)

@@ -261,11 +261,13 @@ class OpenedModel:
         id: str | None = None,
         drop_missing_target: bool = False,
         in_use: bool = False,
+        all_rows: bool = False,
         **named: str | None,
     ) -> SurvivalTable:
         """Return the patients of a table; `named` are columns of the target, by default those of training.
 
-        The table of a model `in_use` may begin with one patient, and without events.
+        Patients with several rows (entry, time] get one, unless `all_rows` are wanted. The table of a model `in_use`
+        may begin with one patient, and without events.
         """
         if self.needs_predictions:
             raise InputError(
@@ -300,9 +302,8 @@ class OpenedModel:
             id=id,
             drop_missing_target=drop_missing_target,
         )
-        patient = id or self.notes.get("observed", {}).get("id")
-        if table.entry is not None and patient is not None and patient in table.frame.columns:
-            table = _one_row_each(table, patient)
+        if table.entry is not None and id is not None and not all_rows:
+            table = _one_row_each(table, id)
         if not table.event.any() and not in_use:
             raise ArgumentError(
                 "event_value",

@@ -25,6 +25,7 @@ from drosurv.estimators.persistence import save
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
+from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
@@ -403,6 +404,16 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
         options["entry"] = table.entry
     prefix = "" if isinstance(estimator, RepairedCox) else "model__"
     return {f"{prefix}{name}": values for name, values in options.items()}
+
+
+def audit_rows(table: SurvivalTable, folds: int | None = None, seed: int = 0) -> dict[str, Any]:
+    """Return arguments of :func:`drosurv.audit` about the rows of a table: entry times, ids, and folds of patients."""
+    # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
+    intervals = table.entry is not None and table.id is not None
+    found: dict[str, Any] = {"entry": table.entry, "id": table.patients if intervals else table.clusters}
+    if folds is not None:
+        found["folds"] = folds if intervals else fold_parts(table.event, folds, seed, table.patients)
+    return found
 
 
 def require_supported(estimator: Any, name: str) -> None:
