@@ -1,7 +1,8 @@
-"""How often bands hold the whole curve of a right model: ``python -m experiments.studies.curve_bands --runs 1000``.
+"""How often bands hold the whole curve of a model: ``python -m experiments.studies.curve_bands --runs 1000``.
 
-Predictions are right; the curve of calibration is then the diagonal, and that of net benefit is known. Censoring
-depends on the risk and the group, or there is none. Exponential times, log-logistic ones, and whole years.
+Where predictions are right, the curve of calibration is the diagonal; with ``--spread`` other than 1 or ``--shift``
+other than 0 they are wrong, and only net benefit is judged. Censoring depends on the risk and the group, or there is
+none. Exponential times, log-logistic ones, and whole years.
 """
 
 import argparse
@@ -13,11 +14,12 @@ import numpy as np
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves
+from drosurv.findings.residuals import cloglog
 from drosurv.target import Target
 
 SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")
 THRESHOLDS = np.arange(1, 15) / 20
-MANY = 200_000
+MANY = 4_000_000
 ALL = ("overall", "all")
 
 
@@ -37,29 +39,43 @@ def patients(n, rate, truth, censored, rng):
     return risk, group, Target(time <= left, np.minimum(time, left))
 
 
-def true_benefit(rate, truth):
-    """Net benefit of the right model at the thresholds, from many patients."""
-    risk = patients(MANY, rate, truth, False, np.random.default_rng(12345))[0][:, None]
-    return ((risk >= THRESHOLDS) * (risk - (1 - risk) * THRESHOLDS / (1 - THRESHOLDS))).mean(axis=0)
+def predicted(risk, rate, wrong):
+    """Return risks whose log cumulative hazards have another spread and level."""
+    spread, shift = wrong
+    middle = np.log(rate)
+    return -np.expm1(-np.exp(middle + shift + spread * (cloglog(risk) - middle)))
+
+
+def true_benefit(rate, truth, wrong):
+    """Net benefit at the thresholds, from many patients."""
+    risk = patients(MANY, rate, truth, False, np.random.default_rng(12345))[0]
+    given = predicted(risk, rate, wrong)
+    at_least = [given >= t for t in THRESHOLDS]
+    odds = THRESHOLDS / (1 - THRESHOLDS)
+    return np.array(
+        [(risk[own].sum() * (1 + w) - own.sum() * w) / MANY for own, w in zip(at_least, odds, strict=True)]
+    )
 
 
 def covered(case):
     """Whether the bands of everybody and of a group hold the truth on one sample; nan where there is no spline."""
-    n, rate, truth, censored, benefit, seed = case
+    n, rate, truth, censored, wrong, benefit, seed = case
     risk, group, target = patients(n, rate, truth, censored, np.random.default_rng(seed))
-    outcomes = OutcomesAtHorizon.of(target, risk, 2.0, group[:, None].astype(float))
+    outcomes = OutcomesAtHorizon.of(target, predicted(risk, rate, wrong), 2.0, group[:, None].astype(float))
     rows = {ALL: np.arange(n), ("group", "1"): np.flatnonzero(group)}
+    curve = decision_curves(outcomes, {ALL: rows[ALL]}, THRESHOLDS)
+    held = float(((curve["low"] <= benefit) & (benefit <= curve["high"])).all())
+    if wrong != (1.0, 0.0):
+        return [np.nan] * 4 + [held]
     found = calibration_curves(outcomes, rows)
     inside = []
     for who in rows:
         points = found.points[(found.points["attribute"] == who[0]) & (found.points["group"] == who[1])]
-        held = ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
-        inside.append(float(held) if points["kind"].iloc[0] == "spline" else np.nan)
+        near = ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
+        inside.append(float(near) if points["kind"].iloc[0] == "spline" else np.nan)
     numbers = found.numbers.iloc[0]
     inside += [float(numbers[f"{key}_low"] <= 1 <= numbers[f"{key}_high"]) for key in ("ratio", "slope")]
-    curve = decision_curves(outcomes, {ALL: rows[ALL]}, THRESHOLDS)
-    inside.append(float(((curve["low"] <= benefit) & (benefit <= curve["high"])).all()))
-    return inside
+    return [*inside, held]
 
 
 def main():
@@ -67,22 +83,35 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m experiments.studies.curve_bands", description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--truth", nargs="*", choices=TRUTHS, default=TRUTHS)
+    parser.add_argument("--censored", nargs="*", choices=("no", "yes"), default=("no", "yes"))
+    parser.add_argument("--n", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--rate", nargs="*", type=float, default=RATES)
+    parser.add_argument("--spread", type=float, default=1.0)
+    parser.add_argument("--shift", type=float, default=0.0)
     given = parser.parse_args()
+    wrong = (given.spread, given.shift)
+    seeds = range(given.first_seed, given.first_seed + given.runs)
     chance = 196 * np.sqrt(0.0475 / given.runs)
     print(f"{given.runs} runs; chance moves a coverage of 95 % by {chance:.1f}.")
     print("| truth | censored | patients | rate | curve | curve of a group | O/E | slope | net benefit |")
     print("|---|---|---|---|---|---|---|---|---|")
+    benefits = {}
     with ProcessPoolExecutor(given.jobs) as pool:
-        for truth, censored, n, rate in itertools.product(TRUTHS, (False, True), SIZES, RATES):
-            benefit = true_benefit(rate, truth)
-            cases = [(n, rate, truth, censored, benefit, seed) for seed in range(given.runs)]
+        for truth, censored, n, rate in itertools.product(given.truth, given.censored, given.n, given.rate):
+            if (rate, truth) not in benefits:
+                benefits[rate, truth] = true_benefit(rate, truth, wrong)
+            cases = [
+                (n, rate, truth, censored == "yes", wrong, benefits[rate, truth], seed) for seed in seeds
+            ]
             held = np.array(list(pool.map(covered, cases, chunksize=10)))
             known = np.isfinite(held).sum(axis=0)
             shares = np.where(
                 known > 0.5 * given.runs, np.nansum(held, axis=0) / np.maximum(known, 1), np.nan
             )
             cells = " | ".join("-" if np.isnan(share) else f"{100 * share:.1f}" for share in shares)
-            print(f"| {truth} | {'yes' if censored else 'no'} | {n:,} | {rate} | {cells} |", flush=True)
+            print(f"| {truth} | {censored} | {n:,} | {rate} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

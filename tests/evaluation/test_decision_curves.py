@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from drosurv import Surv, evaluate
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
@@ -130,6 +131,25 @@ def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_ag
     assert ((ratio > 1.7) & (ratio < 2.6)).all()
 
 
+def test_bands_hold_the_truth_where_events_are_rare_and_censored():
+    thresholds = np.arange(1, 15) / 20
+    p = 1 - np.exp(-0.1 * np.exp(0.8 * norm.ppf((np.arange(10_000) + 0.5) / 10_000)))[:, None]
+    benefit = ((p >= thresholds) * (p - (1 - p) * thresholds / (1 - thresholds))).mean(axis=0)
+    held = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=200)
+        risk = 1 - np.exp(-0.1 * np.exp(0.8 * x))
+        time, left = rng.exponential(-2 / np.log1p(-risk)), rng.exponential(3 * np.exp(-0.4 * x))
+        outcomes = OutcomesAtHorizon.of(
+            Target(time <= left, np.minimum(time, left)), risk, 2.0, np.empty((200, 0))
+        )
+        found = decision_curves(outcomes, {ALL: np.arange(200)}, thresholds)
+        held.append(((found["low"] <= benefit) & (benefit <= found["high"])).all())
+    # Squares of the patients' contributions in place of the recalibrated variance: 77 %.
+    assert np.mean(held) >= 0.91
+
+
 def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     risk, group, target = patients(300, 6)
     copies = np.repeat(np.arange(300), 5)
@@ -144,7 +164,8 @@ def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
             for one in (alone, together, weighted)
         )
     ]
-    np.testing.assert_allclose(widths[1], widths[0], rtol=0.05)
+    # By cluster the variance is that of the sums, else that of the model.
+    np.testing.assert_allclose(widths[1], widths[0], rtol=0.15)
     np.testing.assert_allclose(widths[2], widths[0] / np.sqrt(5), rtol=0.1)
 
 

@@ -126,8 +126,7 @@ class OutcomesAtHorizon:
         found: FloatArray = (terms * (self.weight * variance)[:, None]).T @ terms
         if self.censoring is not None:
             residuals = self.weight * self.inverse * (self.happened - mean)
-            before = np.repeat(self.until[:, None], terms.shape[1], axis=1)
-            taken = self.censoring.covariance(terms * residuals[:, None], before, self.since)
+            taken = self.censoring.covariance(terms * residuals[:, None], self.until, self.since)
             found = reduced(found, taken)
         return found
 

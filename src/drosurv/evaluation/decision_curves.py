@@ -21,6 +21,8 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
+from drosurv.evaluation.calibration_curves import fit_regression
+from drosurv.findings.residuals import cloglog
 from drosurv.target import BoolArray, FloatArray, IntArray, as_numbers
 
 COLUMNS = (
@@ -30,6 +32,8 @@ COLUMNS = (
 # The default thresholds are multiples of a round number, at most so many.
 _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
+# Standard deviation of level and slope among models, towards which those of small groups are drawn.
+_SPREAD_OF_CALIBRATION = 0.4
 
 
 def parse_thresholds(thresholds: Any) -> FloatArray | None:
@@ -92,7 +96,7 @@ def decision_curves(
         if not outcomes.is_known(rows):
             benefit = treat_all = low
         elif level is not None:
-            reach = _reach(outcomes, rows, above, events * (1 + odds), odds, benefit, level)
+            reach = simultaneous_reach(_covariance(outcomes, rows, above, odds), level).simultaneous
             low, high = benefit - reach, benefit + reach
         tables.append(
             pd.DataFrame(
@@ -113,21 +117,44 @@ def decision_curves(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
 
 
-def _reach(
-    outcomes: OutcomesAtHorizon,
-    rows: IntArray,
-    above: BoolArray,
-    events: FloatArray,
-    odds: FloatArray,
-    benefit: FloatArray,
-    level: float,
+def _covariance(
+    outcomes: OutcomesAtHorizon, rows: IntArray, above: BoolArray, odds: FloatArray
 ) -> FloatArray:
-    """Return the half width (K,) of the simultaneous band of one group."""
-    centred, weighted = np.zeros((2, len(outcomes), len(odds)))
-    centred[rows] = events - above * odds - benefit
-    weighted[rows] = events
-    total = float(outcomes.weight[rows].sum())
-    covariance = outcomes.covariance(outcomes.contributions(centred, weighted))
+    """Return the covariance (K, K) of one group's net benefits, that of outcomes with recalibrated risks.
+
+    Squares of the patients' own contributions are small wherever few events happened to be seen: with rare events and
+    censoring such bands hold the curve in 84 to 92 %. By cluster they are used, but never below the other variance.
+    """
+    weight, risk = outcomes.weight[rows], _recalibrated(outcomes, rows)
+    total = float(weight.sum())
+    terms, mean = np.zeros((len(outcomes), len(odds))), np.zeros(len(outcomes))
+    terms[rows], mean[rows] = above * (1 + odds), risk
+    expected = above * (risk[:, None] * (1 + odds) - odds)
+    centred = expected - weight @ expected / total
+    found = outcomes.model_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
+    if outcomes.clusters is not None:
+        parts, benefit = np.zeros((2, len(outcomes), len(odds)))
+        parts[rows] = outcomes.events[rows, None] * terms[rows]
+        benefit[rows] = parts[rows] - above * odds
+        benefit[rows] -= weight @ benefit[rows] / total
+        clustered = outcomes.covariance(outcomes.contributions(benefit, parts))
+        short = np.sqrt(np.maximum(np.diag(found) / np.maximum(np.diag(clustered), 1e-300), 1.0))
+        found = clustered * np.outer(short, short) if np.diag(clustered).min() > 0 else found
     # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
-    covariance += np.sqrt(np.outer(odds, odds))
-    return simultaneous_reach(covariance / total**2, level).simultaneous
+    return (found + np.sqrt(np.outer(odds, odds))) / total**2
+
+
+def _recalibrated(outcomes: OutcomesAtHorizon, rows: IntArray) -> FloatArray:
+    """Return the risks of a group with its own level and slope, drawn towards the predicted ones where it is small."""
+    x, weight = cloglog(outcomes.risk[rows]), outcomes.weight[rows]
+    centre = float(weight @ x / weight.sum())
+    fitted = None
+    if np.ptp(x) > 0:
+        fitted = fit_regression(outcomes, rows, np.column_stack([np.ones(len(x)), x - centre]))
+    if fitted is None:
+        return outcomes.risk[rows]
+    predicted, spread = np.array([centre, 1.0]), _SPREAD_OF_CALIBRATION**2 * np.eye(2)
+    drawn = np.linalg.solve(spread + fitted.covariance, fitted.coef - predicted)
+    level, slope = predicted + spread @ drawn
+    found: FloatArray = -np.expm1(-np.exp(np.minimum(level + slope * (x - centre), 3.5)))
+    return found

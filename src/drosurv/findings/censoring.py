@@ -87,37 +87,39 @@ class CensoringModel:
     ) -> FloatArray:
         """Return the covariance (J, J) of J weighted sums that is due to the estimated hazards of censoring.
 
-        Each sum is of values (n, J) that were divided by G at `before` (n, J). Squares of estimated derivatives are
-        too large by the variance of each, which is subtracted.
+        Each sum is of values (n, J) that were divided by G at `before` (n, J), or at the same times (n,) for all.
+        Squares of estimated derivatives are too large by the variance of each, which is subtracted.
         """
-        found = [self.sensitivity(one, at, after) for one, at in zip(values.T, before.T, strict=True)]
-        by_time = np.array([one.by_time for one in found])
-        by_coefficient = np.array([one.by_coefficient for one in found])
-        total = by_time * self._hazard_variance @ by_time.T
-        total = total + by_coefficient @ self.inverse @ by_coefficient.T
-        for j in range(len(found)):
-            for k in range(j, len(found)):
-                noise = self._noise(
-                    values[:, j] * values[:, k], np.minimum(before[:, j], before[:, k]), after
-                )
-                total[j, k] -= noise
-                total[k, j] = total[j, k]
-        return np.asarray(total, np.float64)
+        if before.ndim == 1:
+            by_time, by_coefficient = (one.T for one in self._derivatives(values, before, after))
+            noise = (values * self._noise(before, after)[:, None]).T @ values
+        else:
+            found = [self.sensitivity(one, at, after) for one, at in zip(values.T, before.T, strict=True)]
+            by_time = np.array([one.by_time for one in found])
+            by_coefficient = np.array([one.by_coefficient for one in found])
+            noise = np.zeros((len(found), len(found)))
+            for j in range(len(found)):
+                for k in range(j, len(found)):
+                    shares = self._noise(np.minimum(before[:, j], before[:, k]), after)
+                    noise[j, k] = noise[k, j] = values[:, j] * values[:, k] @ shares
+        total = by_time * self._hazard_variance @ by_time.T + by_coefficient @ self.inverse @ by_coefficient.T
+        return np.asarray(total - noise, np.float64)
 
-    def _noise(self, products: FloatArray, before: FloatArray, after: FloatArray | None) -> float:
-        """Return the expected product of two derivatives that is due to the patients' own variation."""
+    def _noise(self, before: FloatArray, after: FloatArray | None) -> FloatArray:
+        """Return the part (n,) of squared derivatives that is due to each patient's own variation."""
         end = np.searchsorted(self.times, before, side="left")
         start = (
             np.zeros(len(end), np.intp) if after is None else np.searchsorted(self.times, after, side="right")
         )
         sums = np.append(0.0, np.cumsum(self._hazard_variance))
-        baseline = products * self.relative**2 @ np.maximum(sums[end] - sums[np.minimum(start, end)], 0.0)
+        baseline = self.relative**2 * np.maximum(sums[end] - sums[np.minimum(start, end)], 0.0)
         hazard = self.cumulative_hazard(before, after)[:, None]
         means = np.vstack(
             [np.zeros(self.columns.shape[1]), np.cumsum(self.hazard[:, None] * self.mean_columns, axis=0)]
         )
         own = hazard * self.columns - self.relative[:, None] * (means[end] - means[np.minimum(start, end)])
-        return float(baseline + products @ np.einsum("ij,jk,ik->i", own, self.inverse, own))
+        found: FloatArray = baseline + np.einsum("ij,jk,ik->i", own, self.inverse, own)
+        return found
 
     @property
     def _hazard_variance(self) -> FloatArray:
@@ -134,6 +136,12 @@ class CensoringModel:
         self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
     ) -> FloatArray:
         """Return each patient's influence (n, K) on K sums of `values` (n, K), divided by G at the same times (n,)."""
+        return self._influence(*self._derivatives(values, before, after))
+
+    def _derivatives(
+        self, values: FloatArray, before: FloatArray, after: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return derivatives of K sums by the log hazards at each time (V, K), and by the coefficients (q, K)."""
         mass = values * self.relative[:, None]
         end = np.searchsorted(self.times, before, side="left")
         by_time = self._later(mass, end)
@@ -142,7 +150,7 @@ class CensoringModel:
             by_time = by_time - self._later(mass, np.minimum(start, end))
         by_coefficient = self.columns.T @ (values * self.cumulative_hazard(before, after)[:, None])
         by_coefficient -= self.mean_columns.T @ (by_time * self.hazard[:, None])
-        return self._influence(by_time, by_coefficient)
+        return by_time, by_coefficient
 
     def _later(self, mass: FloatArray, place: IntArray) -> FloatArray:
         """Return sums (V, K) of mass (n, K) over the patients whose place is after each time."""
