@@ -27,7 +27,7 @@ def many(monkeypatch):
 
 def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch):
     model, test = many
-    given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 20}
+    given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 4}
     sampled = audit(model, test.X, test.y, **given)
     monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
     whole = audit(model, test.X, test.y, **given)
@@ -99,7 +99,7 @@ def test_a_sample_has_no_row_twice():
 
 def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, monkeypatch):
     model, test = many
-    how = {"sensitive_features": test.sensitive_features, "n_bootstrap": 200}
+    how = {"sensitive_features": test.sensitive_features, "n_bootstrap": 100}
     # A sample of a quarter of the patients, and of those of each group.
     monkeypatch.setattr(observation, "MANY_PATIENTS", 250)
     results = [evaluate(model, test.X, test.y, **how)]

@@ -39,6 +39,11 @@ def test_the_choice_is_the_loop_over_its_definition(found, tolerance):
     assert ("no setting predicts the worst group" in reason) == (best == 0)
 
 
+@pytest.fixture(autouse=True)
+def few_replicates(monkeypatch):
+    monkeypatch.setattr("drosurv.workflows.tuning._REPLICATES", 99)
+
+
 @pytest.fixture(scope="module")
 def table():
     """The effect of x turns round in site b, a fifth of the patients."""

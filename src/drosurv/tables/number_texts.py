@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
@@ -80,17 +81,23 @@ def decimal_mark(columns: Iterable[Sequence[str]], separator: str) -> str | None
 
 def _mark_of(texts: Sequence[str]) -> str | None:
     """Return the decimal mark of a column, "either" and the mark if it may separate thousands, None if it has none."""
-    plain = [_without_signs(text) for text in texts if text]
-    either = [match[1] for text in plain if (match := _EITHER.fullmatch(text))]
-    sure = {
-        mark: sum(_EITHER.fullmatch(text) is None and form.fullmatch(text) is not None for text in plain)
-        for mark, form in _SURE.items()
-    }
-    whole = {int(text) for text in plain if _WHOLE.fullmatch(text)}
-    numbers = len(either) + sum(sure.values()) + sum(_WHOLE.fullmatch(text) is not None for text in plain)
-    if numbers < _SMALLEST_SHARE * len(plain) or any(re.fullmatch(DATE, text) for text in plain):
+    counts = Counter(filter(None, texts))
+    sure, either, whole, numbers, dated = dict.fromkeys(_SURE, 0), [], set(), 0, False
+    for text, times in counts.items():
+        plain = _without_signs(text)
+        if _WHOLE.fullmatch(plain):
+            whole.add(int(plain))
+        elif match := _EITHER.fullmatch(plain):
+            either.append(match[1])
+        elif mark := next((mark for mark, form in _SURE.items() if form.fullmatch(plain)), None):
+            sure[mark] += times
+        else:
+            dated = dated or re.fullmatch(DATE, plain) is not None
+            continue
+        numbers += times
+    if dated or numbers < _SMALLEST_SHARE * counts.total():
         return None
-    if sum(sure.values()):
+    if any(sure.values()):
         return "," if sure[","] > sure["."] else "."
     if not either:
         return None
