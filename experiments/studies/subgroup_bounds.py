@@ -3,9 +3,10 @@
     python -m experiments.studies.subgroup_bounds --runs 500 --jobs 16 --replicates 199 -o subgroup_bounds.json
 
 "right": false alarms of right predictions and models of many kinds: clusters, weights, few times, rounding, entry,
-strata, causes, whole years (``--what right --replicates 99``);
+strata, causes, whole years (``--what right --replicates 119``);
 "cross_fitted": false alarms of a Cox model that is right, trained in folds and judged on the patients left out;
 "cross_fitted_power": the same where a subgroup has more events;
+"shape_power": a subgroup of 16 % of 2,000 patients with the predicted number of events, at other times;
 "methods_false_alarm", "methods_power": the test of certify and, on the same patients, a search on half of the patients
 with a test on the other half.
 Required: at most 7.4 % of runs with any significant subgroup where predictions are right; bounds beyond every true
@@ -220,6 +221,26 @@ def power(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:
     return overlap(data, found)
 
 
+def shape_power(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:
+    """The subgroup has 2.5 times the hazard until time 0.35, and 0.4 times later: whether it is found."""
+    rng = np.random.default_rng([seed, n])
+    data = simulate(n, events, rng)
+    cut, (early, late) = 0.35**SHAPE, (np.where(data.subgroup, ratio, 1.0) for ratio in (2.5, 0.4))
+    unit, first = rng.exponential(size=n), early * data.rate * cut
+    hazard = np.where(unit < first, unit / early, data.rate * cut + (unit - first) / late)
+    time = (hazard / data.rate) ** (1 / SHAPE)
+    y = Surv.from_arrays(time <= data.censored_at, np.minimum(time, data.censored_at))
+    found = certify(data.predictions(), data.X, y, alpha=ALPHA, n_bootstrap=replicates, random_state=seed)
+    of_shape = (found.significant["question"] == "shape in time").to_numpy()
+    rules = [rule for rule, shape in zip(found.rules, of_shape, strict=True) if shape]
+    expected, inside = data.rate * y["time"] ** SHAPE, data.subgroup
+    return {
+        "found": any(jaccard(rule.holds(data.X), data) >= 0.5 for rule in rules),
+        "any": len(found.rules) > 0,
+        "ratio_of_events": float(y["event"][inside].sum() / expected[inside].sum()),
+    }
+
+
 def overlap(data: Simulated, found: Any) -> dict[str, Any]:
     """Whether a significant subgroup overlaps with the simulated one by half (Jaccard), and whether there is any."""
     overlaps = [jaccard(rule.holds(data.X), data) for rule in found.rules]
@@ -313,6 +334,7 @@ STUDIES = {
     "false_alarm": false_alarm,
     "coverage": coverage,
     "power": power,
+    "shape_power": shape_power,
     "cross_fitted": cross_fitted_false_alarm,
     "cross_fitted_power": cross_fitted_power,
     "methods_false_alarm": partial(methods, ratio=1.0),
@@ -333,8 +355,9 @@ def main() -> None:
             for kind in (*KINDS, *(f"fitted, {kind}" for kind in FITTED)):
                 simulations.append(({"study": name, "kind": kind}, partial(right, kind, given.replicates)))
             continue
-        for n, events in SETTINGS if name in ("false_alarm", "coverage") else [(1500, 0.55)]:
-            if n in given.sizes:
+        one = [(2000, 0.55)] if name == "shape_power" else [(1500, 0.55)]
+        for n, events in SETTINGS if name in ("false_alarm", "coverage") else one:
+            if n in (*given.sizes, 2000):
                 setting = {"study": name, "n": n, "events": events}
                 simulations.append((setting, partial(STUDIES[name], n, events, given.replicates)))
     repeat(simulations, given)

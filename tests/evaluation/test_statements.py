@@ -14,6 +14,7 @@ from drosurv.presentation import literal
 
 NAN = float("nan")
 INFANTS = {"group": "age <= 1", "patients": 90, "observed": 42, "expected": 15, "ratio": 2.8, "p": 0.001}
+INFANTS |= {"events": 42, "since": None, "until": None}
 
 
 def row(attribute, group, metric, kind, value, low=NAN, high=NAN, p=NAN, status="ok"):

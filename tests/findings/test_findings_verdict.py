@@ -61,6 +61,7 @@ def ranked(c_index):
 
 RIGHT = [level_of("f"), gain_of("f"), level_of("m"), gain_of("m")]
 INFANTS = {"group": "age <= 1", "patients": 90, "observed": 42, "expected": 15, "ratio": 2.8, "p": 0.001}
+INFANTS |= {"events": 42, "since": None, "until": None}
 BOUNDS = Bounds(0.7, 1.5)
 # By status: the tests, further rows, the bounds of a search, and words of the verdict.
 RULES = {
@@ -231,6 +232,24 @@ def test_more_expected_events_than_patients_are_called_cumulative_hazards():
         in found.text
     )
     assert found.who == "patients with age <= 1"
+
+
+def test_a_subgroup_whose_events_come_early_is_said_with_numbers_and_times():
+    early = {
+        **INFANTS,
+        "observed": 14,
+        "expected": 6.2,
+        "ratio": 2.26,
+        "events": 20,
+        "since": 0.0,
+        "until": 3.0,
+    }
+    said = subgroup_problem(early, 10, unit="years").text
+    assert (
+        "14 of 20 events came by 3 years, where the model puts 6.2 (2.26 times, adjusted p = 0.001)" in said
+    )
+    late = subgroup_problem({**early, "since": 3.0, "until": None}, 10, unit="years").text
+    assert "14 of 20 events came after 3 years" in late
 
 
 def test_the_table_is_sorted_by_seriousness_and_keeps_the_rows():

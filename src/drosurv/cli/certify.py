@@ -47,7 +47,7 @@ def certify(
     replicates: Annotated[
         int | None,
         about(
-            "Draws of events from the model, by default 999; the smallest p-value is 2 / (replicates + 1)."
+            "Draws of events from the model, by default 999; the smallest p-value is 3 / (replicates + 1)."
         ),
     ] = None,
     seed: Seed = 0,

@@ -59,32 +59,38 @@ class EstimationError:
         return self._further(fit) * np.diag(w**2 @ self._variances) + found - both - both.T
 
     def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
-        """Return the variances (G,) to add to those of the residuals of G subgroups, over all parts.
+        """Return the covariances (G, J, J) to add to those of the residuals of G subgroups in J parts.
 
         `sums(k, values)` returns sums (G, k) over subgroups of what `values(rows)` returns for some rows, (m, k).
         """
+        J = self._expected.shape[1]
         if self.columns is None and not self.cross_fitted:
-            return sums(1, lambda rows: (self._expected[rows] / self._factor).sum(axis=1, keepdims=True))[
-                :, 0
-            ]
+            return sums(J, lambda rows: self._expected[rows] / self._factor)[:, :, None] * np.eye(J)
         fit = self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
         strata, n_strata = self._strata
+        p = fit.columns.shape[1]
 
-        def by_level(mass: FloatArray, rows: slice) -> FloatArray:
-            inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
-            levels = (mass[rows, :, None] * inside[:, None, :]).reshape(len(inside), -1)
-            return np.hstack([levels, mass[rows].sum(axis=1)[:, None] * fit.columns[rows]])
+        def of_parts(mass: FloatArray) -> FloatArray:
+            """Return sums (G, J, J * strata + p) of the mass of each part by level, and times columns."""
 
-        size = fit.shared.shape[1]
-        influence = sums(size, lambda rows: by_level(self._expected, rows)) @ fit.shared.T @ fit.inverse
-        found: FloatArray = np.einsum("gj,jk,gk->g", influence, fit.spread, influence)
+            def values(rows: slice) -> FloatArray:
+                inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
+                times = np.hstack([inside, fit.columns[rows]])
+                return (mass[rows, :, None] * times[:, None, :]).reshape(len(times), -1)
+
+            found = sums(J * (n_strata + p), values).reshape(-1, J, n_strata + p)
+            levels = found[:, :, None, :n_strata] * np.eye(J)[:, :, None]
+            return np.concatenate([levels.reshape(len(found), J, -1), found[:, :, n_strata:]], axis=2)
+
+        influence = of_parts(self._expected) @ fit.shared.T @ fit.inverse
+        found: FloatArray = influence @ fit.spread @ influence.transpose(0, 2, 1)
         if not self.cross_fitted:
             return found
-        own = sums(size, lambda rows: by_level(self._variances, rows))
-        total = own[:, : size - fit.columns.shape[1]].sum(axis=1)
-        both: FloatArray = np.einsum("gj,gj->g", influence, own @ fit.shared.T)
-        more: FloatArray = self._further(fit) * total
-        return more + found - 2 * both
+        own = of_parts(self._variances)
+        total = own[:, :, : own.shape[2] - p].sum(axis=2)
+        both = influence @ fit.shared @ own.transpose(0, 2, 1)
+        more: FloatArray = self._further(fit) * total[:, :, None] * np.eye(J)
+        return more + found - both - both.transpose(0, 2, 1)
 
     @cached_property
     def _expected(self) -> FloatArray:

@@ -285,17 +285,8 @@ class WeightedResiduals(PatientResiduals):
     @cached_property
     def _products(self) -> FloatArray:
         """Covariances (n, J, J) of one patient's residuals by the ends of the parts."""
-        F, J = np.clip(self.probability, self.unit / 4, 1 - self.unit / 4), self.probability.shape[1]
-        found = np.empty((len(F), J, J))
-        for s in range(J):
-            for t in range(s, J):
-                Fs, Ft = F[:, s], F[:, t]
-                found[:, s, t] = found[:, t, s] = (
-                    (1 - Fs) * (1 - Ft) * Fs * self.at_events[:, s]
-                    + Fs * Ft * (1 - Fs) * self.at_free[:, s]
-                    - self.at_end[:, s] * Fs * (Ft - Fs)
-                )
-        return found
+        F = np.clip(self.probability, self.unit / 4, 1 - self.unit / 4)
+        return covariances_at_times(F, self.at_events, self.at_free, self.at_end)
 
     def _until_ends(self, w: FloatArray) -> FloatArray:
         """Return weighted residuals (n, J) by the ends of the parts."""
@@ -336,6 +327,23 @@ class WeightedResiduals(PatientResiduals):
             ]
             until_ends = until_ends + self.weight[:, None] * np.column_stack(influence)
         return np.diff(until_ends, prepend=0.0, axis=1)
+
+
+def covariances_at_times(
+    F: FloatArray, at_events: FloatArray, at_free: FloatArray, at_end: FloatArray
+) -> FloatArray:
+    """Return covariances (n, J, J) of the weighted residuals of events by J times; see `WeightedResiduals`."""
+    J = F.shape[1]
+    found = np.empty((len(F), J, J))
+    for s in range(J):
+        for t in range(s, J):
+            Fs, Ft = F[:, s], F[:, t]
+            found[:, s, t] = found[:, t, s] = (
+                (1 - Fs) * (1 - Ft) * Fs * at_events[:, s]
+                + Fs * Ft * (1 - Fs) * at_free[:, s]
+                - at_end[:, s] * Fs * (Ft - Fs)
+            )
+    return found
 
 
 # Factors of cumulative hazards, and number of bins of probabilities, with which dispersions are computed.

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted, Question, adjust
-from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, who
+from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
 from drosurv.presentation import first_upper, listing, p_text
 
@@ -125,18 +125,16 @@ def data_problem(text: str) -> FindingRow:
 
 
 def subgroup_problem(
-    worst: Mapping[str, Any], searched: int, after: str = "", others: str = ""
+    worst: Mapping[str, Any], searched: int, after: str = "", others: str = "", unit: str = ""
 ) -> FindingRow:
-    """Return the finding of the subgroup that differs most of those searched: group, patients, observed, expected, p.
+    """Return the finding of the subgroup that differs most of those searched, a row of significant subgroups.
 
-    `after` and `others` are words for its sentence.
+    `after` and `others` are words for its sentence, `unit` is that of times.
     """
-    # Cumulative hazards may exceed the number of patients.
-    of = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
     text = (
         f"Of {searched:,} subgroups that were searched, the {worst['patients']:,.0f} patients with "
-        f"{worst['group']} differ most{after}: {worst['observed']:,.0f} events where {of}{worst['expected']:,.0f} "
-        f"were predicted ({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
+        f"{worst['group']} differ most{after}: {subgroup_events(worst, unit)}, "
+        f"adjusted {p_text(worst['p'])}{others})."
     )
     nan, group = float("nan"), str(worst["group"])
     number = worst["ratio"], nan, nan, worst["p"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted
-from drosurv.presentation import first_upper, group_name, p_text, with_interval, written
+from drosurv.presentation import first_upper, group_name, moment, p_text, with_interval, written
 
 #: Attribute and group of all patients in tables.
 EVERYONE, ALL = "overall", "all"
@@ -142,3 +145,31 @@ BRIEFLY = {
 def percent(share: float) -> str:
     """Return a probability in percent, such as "30 %"."""
     return f"{written(100 * share, 'time')} %"
+
+
+def period(since: float | None, until: float | None, unit: str = "") -> str:
+    """Return when a part of the follow-up was; without a beginning it is the whole, and without an end the last.
+
+    >>> period(0.0, 2.0, "years"), period(2.0, 3.0, "years"), period(3.0, None, "years"), period(None, None)
+    ('by 2 years', 'from 2 to 3 years', 'after 3 years', '')
+    """
+    if pd.isna(since):
+        return ""
+    if pd.isna(until):
+        return f"after {moment(since, unit)}"
+    if since == 0:
+        return f"by {moment(until, unit)}"
+    return f"from {written(since, 'time')} to {moment(until, unit)}"
+
+
+def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
+    """Return the events of a significant subgroup and those that were predicted, with the ratio, in words."""
+    when = period(row["since"], row["until"], unit)
+    observed, expected, events = (
+        f"{row[name]:,.1f}".removesuffix(".0") for name in ("observed", "expected", "events")
+    )
+    if when:
+        return f"{observed} of {events} events came {when}, where the model puts {expected} ({row['ratio']:.2f} times"
+    # Cumulative hazards may exceed the number of patients.
+    of = "cumulative hazards of " if row["expected"] > row["patients"] else ""
+    return f"{observed} events where {of}{expected} were predicted ({row['ratio']:.2f} times"

@@ -1,7 +1,8 @@
 """Simultaneous tests and bounds for all subgroups: of observed against predicted events, and of mean losses.
 
-Observed and expected events are those of the residuals of :mod:`drosurv.findings`. Their reference distribution, if the
-model is right, is drawn from the model. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use
+Observed and expected events are those of the residuals of :mod:`drosurv.findings`. Their number (level) and their
+distribution over the parts of the follow-up (shape in time) are tested, with a reference distribution that is drawn
+from the model, as if it were right. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use
 the distribution of the most extreme statistic over all subgroups, so that the results hold for all of them together.
 """
 
@@ -19,7 +20,12 @@ from scipy.special import xlogy
 from drosurv.errors import ArgumentError
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import LEAST_CROSS_FITTED, PatientResiduals, WeightedResiduals
+from drosurv.findings.residuals import (
+    LEAST_CROSS_FITTED,
+    PatientResiduals,
+    WeightedResiduals,
+    covariances_at_times,
+)
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import sample_rows, sample_size
@@ -27,8 +33,9 @@ from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# Smallest number of expected events of a subgroup.
-LEAST_EXPECTED = 10.0
+# Smallest number of expected events of a subgroup; and of a part of the follow-up, and of all others together, for the
+# test of the shape in time.
+LEAST_EXPECTED, LEAST_IN_PART = 10.0, 5.0
 # Numbers are cut at their deciles; a column has at most so many categories.
 N_CUTS = 10
 MOST_LEVELS = 20
@@ -39,6 +46,19 @@ _MOST_SAMPLED = 200_000
 # Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 _CERTAIN_HAZARD = 23.0
+#: Columns of the table of significant subgroups.
+SIGNIFICANT = (
+    "group",
+    "patients",
+    "question",
+    "observed",
+    "expected",
+    "ratio",
+    "p",
+    "events",
+    "since",
+    "until",
+)
 #: Rows of the table of bounds on the ratio of events.
 MOST, LEAST = "observed/expected, most", "observed/expected, least"
 
@@ -46,23 +66,25 @@ MOST, LEAST = "observed/expected, most", "observed/expected, least"
 def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float) -> Subgroups:
     """Return the subgroups of a table with at least a number of patients and 10 expected events."""
     subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
-    counts = subgroups.sums(np.column_stack([patients.counts, patients.weight * patients.expected]))
+    expected = patients.weight * patients.expected.sum(axis=1)
+    counts = subgroups.sums(np.column_stack([patients.counts, expected]))
     subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
     return subgroups
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PatientEvents:
-    """Observed and expected events of n patients, the variance for one copy, and the `source` that draws events.
+    """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
 
-    Of each row, `weight` (n,) is the number of copies, `counts` (n,) of patients, and `clusters` (n,) its cluster.
+    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is the number of copies, `counts` (n,) of
+    patients, and `clusters` (n,) its cluster.
     """
 
     weight: FloatArray
     counts: FloatArray
     observed: FloatArray
     expected: FloatArray
-    variance: FloatArray
+    ends: FloatArray
     source: Source
     clusters: IntArray | None = None
 
@@ -78,34 +100,31 @@ class PatientEvents:
         counts = weight if id is None else 1.0 / np.bincount(id)[id]
         given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
         if not isinstance(residuals, WeightedResiduals):
-            sums = (
-                part.sum(axis=1) for part in (residuals.observed, residuals.expected, residuals.variances)
-            )
-            observed, expected, variance = sums
-            source = Hazards.of(judged, until, rng)
-            return PatientEvents(
-                **given, observed=observed, expected=expected, variance=variance, source=source
-            )
-        last = residuals.known_parts(np.ones(len(residuals), np.bool_)) - 1
-        if last < 0:
+            source = Hazards.of(judged, residuals, until, rng)
+            events = {"observed": residuals.observed, "expected": residuals.expected}
+            return PatientEvents(**given, **events, ends=residuals.ends, source=source)
+        known = residuals.known_parts(np.ones(len(residuals), np.bool_))
+        if known == 0:
             raise ArgumentError(
                 "model",
                 "too few patients were observed until the first predicted time: predict earlier times.",
             )
-        names = ("probability", "happened", "inverse", "at_events", "at_free")
-        return Probabilities(**{name: getattr(residuals, name)[:, last] for name in names}).events(**given)
+        parts = {name: getattr(residuals, name)[:, :known] for name in Probabilities._fields}
+        return Probabilities(**parts).events(**given, ends=residuals.ends[:known])
 
-    def rescaled(self, ratio: float) -> PatientEvents:
-        """Return the same patients after the model's hazards, or probabilities, are multiplied by a number."""
-        source = self.source.rescaled(ratio)
+    def rescaled(self, ratios: FloatArray) -> PatientEvents:
+        """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""
+        source = self.source.rescaled(ratios)
         if isinstance(source, Probabilities):
-            return source.events(weight=self.weight, counts=self.counts, clusters=self.clusters)
-        return replace(self, expected=self.expected * ratio, variance=self.variance * ratio, source=source)
+            return source.events(
+                weight=self.weight, counts=self.counts, clusters=self.clusters, ends=self.ends
+            )
+        return replace(self, expected=self.expected * ratios, source=source)
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Return copies of patients for a reference distribution: all, or a sample of very many."""
         total = float(self.weight.sum())
-        events = float(self.weight @ self.expected)
+        events = float((self.weight @ self.expected).sum())
         size = sample_size(total, events, _MOST_SAMPLED)
         # Each row has as many copies as its weight says; of a fraction, by chance.
         rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
@@ -124,14 +143,14 @@ class PatientEvents:
         """
         assert self.clusters is not None
         assert sample.clusters is not None
-        residual = np.bincount(self.clusters, self.weight * (self.observed - self.expected))
+        residual = np.bincount(self.clusters, self.weight * (self.observed - self.expected).sum(axis=1))
         seen = float((residual**2).sum())
         error = float(np.sqrt(((residual**2 - (residual**2).mean()) ** 2).sum()))
-        alone = float(self.weight @ self.variance)
+        alone = float(self.weight @ self.source.covariances(slice(None)).sum(axis=(1, 2)))
         same = replace(sample, shared=1.0)
         drawn = same.draw(slice(None), 32, same.units(32, rng), rng)
         by_cluster = np.column_stack(
-            [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:]).T]
+            [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:64]).T]
         )
         together = float((by_cluster**2).sum(axis=0).mean()) * float(self.weight.sum()) / len(sample.rows)
         if together <= alone * (1 + 1e-9):
@@ -159,7 +178,10 @@ class Sample:
         return np.where(rng.random(size) < self.shared, rng.standard_exponential(size), np.nan)
 
     def draw(self, rows: slice, n_draws: int, units: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw events of some of the copies, if the model is right: observed, then expected events, (m, 2 n_draws)."""
+        """Draw events of some of the copies, if the model is right: (m, (J + 1) n_draws).
+
+        Observed, then expected events of the whole follow-up, and their differences in all parts but the last.
+        """
         unit = rng.standard_exponential((len(self.rows[rows]), n_draws))
         if self.clusters is not None:
             common = units[self.clusters[rows]]
@@ -176,60 +198,74 @@ class Sample:
 
 
 class Hazards(NamedTuple):
-    """Curves that are known throughout: `limit` (n,) is the model's hazard from entry until the censoring time.
+    """Curves that are known throughout: `limit` (n, J) is the model's hazard from entry until the end of each part.
 
-    If events happen at few jumps, `jumps` (n, K) are cumulative hazards whose steps have the probabilities of the
-    jumps, and a patient is at risk from jump number `first` (n,) until before `last` (n,).
+    It does not grow after the censoring time. `variances` (n, J) are those of the events in each part. If events happen
+    at few jumps, `jumps` (n, K) are cumulative hazards whose steps have the probabilities of the jumps, `parts` (n, K)
+    are the numbers of their parts, and a patient is at risk from jump number `first` (n,) until before `last` (n,).
     """
 
     limit: FloatArray
+    variances: FloatArray
     jumps: FloatArray
+    parts: IntArray
     first: IntArray
     last: IntArray
 
     @staticmethod
-    def of(judged: Judged, until: Any, rng: np.random.Generator) -> Hazards:
+    def of(judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator) -> Hazards:
         """Return the hazards of judged patients until censoring, or a time before it."""
-        curves, cohort = judged.curves, judged.cohort
+        curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
-        since = cohort.since
+        since, n = cohort.since, len(cohort)
         censored = since + censoring_times(cohort.durations, cohort.copies, rng)
         end = np.minimum(np.minimum(censored, curves.until), until)
-        hazard = curves.accumulated(end)[0]
+        # The last part has no end: events may be drawn after the last observed time.
+        limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
         if since.any():
-            hazard = hazard - curves.accumulated(np.minimum(since, end))[0]
+            limit = limit - curves.accumulated(np.minimum(since, end))[0][:, None]
+        limit = np.maximum(limit, 0.0)
         times = curves.curves.times
-        jumps, first, last = (
-            np.empty((len(since), 0)),
-            np.zeros(len(since), np.intp),
-            np.zeros(len(since), np.intp),
-        )
+        jumps, parts = np.empty((n, 0)), np.empty((n, 0), np.intp)
+        first = last = np.zeros(n, np.intp)
         if curves.discrete and times is not None and len(times) <= _FEW_JUMPS:
             steps = np.diff(curves.at(times), axis=1, prepend=0.0)
             certain = -np.expm1(-_CERTAIN_HAZARD)
             jumps = np.cumsum(-np.log1p(-np.clip(steps, 0.0, certain)), axis=1)
+            parts = np.broadcast_to(np.searchsorted(ends[:-1], times), jumps.shape)
             first, last = (np.searchsorted(times, at, side="right") for at in (since, end))
-        return Hazards(np.maximum(hazard, 0.0), jumps, first, last)
+        return Hazards(limit, residuals.variances, jumps, parts, first, last)
 
     def take(self, rows: IntArray) -> Hazards:
         """Return those of some rows."""
         parts: list[Any] = [part[rows] for part in self]
         return Hazards(*parts)
 
-    def rescaled(self, ratio: float) -> Hazards:
-        """Return hazards that are multiplied by a number."""
-        return self._replace(limit=self.limit * ratio, jumps=self.jumps * ratio)
+    def covariances(self, rows: slice) -> FloatArray:
+        """Return covariances (m, J, J) of the residuals of some patients in the parts: they are uncorrelated."""
+        return self.variances[rows][:, :, None] * np.eye(self.limit.shape[1])
+
+    def rescaled(self, ratios: FloatArray) -> Hazards:
+        """Return hazards that are multiplied by a number in each part, (J,)."""
+        steps = np.diff(self.jumps, axis=1, prepend=0.0) if self.jumps.size else self.jumps
+        return self._replace(
+            limit=np.cumsum(np.diff(self.limit, axis=1, prepend=0.0) * ratios, axis=1),
+            variances=self.variances * ratios,
+            jumps=np.cumsum(steps * ratios[self.parts], axis=1),
+        )
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
-        """Return observed and expected events (m, 2 k); an event occurs when the hazard reaches `unit` (m, k)."""
-        parts: list[Any] = [part[rows] for part in self]
-        return _draw_events(unit, *parts)
+        """Return what :meth:`Sample.draw` says; an event occurs when the hazard reaches `unit` (m, k)."""
+        drawn: FloatArray = _draw_events(
+            unit, self.limit[rows], self.jumps[rows], self.parts[rows], self.first[rows], self.last[rows]
+        )
+        return drawn
 
 
 class Probabilities(NamedTuple):
-    """Predictions at one time: probabilities of the event by then, who had it, and 1 / G, 0 where it is not known.
+    """Predictions at J times, (n, J): probabilities of the event by then, who had it, and 1 / G, 0 if it is not known.
 
-    `at_events` and `at_free` are means of 1 / G at events, and of those free of it.
+    `at_events`, `at_free` and `at_end` are means of 1 / G at events, of those free of it, and at the time.
     """
 
     probability: FloatArray
@@ -237,36 +273,55 @@ class Probabilities(NamedTuple):
     inverse: FloatArray
     at_events: FloatArray
     at_free: FloatArray
+    at_end: FloatArray
 
     def events(self, **given: Any) -> PatientEvents:
         """Return observed and expected events of the patients with the given weights and clusters."""
-        F = self.probability
-        return PatientEvents(
-            observed=F + (self.happened - F) * self.inverse,
-            expected=F,
-            variance=F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free),
-            source=self,
-            **given,
-        )
+        expected = np.diff(self.probability, axis=1, prepend=0.0)
+        residual = np.diff((self.happened - self.probability) * self.inverse, axis=1, prepend=0.0)
+        return PatientEvents(observed=expected + residual, expected=expected, source=self, **given)
 
     def take(self, rows: IntArray) -> Probabilities:
         """Return those of some rows."""
         parts: list[Any] = [part[rows] for part in self]
         return Probabilities(*parts)
 
-    def rescaled(self, ratio: float) -> Probabilities:
-        """Return probabilities that are multiplied by a number."""
-        return self._replace(probability=np.minimum(self.probability * ratio, 1.0))
+    def covariances(self, rows: slice) -> FloatArray:
+        """Return covariances (m, J, J) of the residuals of some patients in the parts."""
+        parts = (self.probability, self.at_events, self.at_free, self.at_end)
+        until_ends = covariances_at_times(*(part[rows] for part in parts))
+        J = self.probability.shape[1]
+        difference = np.eye(J) - np.eye(J, k=-1)
+        return difference @ until_ends @ difference.T
+
+    def rescaled(self, ratios: FloatArray) -> Probabilities:
+        """Return probabilities that are multiplied by a number in each part, (J,)."""
+        steps = np.diff(self.probability, axis=1, prepend=0.0)
+        return self._replace(probability=np.clip(np.cumsum(steps * ratios, axis=1), 0.0, 1.0))
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
-        """Return observed and expected events (m, 2 k); uniform numbers exp(-`unit`) say who has the event."""
-        F, m, k = (part[rows, None] for part in (self.probability, self.at_events, self.at_free))
+        """Return what :meth:`Sample.draw` says; uniform numbers exp(-`unit`) say who has the event, and when."""
+        F, free = self.probability[rows], (1 - self.probability[rows]) / self.at_free[rows]
+        # Mean of 1 / G at the events of each part: a share 1 / g of them is known, and counts g times.
+        steps = np.diff(F, axis=1, prepend=0.0)
+        total = np.diff(F * self.at_events[rows], axis=1, prepend=0.0)
+        g = np.where(steps > 0, np.maximum(total, steps) / np.maximum(steps, 1e-12), 1.0)
+        known = np.cumsum(steps / g, axis=1)
+        # Of those free at a time some have a known event later, some are free at the end, the others censored between.
+        between = np.maximum(free - (known[:, -1:] - known) - free[:, -1:], 0.0)
         uniform = -np.expm1(-unit)
-        # Of those with the event a share 1 / m is known, and counts m times; of the others 1 / k.
-        known = uniform < F / m
-        free = uniform > 1 - (1 - F) / k
-        observed = F + np.where(known, (1 - F) * m, 0.0) - np.where(free, F * k, 0.0)
-        return np.hstack([observed, np.broadcast_to(F, observed.shape)])
+        part = (uniform[:, :, None] >= known[:, None, :]).sum(axis=2)
+        own = np.take_along_axis(np.column_stack([g, np.zeros(len(g))]), part, axis=1)
+        residuals = []
+        for j in range(F.shape[1]):
+            event = part <= j
+            later = (part > j) & (part < F.shape[1])
+            at_end = uniform > 1 - free[:, -1:] - between[:, j, None]
+            seen_free = (later | (at_end & ~event)) * self.at_free[rows][:, j, None]
+            residuals.append(np.where(event, (1 - F[:, j, None]) * own, -F[:, j, None] * seen_free))
+        expected = np.broadcast_to(F[:, -1:], uniform.shape)
+        parts = [now - before for before, now in zip([0.0, *residuals], residuals[:-1], strict=False)]
+        return np.hstack([expected + residuals[-1], expected, *parts])
 
 
 Source = Hazards | Probabilities
@@ -274,28 +329,43 @@ Source = Hazards | Probabilities
 
 @numba.njit(cache=True, nogil=True)
 def _draw_events(
-    unit: FloatArray, limit: FloatArray, jumps: FloatArray, first: IntArray, last: IntArray
+    unit: FloatArray,
+    limit: FloatArray,
+    jumps: FloatArray,
+    parts: IntArray,
+    first: IntArray,
+    last: IntArray,
 ) -> FloatArray:
-    """Return events, which occur when the cumulative hazard reaches `unit`, and expected events until then."""
+    """Return events, which occur when the cumulative hazard reaches `unit`, expected events, and parts' differences."""
     n, k = unit.shape
-    out = np.empty((n, 2 * k))
-    n_jumps = jumps.shape[1]
+    n_parts, n_jumps = limit.shape[1], jumps.shape[1]
+    out = np.zeros((n, (n_parts + 1) * k))
     for i in range(n):
         for j in range(k):
+            u = unit[i, j]
             if n_jumps == 0:
-                out[i, j] = 1.0 if unit[i, j] <= limit[i] else 0.0
-                out[i, k + j] = min(unit[i, j], limit[i])
+                out[i, j] = 1.0 if u <= limit[i, -1] else 0.0
+                out[i, k + j] = min(u, limit[i, -1])
+                low = 0.0
+                for part in range(n_parts - 1):
+                    high = limit[i, part]
+                    happened = 1.0 if low < u <= high else 0.0
+                    out[i, (2 + part) * k + j] = happened - (min(u, high) - min(u, low))
+                    low = high
                 continue
-            expected, happened = 0.0, 0.0
             start = jumps[i, first[i] - 1] if first[i] > 0 else 0.0
             before = start
             for m in range(first[i], last[i]):
-                expected -= np.expm1(before - jumps[i, m])
+                residual = np.expm1(before - jumps[i, m])
+                out[i, k + j] -= residual
                 before = jumps[i, m]
-                if before - start >= unit[i, j]:
-                    happened = 1.0
+                if before - start >= u:
+                    out[i, j] = 1.0
+                    residual += 1.0
+                if parts[i, m] < n_parts - 1:
+                    out[i, (2 + parts[i, m]) * k + j] += residual
+                if before - start >= u:
                     break
-            out[i, j], out[i, k + j] = happened, expected
     return out
 
 
@@ -323,11 +393,27 @@ def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: Floa
     return root
 
 
+@numba.vectorize(cache=True)
+def part_statistic(inside: float, outside: float, share: float, scale: float) -> float:
+    """Return the standardised difference between the events in a part of the follow-up and its share of all events.
+
+    It is that of square roots of counts, which is about standard normal also with few events.
+    """
+    first, second = max(inside, 0.0) + 0.375, max(outside, 0.0) + 0.375
+    return 2.0 * (np.sqrt((1.0 - share) * first) - np.sqrt(share * second)) / np.sqrt(scale)
+
+
 @numba.njit(cache=True, nogil=True)
-def _extreme_deviances(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the largest and smallest signed root of the deviance over subgroups, each (k,), from sums (G, 2 k)."""
-    k = sums.shape[1] // 2
-    high, low = np.full(k, -np.inf), np.full(k, np.inf)
+def _statistics(sums: FloatArray, scale: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the extreme statistics (3, k) of replicates, and the sums of squares (G, 1 + J) of all.
+
+    `sums` (G, (J + 1) k) are those of `Sample.draw`, `scale` (G, 1 + J) the dispersions of level and parts, NaN where a
+    part is not tested, `share` (G, J) the parts' shares of the expected events. Extremes are the largest and the
+    negative smallest statistic of the level, and the largest absolute one of parts.
+    """
+    n_parts = share.shape[1]
+    k = sums.shape[1] // (n_parts + 1)
+    extremes, squares = np.full((3, k), -np.inf), np.zeros(scale.shape)
     for g in range(len(sums)):
         for j in range(k):
             observed, expected = max(sums[g, j], 0.0), max(sums[g, k + j], 1e-12)
@@ -335,12 +421,23 @@ def _extreme_deviances(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray,
             # Differences of sums are 0 only up to rounding.
             if observed > 1e-9:
                 deviance += 2.0 * observed * np.log(observed / expected)
-            z = np.sqrt(max(deviance, 0.0) / scale[g])
-            if observed > expected:
-                high[j] = max(high[j], z)
-            else:
-                low[j] = min(low[j], -z)
-    return high, low
+            z = np.sqrt(max(deviance, 0.0) / scale[g, 0])
+            squares[g, 0] += z * z
+            side = 0 if observed > expected else 1
+            extremes[side, j] = max(extremes[side, j], z)
+            rest = observed - expected
+            for part in range(n_parts):
+                own = rest
+                if part < n_parts - 1:
+                    own = sums[g, (2 + part) * k + j]
+                    rest -= own
+                if np.isnan(scale[g, 1 + part]):
+                    continue
+                inside = own + share[g, part] * expected
+                z = part_statistic(inside, observed - inside, share[g, part], scale[g, 1 + part])
+                squares[g, 1 + part] += z * z
+                extremes[2, j] = max(extremes[2, j], abs(z))
+    return extremes, squares
 
 
 T = TypeVar("T")
@@ -363,7 +460,7 @@ def _replicates(
 
 
 class EventTest(NamedTuple):
-    """Bounds on observed / expected events, and significant subgroups with their rules."""
+    """Bounds on observed / expected events, and a table of significant subgroups with their rules."""
 
     bounds: dict[str, dict[str, Any]]
     significant: pd.DataFrame
@@ -379,60 +476,119 @@ def compare_events(
     rng: np.random.Generator,
     error: EstimationError | None = None,
 ) -> EventTest:
-    """Compare observed with expected events in all subgroups."""
-    w = patients.weight
-    columns = (patients.counts, w * patients.observed, w * patients.expected, w * patients.variance)
-    sizes, observed, expected, variance = subgroups.sums(np.column_stack(columns)).T
+    """Compare observed with expected events in all subgroups, in number and in their distribution over the parts."""
+    J, w = len(patients.ends), patients.weight
+
+    def columns(rows: slice) -> FloatArray:
+        mass = w[rows, None]
+        covariances = patients.source.covariances(rows).reshape(len(mass), -1)
+        events = mass * np.hstack([patients.observed[rows], patients.expected[rows], covariances])
+        return np.column_stack([patients.counts[rows], events])
+
+    sums = subgroups.sums_of_parts(1 + 2 * J + J * J, columns)
+    sizes, observed, expected = sums[:, 0], sums[:, 1 : 1 + J], sums[:, 1 + J : 1 + 2 * J]
+    events, predicted = observed.sum(axis=1), expected.sum(axis=1)
+    share = expected / predicted[:, None]
+    scale = _dispersions(sums[:, 1 + 2 * J :].reshape(-1, J, J), expected)
     drawn_from = subgroups.of_rows(sample.rows)
 
-    def draws(k: int, rng: np.random.Generator) -> FloatArray:
-        """Return sums (G, 2 k) of observed and expected events in k replicates."""
+    def statistics(k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return extremes (3, k) and squares (G, 1 + J) of the statistics of k replicates."""
         units = sample.units(k, rng)
-        return drawn_from.sums_of_parts(2 * k, lambda rows: sample.draw(rows, k, units, rng))
+        drawn = drawn_from.sums_of_parts((J + 1) * k, lambda rows: sample.draw(rows, k, units, rng))
+        found: tuple[FloatArray, FloatArray] = _statistics(drawn, scale, share)
+        return found
 
-    scale = np.maximum(variance, 1e-12) / expected
     if sample.clusters is not None:
         # The variance of clusters, relative to that of patients, is that of draws.
-        parts = _replicates(draws, drawn_from, _CLUSTER_REPLICATES, len(sample.rows), rng)
-        squares = np.zeros(len(subgroups))
-        for sums in parts:
-            half = sums.shape[1] // 2
-            squares += (signed_root_deviance(sums[:, :half], sums[:, half:], scale[:, None]) ** 2).sum(axis=1)
+        drawn = _replicates(statistics, drawn_from, _CLUSTER_REPLICATES, len(sample.rows), rng)
+        squares = np.sum([one for _, one in drawn], axis=0)
         scale = scale * np.maximum(squares / _CLUSTER_REPLICATES, 1.0)
-
-    def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        high, low = _extreme_deviances(draws(k, rng), scale)
-        return high, -low
-
-    drawn = _replicates(extremes, drawn_from, n_bootstrap, len(sample.rows), rng)
-    upper, lower = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
+    extremes = _replicates(
+        lambda k, rng: statistics(k, rng)[0], drawn_from, n_bootstrap, len(sample.rows), rng
+    )
+    upper, lower, parts = np.sort(np.concatenate(extremes, axis=1))
+    tested = np.isfinite(scale[:, 1:])
     # The model's estimation error counts in tests; bounds are those of the given predictions.
-    more = 0.0 if error is None else error.of_subgroups(subgroups.sums_of_parts) / expected
-    z = signed_root_deviance(observed, expected, np.maximum(scale + more, LEAST_CROSS_FITTED * scale))
-    p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
+    with_error = scale
+    if error is not None:
+        more = _dispersions(error.of_subgroups(subgroups.sums_of_parts)[:, :J, :J], expected)
+        with_error = np.maximum(scale + more, LEAST_CROSS_FITTED * scale)
+    z = np.column_stack(
+        [
+            signed_root_deviance(events, predicted, with_error[:, 0]),
+            np.where(
+                tested, part_statistic(observed, events[:, None] - observed, share, with_error[:, 1:]), 0.0
+            ),
+        ]
+    )
+    p_level = np.minimum(_p_values(z[:, 0], upper), _p_values(-z[:, 0], lower))
+    p = np.column_stack([p_level, np.where(tested, _p_values(np.abs(z[:, 1:]), parts), 1.0)])
+    # More events, fewer events, and their distribution over the parts.
+    p = np.minimum((3 if tested.any() else 2) * p, 1.0)
     side = (1 + level) / 2
-    high = _ratio_at(observed, expected, scale, -_quantile(lower, side))
-    low = _ratio_at(observed, expected, scale, _quantile(upper, side))
-    ratio = observed / expected
+    high = _ratio_at(events, predicted, scale[:, 0], -_quantile(lower, side))
+    low = _ratio_at(events, predicted, scale[:, 0], _quantile(upper, side))
+    ratio = events / predicted
     worst, best = int(high.argmax()), int(low.argmin())
     bounds = {
         MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
         LEAST: {"estimate": ratio.min(), "bound": low[best], "group": str(subgroups.rule(best))},
     }
-    # Subgroups with equal p-values are sorted by the statistic.
-    order = np.lexsort((-abs(z), p))
-    found: list[int] = order[p[order] <= 1 - level].tolist()
-    significant = pd.DataFrame(
+    # Of a subgroup, only the most extreme part is reported; equal p-values are sorted by the statistic.
+    p[:, 1:][np.arange(J) != np.abs(z[:, 1:]).argmax(axis=1)[:, None]] = 1.0
+    order = np.lexsort((-np.abs(z).ravel(), p.ravel()))
+    found = [divmod(int(place), 1 + J) for place in order[p.ravel()[order] <= 1 - level]]
+    rows = [
         {
-            "group": [str(subgroups.rule(g)) for g in found],
-            "patients": np.rint(sizes[found]).astype(int),
-            "observed": observed[found],
-            "expected": expected[found],
-            "ratio": ratio[found],
-            "p": p[found],
+            "group": str(subgroups.rule(g)),
+            "patients": int(np.rint(sizes[g])),
+            **events_of(observed[g], expected[g], patients.ends, part - 1),
+            "p": p[g, part],
         }
+        for g, part in found
+    ]
+    return EventTest(
+        bounds,
+        pd.DataFrame(rows, columns=list(SIGNIFICANT)),
+        tuple(subgroups.rule(g) for g, _ in found),
     )
-    return EventTest(bounds, significant, tuple(subgroups.rule(g) for g in found))
+
+
+def events_of(
+    observed: FloatArray, expected: FloatArray, ends: FloatArray, part: int = -1
+) -> dict[str, str | float]:
+    """Return events of a group, from those in parts (J,): of the whole follow-up, or in one of its parts.
+
+    Those expected in a part are its share of all observed events. NaN is written for the beginning and end of the
+    whole follow-up, and for the end of the last part.
+    """
+    events, predicted, nan = float(observed.sum()), float(expected.sum()), float("nan")
+    found: dict[str, str | float] = {"question": "level", "observed": events, "expected": predicted}
+    since = until = nan
+    if part >= 0:
+        in_part = {"observed": observed[part], "expected": events * expected[part] / predicted}
+        found = {"question": "shape in time", **{name: float(value) for name, value in in_part.items()}}
+        since = float(ends[part - 1]) if part else 0.0
+        until = float(ends[part]) if part < len(ends) - 1 else nan
+    ratio = float(found["observed"]) / float(found["expected"])
+    return {**found, "ratio": ratio, "events": events, "since": since, "until": until}
+
+
+def _dispersions(covariance: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return variances over those of Poisson counts, (G, 1 + J): of all events, and of a part given all events.
+
+    `covariance` (G, J, J) and `expected` (G, J) are those of parts. NaN for parts with too few events.
+    """
+    total = expected.sum(axis=1)
+    share = expected / total[:, None]
+    rows = covariance.sum(axis=2)
+    whole = rows.sum(axis=1)
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    of_parts = own - 2 * share * rows + share**2 * whole[:, None]
+    enough = np.minimum(expected, total[:, None] - expected) >= LEAST_IN_PART
+    plain = np.where(enough, total[:, None] * share * (1 - share), np.nan)
+    return np.column_stack([whole / total, of_parts / plain])
 
 
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:

@@ -19,13 +19,25 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.questions import group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
+from drosurv.findings.residual_tests import shape as shape_test
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
+from drosurv.findings.words import period, subgroup_events
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.planning import excluded_errors
 from drosurv.predictions import as_predictions
-from drosurv.presentation import Column, Table, counted, first_upper, moment, p_text, written
+from drosurv.presentation import (
+    Column,
+    Table,
+    counted,
+    first_upper,
+    moment,
+    p_text,
+    plain,
+    plain_rows,
+    written,
+)
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -34,6 +46,7 @@ from drosurv.repairs.simultaneous_tests import (
     PatientEvents,
     bounded_means,
     compare_events,
+    events_of,
     judged_subgroups,
 )
 from drosurv.repairs.subgroup_sums import MOST_PAIRED, Subgroups
@@ -99,7 +112,7 @@ def certify(
         a cluster.
     n_bootstrap : int, optional
         Number of simulations of events, and of bootstrap multipliers, by default 999. The smallest p-value is
-        2 / (n_bootstrap + 1).
+        3 / (n_bootstrap + 1).
     random_state : int, Generator or None
         Seed or source of randomness.
     entry, strata, offset : (n,), optional
@@ -119,13 +132,21 @@ def certify(
     -----
     *Observed / expected events* are those of :mod:`drosurv.findings`: over the follow-up where curves are known
     throughout, by the last predicted time, weighted for censoring, where predictions are known at few times. The
-    statistic of a subgroup is the signed root of the Poisson deviance over the dispersion. The distribution of its
-    largest and smallest value over all subgroups, if the model is right, is simulated: events are drawn from the
-    model's curves, until the patient's censoring time. This is the observed one; for patients with an event it is drawn
-    from the Kaplan-Meier curve of censoring after the event. So a right model has a significant subgroup with
-    probability 1 - level, for any number of events. Bounds on the ratio are the ratios that the same test does not
-    reject. With clusters, the rows of a cluster have the same fate in a share of the simulations, which is chosen so
-    that the sums of clusters vary as much as observed.
+    statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
+
+    *Shape in time.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
+    expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share
+    of all events of the subgroup, so that a right total does not hide a wrong shape and a wrong total is not called
+    one: the difference of square roots of counts, over the dispersion.
+
+    *Adjustment.* The distribution of the largest and smallest statistic of the number of events, and of the largest
+    absolute statistic of parts, over all subgroups, if the model is right, is simulated: p-values are shares of these
+    simulations, times three. Events are drawn from the model's curves, until the patient's censoring time. This is the
+    observed one; for patients with an event it is drawn from the Kaplan-Meier curve of censoring after the event. So a
+    right model has a significant subgroup with probability of at most 1 - level, for any number of events. Bounds on
+    the ratio are those that the same statistic does not reject on either side. With clusters, the rows of a cluster
+    have the same fate in a share of the simulations, which is chosen so that the sums of clusters vary as much as
+    observed.
 
     The predictions of a fitted model have an estimation error, which is added to the variance if the number of
     training events is known; of predictions in folds, errors cancel, and it is subtracted. Bounds are for the given
@@ -149,7 +170,7 @@ def certify(
     >>> from drosurv.datasets import make_hidden_minority
     >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
     >>> model = drosurv.CoxPH().fit(train.X, train.y)
-    >>> bounds = drosurv.certify(model, test.X, test.y, n_bootstrap=39)
+    >>> bounds = drosurv.certify(model, test.X, test.y, n_bootstrap=59)
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
@@ -202,10 +223,14 @@ def certify(
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)
     test = compare_events(subgroups, events, sample, *how, error)
-    overall = _overall(residuals, everybody, error)
-    rescaled = None
-    if overall["p"] <= 1 - level:
-        again = events.rescaled(overall["ratio"])
+    overall, timing = _overall(residuals, everybody, error)
+    rescaled, wrong_timing = None, timing is not None and timing["p"] <= 1 - level
+    if wrong_timing or overall["p"] <= 1 - level:
+        ratios = np.full(len(events.ends), overall["ratio"])
+        if wrong_timing:
+            observed, expected = (weight @ part for part in (events.observed, events.expected))
+            ratios = np.maximum(observed, 0.0) / np.maximum(expected, 1e-12)
+        again = events.rescaled(ratios)
         rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
     means = {BRIER: brier_losses(at_brier)}
     if judged.gains is not None:
@@ -219,6 +244,7 @@ def certify(
         rules=test.rules,
         overall={**overall, **{name: bounded[name]["all patients"] for name in means}},
         rescaled=None if rescaled is None else rescaled.significant,
+        timing=timing if wrong_timing else None,
         n_subgroups=len(subgroups),
         n_patients=n_patients,
         alpha=float(alpha),
@@ -232,7 +258,7 @@ def certify(
 
 def enough_replicates(level: float, factor: float) -> int:
     """Return a number of replicates with which p-values can be significant after multiplication by a factor."""
-    # The smallest p-value is 2 / (replicates + 1): with 999 replicates and a factor of 5, a fifth of 0.05.
+    # The smallest p-value is 3 / (replicates + 1): with 999 replicates and a factor of 5, three tenths of 0.05.
     return int(np.ceil(REPLICATES * max(1.0, factor / 5 * 0.05 / (1 - level))))
 
 
@@ -249,13 +275,21 @@ def _check_times(target: Target, horizon: float | None, brier_time: float | None
 
 def _overall(
     residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None
-) -> dict[str, float]:
-    """Return observed and expected events of all patients together, with the test of the level."""
+) -> tuple[dict[str, float], dict[str, Any] | None]:
+    """Return the events of all patients together with the test of the level, and those of the most extreme part.
+
+    p-values are adjusted for both tests. None if the shape in time is not tested.
+    """
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
-    found = level_test(sums)
+    found, ends = level_test(sums), residuals.ends[: len(sums.observed)]
     counts = {"observed": float(sums.observed.sum()), "expected": float(sums.expected.sum())}
-    return {**counts, "ratio": found.value, "p": found.p}
+    shape = shape_test(sums, ends)
+    if shape is None:
+        return {**counts, "ratio": found.value, "p": found.p}, None
+    events = events_of(sums.observed, sums.expected, ends, int(np.searchsorted(ends, shape.time)))
+    timing = {**events, "p": min(2 * shape.p, 1.0)}
+    return {**counts, "ratio": found.value, "p": min(2 * found.p, 1.0)}, timing
 
 
 def brier_losses(judged: Judged) -> FloatArray:
@@ -288,15 +322,18 @@ class SubgroupBounds:
         extreme value of a subgroup; ``bound``, which no subgroup exceeds, with confidence `level` for all subgroups at
         once; and ``group``, the subgroup that has this bound.
     significant : DataFrame
-        Subgroups with more or fewer events than expected after adjustment for all subgroups: group, patients,
-        observed, expected, ratio, p (adjusted). Empty if there are none.
+        Subgroups with more or fewer events than expected (``question`` "level"), or with events at other times than
+        expected ("shape in time"), after adjustment for all subgroups and both questions: group, patients, question,
+        observed, expected, ratio, p (adjusted), events, since, until. For the shape in time, observed and expected
+        are events from ``since`` to ``until``, the expected ones as a share of all ``events`` of the subgroup; NaN
+        is the end of the follow-up. Empty if there are none.
     rules : tuple of Rule
         The groups of `significant`.
     overall : dict
         All patients together: observed, expected, ratio, p, brier, gain.
     rescaled : DataFrame or None
-        As `significant`, after the model's hazards are multiplied by the overall ratio; None if the model is not
-        significantly wrong for all patients together.
+        As `significant`, after the model's hazards are multiplied by the overall ratio, in each part of the follow-up
+        if the timing is wrong for all patients; None if the model is not significantly wrong for all together.
     n_subgroups, n_patients : int
         Numbers of subgroups that were tested together, and of patients.
     alpha, level : float
@@ -305,6 +342,9 @@ class SubgroupBounds:
         Time of the Brier score.
     counted_until : float or None
         Time until which events were counted; None for the whole follow-up.
+    timing : dict or None
+        Part of the follow-up with too many or too few of all patients' events, as a row of `significant`; None if the
+        timing of events is not significantly wrong for all patients together.
     notes : tuple of str
         How patients with entry times or several rows were evaluated.
     subgroups : Subgroups
@@ -322,6 +362,7 @@ class SubgroupBounds:
     level: float
     horizon: float
     counted_until: float | None = None
+    timing: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     subgroups: Subgroups | None = None
 
@@ -362,6 +403,13 @@ class SubgroupBounds:
         )
 
     @property
+    def correction(self) -> str:
+        """How predictions for everybody were corrected before subgroups were judged again, in words."""
+        if self.timing is not None:
+            return "after hazards are multiplied by one number in each part of the follow-up"
+        return f"after hazards are multiplied by {self.overall['ratio']:.2f}"
+
+    @property
     def sizes(self) -> str:
         """Return the size of the subgroups that were tested, in words."""
         share = f"at least {100 * self.alpha:g} % of the {self.n_patients:,} patients"
@@ -381,14 +429,16 @@ class SubgroupBounds:
         everybody = self.overall
         wrong = self.rescaled is not None
         if wrong and overall:
-            sentences.append(
-                f"All patients together have {everybody['ratio']:.2f} times the predicted events "
-                f"({p_text(everybody['p'])}): the model is wrong for all patients together."
-            )
+            said = []
+            if everybody["p"] <= 1 - self.level:
+                said = [f"{everybody['ratio']:.2f} times the predicted events ({p_text(everybody['p'])})"]
+            if self.timing is not None:
+                said.append(f"{subgroup_events(self.timing, time_unit)}, {p_text(self.timing['p'])})")
+            sentences.append(f"The model is wrong for all patients together: {'; '.join(said)}.")
         found = self.rescaled if self.rescaled is not None else self.significant
-        after = f"After its hazards are multiplied by {everybody['ratio']:.2f}, " if wrong else ""
+        after = f"{first_upper(self.correction)}, " if wrong else ""
         if len(found):
-            shown = "; ".join(_described(row) for row in found.head(_SHOWN).to_dict("records"))
+            shown = "; ".join(_described(row, time_unit) for row in plain_rows(found.head(_SHOWN)))
             more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
             verb = "differs" if len(found) == 1 else "differ"
             differ = f"{counted(len(found), 'subgroup')} {verb} significantly from what the model predicts"
@@ -443,8 +493,9 @@ class SubgroupBounds:
                 }
                 for name, row in self.bounds.iterrows()
             },
-            "significant": self.significant.to_dict("records"),
-            "rescaled": None if self.rescaled is None else self.rescaled.to_dict("records"),
+            "significant": plain_rows(self.significant),
+            "rescaled": None if self.rescaled is None else plain_rows(self.rescaled),
+            "timing": None if self.timing is None else plain(self.timing),
             "overall": dict(self.overall),
             "n_subgroups": self.n_subgroups,
             "n_patients": self.n_patients,
@@ -516,14 +567,14 @@ class SubgroupBounds:
         )
         found = [
             PictureRow(
-                str(row["group"]),
+                ", ".join(filter(None, (row["group"], period(row["since"], row["until"])))),
                 "found",
-                int(row["patients"]),
-                observed=float(row["observed"]),
-                expected=float(row["expected"]),
-                ratio=float(row["ratio"]),
+                row["patients"],
+                observed=row["observed"],
+                expected=row["expected"],
+                ratio=row["ratio"],
             )
-            for row in self.significant.head(_SHOWN).to_dict("records")
+            for row in plain_rows(self.significant.head(_SHOWN))
         ]
         return GroupPicture.of([everybody, anyone, *found])
 
@@ -532,15 +583,8 @@ class SubgroupBounds:
 _SHOWN = 5
 
 
-def _described(row: Mapping[Any, Any]) -> str:
-    return (
-        f"{row['group']} ({row['observed']:.4g} events, {row['expected']:.1f} expected, {row['ratio']:.2f} times, "
-        f"p = {_p(row['p'])})"
-    )
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}"
+def _described(row: Mapping[Any, Any], unit: str) -> str:
+    return f"{row['group']}: {subgroup_events(row, unit)}, p = {row['p']:.3f})"
 
 
 def _up(value: float, digits: int) -> float:

@@ -218,7 +218,9 @@ class Evidence:
         if isinstance(self._bounds, str):
             return self._bounds
         everybody = [row for row in from_frame(self.audited.findings) if row.attribute == EVERYONE]
-        wrong = any(row.question == "level" and row.status == "miscalibrated" for row in everybody)
+        wrong = any(
+            row.question in ("level", "shape in time") and row.status == "miscalibrated" for row in everybody
+        )
         return self._bounds.adjusted(self.audited.settings.n_tests / SEARCH_TESTS, rescaled=wrong)
 
     @cached_property
@@ -260,7 +262,11 @@ class Evidence:
     def findings(self) -> tuple[FindingRow, ...]:
         """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
         blocking = [warning["text"] for warning in self.warnings if warning["severity"] == "blocking"]
-        return (*map(data_problem, blocking), *from_frame(self.audited.findings), *_of_subgroups(self.bounds))
+        return (
+            *map(data_problem, blocking),
+            *from_frame(self.audited.findings),
+            *_of_subgroups(self.bounds, self.time_unit),
+        )
 
     @cached_property
     def verdict(self) -> Judgement:
@@ -373,7 +379,7 @@ class Evidence:
             self.on_step(step, len(self.stops) + self.search_rules)
 
 
-def _of_subgroups(bounds: SubgroupBounds | str) -> Iterator[FindingRow]:
+def _of_subgroups(bounds: SubgroupBounds | str, unit: str) -> Iterator[FindingRow]:
     """Yield the significant subgroup that differs most."""
     if isinstance(bounds, str):
         return
@@ -383,4 +389,4 @@ def _of_subgroups(bounds: SubgroupBounds | str) -> Iterator[FindingRow]:
     worst, more = significant[0], len(significant) - 1
     after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
     others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
-    yield subgroup_problem(worst, bounds.n_subgroups, after, others)
+    yield subgroup_problem(worst, bounds.n_subgroups, after, others, unit)

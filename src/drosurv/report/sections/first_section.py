@@ -10,7 +10,7 @@ from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
 from drosurv.findings.verdict import PROBLEMS, Judgement
-from drosurv.findings.words import ALL_PATIENTS, BRIEFLY
+from drosurv.findings.words import ALL_PATIENTS, BRIEFLY, period
 from drosurv.presentation import (
     Column,
     Statement,
@@ -182,16 +182,19 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
     # Columns of the group table that are not known of a subgroup are empty.
     empty = dict.fromkeys(evidence.audited.groups.columns)
     for row in plain_rows(significant.head(_MOST_FOUND)):
+        # Events of a part of the follow-up are named as such.
+        when = period(row["since"], row["until"], evidence.time_unit)
+        name = f"{row['group']}, {when}" if when else row["group"]
         yield {
             **empty,
             **row,
-            "who": row["group"],
+            "who": name,
             "attribute": FOUND,
             "heading": FOUND,
-            "label": row["group"],
+            "label": name,
             "ratio_p": row["p"],
             "note": note,
-            "finding": f"{BRIEFLY['level']} (found by search{note and f', {note}'})",
+            "finding": f"{BRIEFLY[row['question']]} (found by search{note and f', {note}'})",
         }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.findings.words import period
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import draw_folds
 from drosurv.predictions import as_predictions
@@ -28,6 +29,7 @@ SIGNIFICANT = (
     Column("patients", "Patients", "count"),
     Column("observed", "Events", "count"),
     Column("expected", "Expected", "time"),
+    Column("when", "When"),
     Column("ratio", "Observed / expected", "value"),
     Column("p", "p, adjusted", "p"),
 )
@@ -53,13 +55,16 @@ def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
     yield Table("subgroup_bounds", shown.caption, columns, tuple(rows))
     for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
         if found is not None and len(found):
-            after = ", after all hazards are multiplied by one number" if key == "rescaled" else ""
-            yield Table(
-                key,
-                f"Subgroups that differ from the predictions{after}",
-                SIGNIFICANT,
-                tuple(plain_rows(found)),
+            after = f", {bounds.correction}" if key == "rescaled" else ""
+            rows = tuple(
+                row | {"when": period(row["since"], row["until"], unit) or "whole follow-up"}
+                for row in plain_rows(found)
             )
+            caption = (
+                f"Subgroups that differ from the predictions{after}. Expected in a part of the follow-up: the model's "
+                "share of the subgroup's events"
+            )
+            yield Table(key, caption, SIGNIFICANT, rows)
 
 
 MISSED = Section(
