@@ -21,7 +21,7 @@ def excluded_errors(
     subgroup_share: float = 0.05,
     exclude: float = 1.5,
     level: float = 0.95,
-    n_tests: int = 1,
+    n_tests: int | None = 1,
 ) -> str:
     """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
@@ -43,9 +43,10 @@ def excluded_errors(
         Error, above 1, for which the sentence says how many patients would exclude it for the last of these: a
         subgroup, else the smallest group, else everybody.
     level : float
-        Confidence of all tests of the page together.
-    n_tests : int
-        Number of tests between which the page divides 1 - level (Bonferroni); 1 if `level` is already adjusted.
+        Confidence: of all subgroups at once, and of all other tests at once.
+    n_tests : int or None
+        Number of tests of everybody and of groups between which 1 - level is divided (Bonferroni); None leaves them
+        out, and the sentence is about subgroups only.
 
     Examples
     --------
@@ -58,16 +59,16 @@ exclude 1.5 for a subgroup of 5 %.
     events = float(events)
     if patients < 1 or events < 1:
         return "Without events, no error of the model can be excluded."
-    each = shared_level(level, n_tests)
-    z = float(norm.ppf((1 + each) / 2))
+    z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
     whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
-    errors = {whom: _factor(z, events)}
+    errors = {} if n_tests is None else {whom: _factor(z, events)}
     if groups:
         name = min(groups, key=lambda group: groups[group])
         whom, own = f"{name} (the smallest group)", float(groups[name])
         errors[whom] = _factor(z, own)
     if n_columns > 0:
-        search = SubgroupSearch(n_columns, subgroup_share, each)
+        # As the bounds of certify, which hold for all subgroups at once.
+        search = SubgroupSearch(n_columns, subgroup_share, level)
         whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events
         errors[whom], needed = search.bound_of_one(own), search.events_to_exclude_in_one(exclude)
     said = excluded_sentence(patients, events, errors)

@@ -247,6 +247,7 @@ def certify(
         timing=timing if wrong_timing else None,
         n_subgroups=len(subgroups),
         n_patients=n_patients,
+        n_events=_counted(judged, events, until),
         alpha=float(alpha),
         level=float(level),
         horizon=at_brier.horizon,
@@ -254,6 +255,13 @@ def certify(
         notes=notes,
         subgroups=subgroups,
     )
+
+
+def _counted(judged: Judged, events: PatientEvents, until: FloatArray) -> int:
+    """Return the number of events that were counted: with predictions at few times, those by the last known one."""
+    target = judged.cohort.target
+    last = np.minimum(until, events.ends[-1]) if judged.few_times else until
+    return round(float(events.weight @ (target.event & (target.time <= last))))
 
 
 def enough_replicates(level: float, factor: float) -> int:
@@ -334,8 +342,8 @@ class SubgroupBounds:
     rescaled : DataFrame or None
         As `significant`, after the model's hazards are multiplied by the overall ratio, in each part of the follow-up
         if the timing is wrong for all patients; None if the model is not significantly wrong for all together.
-    n_subgroups, n_patients : int
-        Numbers of subgroups that were tested together, and of patients.
+    n_subgroups, n_patients, n_events : int
+        Numbers of subgroups that were tested together, of patients, and of their events that were counted.
     alpha, level : float
         As given.
     horizon : float
@@ -361,6 +369,7 @@ class SubgroupBounds:
     alpha: float
     level: float
     horizon: float
+    n_events: int = 0
     counted_until: float | None = None
     timing: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
@@ -381,6 +390,11 @@ class SubgroupBounds:
         return (
             "more than two columns" if self.subgroups is None or self.subgroups.paired else "several columns"
         )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns that may define subgroups."""
+        return 0 if self.subgroups is None else len(self.subgroups.table.names)
 
     def adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
         """Return the result with p-values multiplied by a factor, to adjust for further tests of the same patients.
@@ -466,16 +480,10 @@ class SubgroupBounds:
             f"patients: {written(everybody[GAIN])}).",
             f"Not covered: subgroups that {self._not_covered}, finer cuts or unmeasured columns define.",
         ]
-        if overall:
-            n_columns = 0 if self.subgroups is None else len(self.subgroups.table.names)
+        if overall and self.n_columns:
+            how: dict[str, Any] = {"n_columns": self.n_columns, "subgroup_share": self.alpha}
             sentences.append(
-                excluded_errors(
-                    self.n_patients,
-                    everybody["observed"],
-                    n_columns=n_columns,
-                    subgroup_share=self.alpha,
-                    level=self.level,
-                )
+                excluded_errors(self.n_patients, self.n_events, **how, level=self.level, n_tests=None)
             )
         return "\n".join([*sentences, *map(first_upper, self.notes)])
 
@@ -499,6 +507,7 @@ class SubgroupBounds:
             "overall": dict(self.overall),
             "n_subgroups": self.n_subgroups,
             "n_patients": self.n_patients,
+            "n_events": self.n_events,
             "alpha": self.alpha,
             "level": self.level,
             "horizon": self.horizon,

@@ -309,7 +309,7 @@ class Evidence:
         # Of predictions at few times, only events until the last of them are judged.
         until = self.last_judged
         event = self.target.event if until is None else self.target.event & (self.target.time <= until)
-        n_columns = 0 if self.features is None else np.shape(self.features)[1]
+        n_columns = 0 if isinstance(self.bounds, str) else self.bounds.n_columns
         return excluded_errors(
             everybody["patients"],
             int(event.sum()),
