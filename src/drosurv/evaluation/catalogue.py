@@ -72,9 +72,8 @@ class Metric:
     the p-value of a gap comes from the bootstrap.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
-    highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
-    values, which are larger in replicates than in the sample. A "t" interval is for numbers of few patients, whose
-    quantiles of replicates are too narrow.
+    highest possible value. A "distance" is a mean of absolute values, which chance makes larger than it is. A "t"
+    interval is for numbers of few patients, whose quantiles of replicates are too narrow.
     """
 
     name: str
@@ -257,7 +256,7 @@ def calibration_difference(subset: Subset, weight: FloatArray) -> float:
     return float(weight @ subset.survival_at_horizon) / float(weight.sum()) - float(observed[0])
 
 
-@metric("ICI", "lower", needs=("survival",), interval="basic", bounds=(0.0, 1.0), short="ici")
+@metric("ICI", "lower", needs=("survival",), interval="distance", bounds=(0.0, 1.0), short="ici")
 def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
     """Mean distance of predicted from observed survival at the horizon."""
     return calibration_index(subset.target, 1.0 - subset.survival_at_horizon, subset.data.horizon, weight)

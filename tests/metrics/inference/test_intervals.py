@@ -78,21 +78,37 @@ def test_interval_of_a_mean_is_the_textbook_one():
     values = np.random.default_rng(0).normal(size=400)
     draws = bootstrap(lambda weight: weight @ values / weight.sum(), 400, replicates=4000, random_state=0)
     error = values.std() / 20
-    for method in ("percentile", "basic"):
-        interval = draws.interval(level=0.9, method=method)
-        assert interval.estimate == pytest.approx(values.mean())
-        assert interval.standard_error == pytest.approx(error, rel=0.05)
-        assert interval.low == pytest.approx(values.mean() - 1.645 * error, abs=0.1 * error)
-        assert interval.high == pytest.approx(values.mean() + 1.645 * error, abs=0.1 * error)
-        assert (interval.level, interval.replicates, interval.undefined) == (0.9, 4000, 0)
+    interval = draws.interval(level=0.9)
+    assert interval.estimate == pytest.approx(values.mean())
+    assert interval.standard_error == pytest.approx(error, rel=0.05)
+    assert interval.low == pytest.approx(values.mean() - 1.645 * error, abs=0.1 * error)
+    assert interval.high == pytest.approx(values.mean() + 1.645 * error, abs=0.1 * error)
+    assert (interval.level, interval.replicates, interval.undefined) == (0.9, 4000, 0)
 
 
-def test_intervals_are_quantiles_of_the_draws_or_those_mirrored():
-    draws = Replicates(np.array([2.0]), np.arange(101.0)[:, None])
-    percentile = draws.interval(level=0.9)
+def test_intervals_are_quantiles_of_the_draws():
+    percentile = Replicates(np.array([2.0]), np.arange(101.0)[:, None]).interval(level=0.9)
     assert (percentile.low, percentile.high) == pytest.approx((5.0, 95.0))
-    basic = draws.interval(level=0.9, method="basic")
-    assert (basic.low, basic.high) == pytest.approx((4.0 - 95.0, 4.0 - 5.0))
+
+
+@pytest.mark.parametrize("true", [0.0, 0.5, 2.0, 30.0])
+def test_the_interval_of_a_distance_allows_for_what_chance_adds(true):
+    rng = np.random.default_rng(0)
+    place = np.array([true, 0.0, 0.0])
+    found = []
+    for _ in range(300):
+        seen = place + rng.normal(size=3)
+        draws = np.linalg.norm(seen + rng.normal(size=(300, 3)), axis=1)
+        interval = Draws(np.linalg.norm(seen), draws, lowest=0.0, method="distance").interval(0.9)
+        assert interval.low <= interval.estimate <= interval.high
+        found.append((interval.low, interval.high))
+    low, high = np.array(found).T
+    if true == 0:
+        # No distance is below 0, so only the lower end can be wrong.
+        assert 0.91 < (low < 1e-12).mean() < 0.99
+    else:
+        assert 0.85 < ((low <= true) & (true <= high)).mean() < 0.97
+        assert (low > true).mean() < 0.09
 
 
 def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_no_interval():
@@ -116,7 +132,7 @@ def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_
         (lambda: bootstrap(np.mean, 5, replicates=1), "at least 2, got 1"),
         (lambda: bootstrap(np.mean, 5, resample="bags"), "'weights' or 'rows', got 'bags'"),
         (lambda: bootstrap(np.mean, 5).interval(level=95), "between 0 and 1, got 95"),
-        (lambda: bootstrap(np.mean, 5).interval(method="bca"), "'basic', 't'\\], got 'bca'"),
+        (lambda: bootstrap(np.mean, 5).interval(method="bca"), "'distance', 't'\\], got 'bca'"),
     ],
 )
 def test_bad_requests_are_refused_with_the_reason(call, message):

@@ -4,8 +4,8 @@ The functions do not depend on survival analysis: they take values and their boo
 a statistic.
 
 **Intervals.** A number with an interval is an :class:`Interval`. A metric of all patients, or of one group, has the
-percentile interval of a bootstrap of the patients (`Draws`). A mean of absolute values, which resampling makes
-larger, has the basic bootstrap interval. A gap, the largest difference between groups, is biased upward; its interval
+percentile interval of a bootstrap of the patients (`Draws`). A mean of absolute values, which chance makes larger, has
+that of a distance. A gap, the largest difference between groups, is biased upward; its interval
 is the estimate plus and minus a quantile of the largest error of any difference (`largest_errors` of `Draws`).
 Ratios of observed to expected events have exact intervals (`observed_over_expected`). Intervals are cut at the
 smallest and largest possible value. A number that is the same in every replicate has no interval.

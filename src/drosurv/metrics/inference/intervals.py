@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, get_active_backend
-from scipy.special import expit, logit, ndtri
+from scipy.special import chndtrinc, expit, logit, ndtri
 from scipy.stats import binom, chi2, f, norm, poisson
 from scipy.stats import t as student
 from sklearn.exceptions import UndefinedMetricWarning
@@ -29,6 +29,9 @@ from drosurv.target import FloatArray
 _SAME = 1e-12
 # Shares of 0 and 1 are this far from them on the logit scale.
 _LEAST_SHARE = 1e-3
+# Limits of the degrees of freedom of a squared distance, and the squared distance in units of its error from which on a
+# distance is normal.
+_FREEDOM_OF_DISTANCE, _FAR = (0.5, 50.0), 1e4
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,7 @@ def _run_batch(work: Callable[[int], T], numbers: range, parent: int) -> list[T]
 
 
 Statistic = Callable[[Any], Any]
-Method = Literal["percentile", "basic", "t"]
+Method = Literal["percentile", "distance", "t"]
 Resample = Literal["weights", "rows"]
 
 
@@ -272,7 +275,7 @@ class Replicates:
     draws: FloatArray
 
     def interval(self, column: int = 0, *, level: float = 0.95, method: Method = "percentile") -> Interval:
-        """Percentile or basic bootstrap interval of one of the values."""
+        """Bootstrap interval of one of the values (:func:`interval_of`)."""
         return Draws(float(self.estimate[column]), self.draws[:, column], method=method).interval(level)
 
     def difference(self, first: int, second: int, *, level: float = 0.95) -> Interval:
@@ -346,7 +349,8 @@ def interval_of(
     """Bootstrap interval of one value from its replicates (replicates,); replicates that are NaN are left out.
 
     The method "t" uses the standard error of the replicates and a quantile of Student's distribution with so many
-    degrees of freedom; of a `share`, such as a c-index, on the logit scale, where it is nearly normal.
+    degrees of freedom; of a `share`, such as a c-index, on the logit scale, where it is nearly normal. The method
+    "distance" is for means of absolute values (`_distance_ends`).
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     require(method in get_args(Method), "method", f"be one of {list(get_args(Method))}", method)
@@ -362,11 +366,36 @@ def interval_of(
         reach = float(student.ppf((1 + level) / 2, max(freedom, 1.0)) * values[:-1].std(ddof=1))
         low, high = values[-1] - reach, values[-1] + reach
         low, high = (float(expit(low)), float(expit(high))) if share else (float(low), float(high))
+    elif method == "distance":
+        low, high = _distance_ends(estimate, defined, level)
     else:
         low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
-        if method == "basic":
-            low, high = 2 * estimate - high, 2 * estimate - low
     return Interval(estimate, low, high, level, error, len(draws), undefined)
+
+
+def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[float, float]:
+    r"""Return the interval of a distance, a mean of absolute errors, which chance makes larger than it is.
+
+    Its square is nearly a multiple of a noncentral chi-square variable, as the squared length of normal errors is:
+
+    .. math:: \hat d^2 \sim \frac{v}{k} \chi^2_k\Big(\frac{k d^2}{v}\Big), \qquad E \hat d^2 = d^2 + v.
+
+    Replicates show v, by how much their mean square is larger, and k, by the variance of their squares. The ends are
+    the distances d of which the estimate is a tail quantile. If the true distance is 0 the lower end is 0 in
+    ``(1 + level) / 2`` of samples; the upper end is what can be excluded.
+    """
+    v = float(np.mean(draws**2)) - estimate**2
+    v = max(v, 1e-3 * float(draws.var()))
+    variance = float((draws**2).var())
+    if not (v > 0 and variance > 0):
+        return estimate, estimate
+    k = float(np.clip((2 * v**2 + 4 * v * estimate**2) / variance, *_FREEDOM_OF_DISTANCE))
+    x = k * estimate**2 / v
+    if x > _FAR:
+        reach = float(ndtri((1 + level) / 2) * draws.std(ddof=1))
+        return estimate - reach, estimate + reach
+    low, high = (float(np.sqrt(chndtrinc(x, k, p) * v / k)) for p in ((1 + level) / 2, (1 - level) / 2))
+    return min(low, estimate), max(high, estimate)
 
 
 def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
