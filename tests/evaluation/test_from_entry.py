@@ -370,6 +370,12 @@ def test_predictions_at_few_times_count_from_the_first_time_after_entry():
     curve = found.decision_curves.query("attribute == 'overall'")
     assert curve["patients"].iloc[0] == counted
     np.testing.assert_allclose(curve["treat_all"], 1 - free / counted / (1 - curve["threshold"]))
+    shares = found.decisions.query("attribute == 'overall'").set_index("metric")["value"]
+    late = np.array([0.0 if since == 0 else min(t for t in at if t >= since) for since in entry])
+    inside = (late < 2.0) & (y["time"] > late)
+    risk = 1 - survival[inside, 1] / np.where(late == 1.0, survival[:, 0], 1.0)[inside]
+    had = y["time"][inside] <= 2.0
+    assert shares["sensitivity"] == pytest.approx((had & (risk >= 0.5)).sum() / had.sum())
     assert {"level", "shape in time", "spread", "gain", "above threshold"} <= {*found.findings["question"]}
     assert set(found.findings["status"]) == {"clear"}
     # Ranked by the time since entry.

@@ -231,6 +231,10 @@ def test_decisions_are_those_at_the_threshold_by_group(fitted):
         expected = 1 - KaplanMeier.of(positive).at(np.array([0.5]))[0]
         assert found.loc[(*name, "ppv"), "value"] == pytest.approx(expected, abs=0.02)
         assert found.loc[(*name, "ppv"), "low"] < found.loc[(*name, "ppv"), "high"]
+        # Net benefit is that of the decision curves.
+        curve = result.decision_curves.query("threshold == 0.4").set_index(["attribute", "group"]).loc[name]
+        benefit = found.loc[(*name, "net_benefit")]
+        assert (benefit["value"], benefit["low"]) == (curve["net_benefit"], curve["low"])
     gaps = found.xs("gap", level="group")["value"]
     of_groups = result.decisions.query("attribute != 'overall' and group != 'gap'").groupby("metric")["value"]
     assert gaps.droplevel("attribute").to_dict() == pytest.approx(

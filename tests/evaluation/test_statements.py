@@ -74,7 +74,7 @@ def result_of(*rows, control=None, groups=(), decisions=None, findings=()):
         (),
         settings,
         between_large=frame_of([row for row in told if row.kind == "gap"]),
-        decisions=decisions,
+        curves=lambda: {"decisions": decisions},
     )
 
 

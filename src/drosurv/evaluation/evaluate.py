@@ -38,7 +38,7 @@ from drosurv.evaluation.evaluator import (
     without_intervals,
 )
 from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
-from drosurv.evaluation.group_table import decision_table, group_table, group_tables, parse_subgroups
+from drosurv.evaluation.group_table import group_table, group_tables, parse_subgroups
 from drosurv.evaluation.one_cause import predict_of_cause
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
@@ -164,8 +164,8 @@ def evaluate(
 
     Notes
     -----
-    Of more than 100,000 patients, decision curves, calibration curves, bootstrap replicates and permutations are those
-    of a random sample, with 20,000 events if there are as many, but at most 100,000 patients. Intervals are as narrow
+    Of more than 100,000 patients, decisions, calibration curves, bootstrap replicates and permutations are those of a
+    random sample, with 20,000 events if there are as many, but at most 100,000 patients. Intervals are as narrow
     as those of all patients.
 
     Examples
@@ -294,12 +294,8 @@ def evaluate_rows(
         time_unit=time_unit,
         further_tests=further_tests,
     )
-    decided = None
-    if threshold is not None and data.has_curves:
-        decided = decision_table(evaluator, threshold, inference)
     return EvaluationResult(
         findings=to_frame(judged.findings),
-        decisions=decided,
         curves=partial(curves_by_group, evaluator, thresholds, threshold, inference),
         shrunken=shrunken_ratios(judged.table, inference.level),
         table=frame_of(table),

@@ -181,8 +181,7 @@ def _at_few_times(curves: SurvivalCurves, scale: TimeScale) -> FromEntry:
     found = scale.ranked(curves.survival(last)[:, 0], float(last[0]))
     left_out = (
         "predictions at few times are compared with events from the first predicted time at or after entry, and the "
-        "horizon is a time of the predictions; Brier scores, calibration at times since entry and the table of "
-        "decisions are left out."
+        "horizon is a time of the predictions; Brier scores and calibration at times since entry are left out."
     )
     return found._replace(notes=(*found.notes, left_out))
 

@@ -7,7 +7,6 @@ calibration slope, and gains in log likelihood, each with its adjusted interval 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +30,10 @@ from drosurv.findings.verdict import (
     number_of_tests,
 )
 from drosurv.findings.words import SUBGROUP
-from drosurv.metrics import d_calibration, decisions
+from drosurv.metrics import d_calibration
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
-from drosurv.observation import Inference
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Names of columns by the question whose number they hold.
@@ -214,64 +212,6 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
             )
         found[str(name)] = np.flatnonzero(inside)
     return found
-
-
-def decision_table(evaluator: Evaluator, threshold: float, inference: Inference) -> pd.DataFrame:
-    """Return measures of decisions at a threshold and the horizon, for everybody and every group, and their gaps."""
-    everyone = evaluator.everyone
-    resampling = {
-        name: getattr(inference, name) for name in ("level", "n_bootstrap", "random_state", "n_jobs")
-    }
-    at: dict[str, Any] = {"threshold": threshold, "horizon": everyone.data.horizon, **resampling}
-    tables = [
-        decisions(everyone.target, 1 - everyone.survival_at_horizon, **at).table.assign(attribute=EVERYONE)
-    ]
-    for attribute in evaluator.attributes:
-        kept = evaluator.kept[attribute.name]
-        groups = replace(attribute.kept_groups, labels=attribute.labels)
-        found = decisions(kept.target, 1 - kept.survival_at_horizon, groups=groups, **at)
-        tables.append(found.table.assign(attribute=attribute.name))
-        tables.append(found.gaps.assign(attribute=attribute.name, group="gap"))
-    table = pd.concat(tables, ignore_index=True)
-    table["group"] = table["group"].astype(str)
-    implied = {
-        key: predicted_decisions(1 - patients.survival_at_horizon, threshold)
-        for key, patients in {(EVERYONE, ALL): everyone, **evaluator.members}.items()
-    }
-    table["predicted"] = [
-        implied.get((str(row.attribute), str(row.group)), {}).get(str(row.metric), np.nan)
-        for row in table.itertuples()
-    ]
-    names = [
-        "attribute",
-        "group",
-        "metric",
-        "value",
-        "low",
-        "high",
-        "predicted",
-        "patients",
-        "positives",
-        "reason",
-    ]
-    return table.reindex(columns=names)
-
-
-def predicted_decisions(risk: FloatArray, threshold: float) -> dict[str, float]:
-    """Return the measures of decisions that predicted risks (n,) imply if they are right; NaN where undefined."""
-    above, free = risk >= threshold, 1 - risk
-
-    def ratio(part: FloatArray, whole: FloatArray) -> float:
-        return float(part.sum() / whole.sum()) if whole.sum() > 0 else float("nan")
-
-    benefit = np.where(above, risk - free * threshold / (1 - threshold), 0.0)
-    return {
-        "sensitivity": ratio(risk * above, risk),
-        "specificity": ratio(free * ~above, free),
-        "ppv": ratio(risk * above, above.astype(np.float64)),
-        "npv": ratio(free * ~above, (~above).astype(np.float64)),
-        "net_benefit": float(benefit.mean()) if len(risk) else float("nan"),
-    }
 
 
 def _mean_survival(curves: SurvivalCurves, times: FloatArray) -> FloatArray:

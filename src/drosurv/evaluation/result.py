@@ -75,10 +75,6 @@ class EvaluationResult:
         curve for everybody and ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most
         serious ``status`` of its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high``
         and ``_p``.
-    decisions : DataFrame, optional
-        With a threshold: ``attribute``, ``group`` ("gap": the largest difference between groups), ``metric``
-        ("sensitivity", "specificity", "ppv", "npv", "net_benefit"), ``value`` with ``low`` and ``high``, the value that
-        the risks imply if they are right (``predicted``), and the ``reason`` where a value cannot be estimated.
     shrunken : DataFrame
         Of attributes with more than 8 groups, such as hospitals: ``observed`` and ``expected`` events, their ``ratio``,
         and the ratio ``shrunken`` towards the mean of all groups, with ``low`` and ``high``. The last row of an
@@ -124,7 +120,6 @@ class EvaluationResult:
     between_large: pd.DataFrame
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
-    decisions: pd.DataFrame | None = None
     curves: Callable[[], dict[str, Any]] = dict
     shrunken: pd.DataFrame = field(default_factory=pd.DataFrame)
 
@@ -155,6 +150,17 @@ class EvaluationResult:
         """
         found: pd.DataFrame | None = self._drawn.get("decision_curves")
         return pd.DataFrame() if found is None else found
+
+    @property
+    def decisions(self) -> pd.DataFrame | None:
+        """Measures of decisions at the threshold, by group, and their largest differences; None without a threshold.
+
+        Columns are ``attribute``, ``group`` ("gap" for the difference), ``metric`` (sensitivity, specificity, ppv, npv,
+        net_benefit), ``value`` with ``low`` and ``high``, what right predictions imply (``predicted``), ``patients``,
+        ``positives`` (those treated), and the ``reason`` why a value is not known. Outcomes are weighted for censoring
+        as in ``decision_curves``, whose net benefit is the same.
+        """
+        return None if self.settings.threshold is None else self._drawn.get("decisions")
 
     @property
     def calibration_curves(self) -> CalibrationCurves | None:
