@@ -34,6 +34,7 @@ from drosurv.findings.residuals import (
 )
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
+from drosurv.metrics.likelihood_gain import interval_edges
 from drosurv.metrics.nonparametric import aalen_johansen, step_function
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -386,7 +387,7 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
             probability_scores(p, times, cohort.target),
             probability_scores(null, times, cohort.target, own=_own_null(cohort)),
         )
-    edges = _edges(cohort.follow_up)
+    edges = interval_edges(cohort.follow_up)
     end = np.minimum(cohort.target.time, known.until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
     null_hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
@@ -419,13 +420,6 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
     together = float((np.bincount(cohort.clusters, cohort.copies * residual) ** 2).sum())
     alone = max(float(cohort.copies @ residual**2), _LEAST_HAZARD)
     return cohort.copies / max(together / alone, 1.0)
-
-
-def _edges(follow_up: FollowUp, n_intervals: int = 20) -> FloatArray:
-    """Return 0 and quantiles of the event times, between which hazards are constant."""
-    edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
-    edges[0] = 0.0
-    return np.unique(edges)
 
 
 def _over_reference(

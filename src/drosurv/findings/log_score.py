@@ -3,7 +3,9 @@
 Times divide the follow-up into intervals. The log score of a patient sums the log probabilities of the outcomes (event
 or none) in all intervals whose outcome is known, each weighted by the inverse probability that it is known. Its
 expectation is that of the log likelihood without censoring. Counting censored patients until the beginning of their
-interval instead would prefer hazards that are too large.
+interval instead would prefer hazards that are too large. Where curves are known throughout, scores are log likelihoods
+with hazards that are constant on intervals, as in :func:`drosurv.metrics.likelihood_gain`; that function takes hazards
+as constant between few times too, since it knows no model of censoring.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ def likelihood_gains(
     risk sets of other patients.
 
     Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
-    functions: their hazard is constant between those times, and patients are scored up to the last of them.
+    functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
+    of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`),
+    which need outcomes weighted for censoring by a model of it, and assume nothing between the times.
 
     Parameters
     ----------
@@ -82,7 +84,12 @@ def likelihood_gains(
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
     by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
-    edges = _edges(follow_up, n_intervals)
+    require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
+    edges = interval_edges(follow_up, n_intervals)
+    if len(edges) == 1:
+        raise ArgumentError(
+            "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
+        )
     knots = _few_times(follow_up, curves.times, edges)
     # Patients are scored only as long as curves are known, and all groups are observed.
     until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
@@ -149,17 +156,11 @@ def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> Fl
     return spread
 
 
-def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
-    """Ends of the intervals: 0 and quantiles of the training event times."""
-    require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
+def interval_edges(follow_up: FollowUp, n_intervals: int = 20) -> FloatArray:
+    """Return the edges of intervals on which hazards are constant: 0 and quantiles of the training event times."""
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
-    edges = np.unique(edges)
-    if len(edges) == 1:
-        raise ArgumentError(
-            "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
-        )
-    return edges
+    return np.unique(edges)
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
