@@ -27,7 +27,7 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
 
     # Small enough for the a_m of a plain model to equal those of the binary regression to six digits.
     extra_ridge = 1e-8
-    _by_patient = ("target", "_event", "_first", "_index", "_missed", "_left_out")
+    _by_patient = ("target", "_with_event", "_at_risk")
 
     def __init__(
         self,
@@ -38,55 +38,57 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
     ) -> None:
         super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
-        self._event = target.event.astype(np.float64)
-        self._index = self.intervals.exposure(target.time).index
+        K, index = self.intervals.n_intervals, self.intervals.exposure(target.time).index
         # The first interval that ends after entry.
         entry = np.zeros(self.n) if target.entry is None else target.entry
-        self._first = np.searchsorted(self.intervals.cut_points, entry, side="right")
-        # Shares of the interval before entry, and of that after censoring.
+        first = np.searchsorted(self.intervals.cut_points, entry, side="right")
+        # The event flag of each interval (n, K), and the share of it in which the patient was at risk; 1 with an event.
+        everyone, number = np.arange(self.n), np.arange(K)
+        self._with_event = target.event[:, None] & (number == index[:, None])
+        self._at_risk = ((first[:, None] <= number) & (number <= index[:, None])).astype(np.float64)
         begins = np.append(0.0, self.intervals.cut_points)
         widths = np.diff(np.append(begins, max(float(target.time.max()), begins[-1] + 1e-300)))
-        known = ~target.event | (self._first < self._index)
-        self._missed = np.where(
-            known, np.maximum(entry - begins[self._first], 0.0) / widths[self._first], 0.0
-        )
-        within = (target.time - begins[self._index]) / widths[self._index]
-        self._left_out = np.where(target.event, 0.0, 1.0 - within)
+        after = 1.0 - (target.time - begins[index]) / widths[index]
+        self._at_risk[everyone, index] -= np.where(target.event, 0.0, after)
+        before = np.maximum(entry - begins[first], 0.0) / widths[first]
+        self._at_risk[everyone, first] -= np.where(~target.event | (first < index), before, 0.0)
+        np.maximum(self._at_risk, 0.0, out=self._at_risk)
         share = np.ones(self.n) if weight is None else weight
-        K = self.intervals.n_intervals
         # Events divided by patients at risk in each interval; by half an event away from 0 and 1.
-        n_events = np.bincount(self._index, share * self._event, minlength=K)
-        n_at_risk = np.maximum(share @ self._at_risk(), 1.0)
+        n_events, n_at_risk = share @ self._with_event, np.maximum(share @ self._at_risk, 1.0)
         hazard = np.clip(n_events, 0.5, None) / n_at_risk
         hazard = np.clip(hazard, 1e-9, 1.0 - 0.5 / n_at_risk)
         self.start = np.log(hazard / (1.0 - hazard)) if link == "logit" else np.log(-np.log1p(-hazard))
         self.shift = np.ones(K)
-        self._eta: FloatArray = np.empty(0)
+        self._terms: tuple[FloatArray, ...] = ()
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Return the losses (B, n) at scores (B, n) and the a_m (B, K)."""
-        self._eta = scores[..., None] + extra[:, None, :]
-        losses: FloatArray = self._terms()[0].sum(-1)
+        terms = _logit if self.link == "logit" else _cloglog
+        parts = terms(scores[..., None] + extra[:, None, :], self._with_event)
+        # The term of each interval in each loss (B, n, K), and its first two derivatives in a_m + f_i.
+        self._terms = tuple(np.where(self._at_risk > 0, self._at_risk * part, 0.0) for part in parts)
+        losses: FloatArray = self._terms[0].sum(-1)
         return losses
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients of the losses weighted by (B, n): in the scores (B, n) and in the a_m (B, K)."""
-        slopes = weights[..., None] * self._terms()[1]
+        slopes = weights[..., None] * self._terms[1]
         return slopes.sum(-1), slopes.sum(-2)
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n) of the losses weighted by (B, n), each in one patient's score."""
-        second: FloatArray = weights * self._terms()[2].sum(-1)
+        second: FloatArray = weights * self._terms[2].sum(-1)
         return second
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Return gradients (len(which), d + K) of the chosen losses for scores X theta, first row of the batch."""
-        slopes = self._terms()[1][0, which]
+        slopes = self._terms[1][0, which]
         return np.concatenate([slopes.sum(-1, keepdims=True) * X[which], slopes], axis=1)
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Return the Hessian (d + K, d + K) of the losses weighted by (1, n), first row of the batch."""
-        second, d = weights[0][:, None] * self._terms()[2][0], X.shape[1]
+        second, d = weights[0][:, None] * self._terms[2][0], X.shape[1]
         size = d + self.n_extra
         hessian = np.zeros((size, size))
         hessian[:d, :d] = X.T @ (second.sum(-1)[:, None] * X)
@@ -94,26 +96,6 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         hessian[d:, :d] = hessian[:d, d:].T
         hessian[range(d, size), range(d, size)] = second.sum(0)
         return hessian
-
-    def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the term of each interval in each loss (B, n, K), and its first two derivatives in a_m + f_i."""
-        number = np.arange(self.intervals.n_intervals)
-        event = (number == self._index[:, None]) & (self._event[:, None] > 0)
-        terms = _logit if self.link == "logit" else _cloglog
-        at_risk, parts = self._at_risk(), terms(self._eta, event)
-        return tuple(np.where(at_risk > 0, at_risk * part, 0.0) for part in parts)  # type: ignore[return-value]
-
-    def _at_risk(self) -> FloatArray:
-        """Return the share of each interval in which each patient was at risk, (n, K); 1 in that of an event."""
-        number, first, last = (
-            np.arange(self.intervals.n_intervals),
-            self._first[:, None],
-            self._index[:, None],
-        )
-        share = ((first <= number) & (number <= last)).astype(np.float64)
-        share -= np.where(number == last, self._left_out[:, None], 0.0)
-        share -= np.where(number == first, self._missed[:, None], 0.0)
-        return np.maximum(share, 0.0)
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:

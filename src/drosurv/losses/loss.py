@@ -145,7 +145,8 @@ class OnePerPatient(Loss):
         part.n, part.rows = len(rows), np.arange(len(rows))
         for name in self._by_patient:
             whole = getattr(self, name)
-            setattr(part, name, None if whole is None else whole.take(rows))
+            if whole is not None:
+                setattr(part, name, whole[rows] if isinstance(whole, np.ndarray) else whole.take(rows))
         return part
 
 
