@@ -36,6 +36,12 @@ def test_rows_of_one_patient_are_a_cluster():
     assert found.observe(TARGET).entry.tolist() == [0, 2, 3, 5]
 
 
+@pytest.mark.parametrize("kind", [object, "Int64", "Float64"])
+def test_numbers_may_be_objects_or_of_a_nullable_type(kind):
+    entry = pd.Series([0, 2, 3, 5], dtype=kind)
+    assert parse_observation(TARGET, entry=entry).entry.tolist() == [0, 2, 3, 5]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

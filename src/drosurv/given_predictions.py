@@ -51,16 +51,9 @@ class Form(NamedTuple):
 
 
 class ReadPredictions(NamedTuple):
-    """Predictions, or a pair (times, survival), and notes on how they were read."""
-
-    predictions: Any
-    notes: tuple[str, ...]
-
-
-class ReadColumns(NamedTuple):
     """Predictions, notes on how they were read, and how the probabilities were written; None if there are none."""
 
-    predictions: Predictions
+    predictions: Any
     notes: tuple[str, ...]
     form: Form | None = None
 
@@ -104,13 +97,6 @@ def read_predictions(
     >>> found.predictions.survival[0].tolist(), len(found.notes)
     ([0.9, 0.7], 2)
     """
-    return ReadPredictions(*_read(probabilities, y, times, risk, kind, risk_kind)[:2])
-
-
-def _read(
-    probabilities: Any, y: Any, times: Any, risk: Any, kind: Kind | None, risk_kind: RiskKind | None
-) -> ReadColumns:
-    """Return what :func:`read_predictions` does, and the form of the probabilities."""
     require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
     require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
     if probabilities is None or np.ndim(probabilities) == 1:
@@ -120,7 +106,7 @@ def _read(
                 "predictions",
                 f"{arg('predictions')} or risk is needed: pass probabilities at times, or risk scores.",
             )
-        return ReadColumns(*_scores_alone(scores, risk_kind))
+        return ReadPredictions(*_scores_alone(scores, risk_kind))
     if times is None and hasattr(probabilities, "columns"):
         times = _times_of(probabilities.columns)
     if times is None:
@@ -142,7 +128,7 @@ def _read(
     curves = parse_survival(survival, len(target), at)
     implied = log_mean_hazard(curves.cumulative_hazard(at[at > 0]))
     score, more = (implied, ()) if risk is None else log_risk(risk, implied, risk_kind)
-    return ReadColumns(Predictions(score, survival, at), (*notes, *more), form)
+    return ReadPredictions(Predictions(score, survival, at), (*notes, *more), form)
 
 
 def read_columns(
@@ -153,7 +139,7 @@ def read_columns(
     kind: Kind | None = None,
     risk_kind: RiskKind | None = None,
     cause: int | None = None,
-) -> ReadColumns:
+) -> ReadPredictions:
     """Return the predictions in columns of a table, as :func:`read_predictions` does, and notes on them.
 
     Columns of incidences are read as those of their causes; if there are none, and a `cause` is given, probabilities
@@ -167,19 +153,19 @@ def read_columns(
         return _read_incidences(found, unit, cause)
     y = of_any_cause(y)
     if found.survival is None or found.times is None:
-        read = _read(None, y, None, found.risk, None, risk_kind)
+        read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
         return read._replace(notes=(f"read as risk scores: {found.names[0]}.", *read.notes))
     names, times = found.at_times, _in_unit(found, unit)
     if not found.times_given and not found.unit:
         _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
     kind = kind or _named_kind(found, times, parse_target(y))
-    read = _read(found.survival, y, times, found.risk, kind, risk_kind)
+    read = read_predictions(found.survival, y, times=times, risk=found.risk, kind=kind, risk_kind=risk_kind)
     at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
     scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
     return read._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *read.notes))
 
 
-def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadColumns:
+def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadPredictions:
     """Return the incidences of causes in columns of a table."""
     if found.times is None:
         raise ArgumentError(
@@ -220,7 +206,7 @@ def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> 
         )
     notes.insert(0, f"read as incidences: {'; '.join(said)}.")
     form = Form("event probability", len(notes) > 1)
-    return ReadColumns(Predictions(incidence=tables, times=times), tuple(notes), form)
+    return ReadPredictions(Predictions(incidence=tables, times=times), tuple(notes), form)
 
 
 def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:

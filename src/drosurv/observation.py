@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,9 @@ def parse_observation(
 def numbers(name: str, values: Any, n: int) -> FloatArray:
     """Return an argument as finite numbers (n,); raise otherwise."""
     array = np.asarray(values)
+    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.ravel()):
+        # A column of a table may hold numbers as objects.
+        array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise ArgumentError(name, f"{arg(name)} must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)

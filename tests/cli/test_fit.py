@@ -131,8 +131,8 @@ def test_a_network_and_any_parameter_can_be_asked_for(drosurv, data, target, tmp
     options = [
         "--network",
         "mlp",
-        "--hidden",
-        "5,3",
+        "--set",
+        "network__hidden=5,3",
         "--set",
         "network__max_iter=7",
         "--set",
@@ -289,8 +289,8 @@ class TestBadInput:
             (["--model", "dro-cox", "--alpha", "0"], "Error: --alpha must lie in (0, 1], got 0.0."),
             (["--model", "dro-cox", "--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
-            (["--hidden", "a"], "hidden must be widths"),
-            (["--hidden", "24"], "--hidden gives the widths of a perceptron: pass --network mlp"),
+            (["--network", "mlp", "--set", "network__hidden=a"], "hidden must list widths"),
+            (["--set", "network__hidden=24"], "pass --network mlp or --network trees"),
             (
                 ["--model", "forest"],
                 "model 'forest' is not one of AcceleratedFailureTime, CauseSpecificCox, CoxPH",
@@ -424,7 +424,7 @@ def test_plain_cox_has_nothing_to_be_held_against_and_its_table_is_given(
 
 def test_parameters_of_networks_and_penalties_mean_cox(drosurv, data, target, tmp_path, compared):
     assert drosurv.json("fit", data, *target, "--l2", "0.1", "-o", tmp_path / "m")["estimator"] == "CoxPH"
-    options = ("--splines", "none", "--l2s", "0.01,0.1")
+    options = ("--set", "splines=false", "--set", "l2s=0.01,0.1")
     found = drosurv.json("fit", data, *target, *options, "-o", tmp_path / "m")
     assert found["estimator"] == "CoxPHCV"
     assert found["parameters"]["l2s"] == [0.01, 0.1]
@@ -511,7 +511,7 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
 def test_the_tables_are_captioned_plain_cox_and_cox_ph_cv_on_the_units_of_the_columns(
     drosurv, data, target, tmp_path, patients
 ):
-    options = ("--splines", "3", "--l2s", "0.01,0.1")
+    options = ("--set", "splines=3", "--set", "l2s=0.01,0.1")
     shown = drosurv.ok("fit", data, *target, *options, "-o", tmp_path / "m").stdout
     assert "Plain Cox: 400 patients" in shown
     assert "Saved model, CoxPHCV: effect of each column" in shown

@@ -36,7 +36,7 @@ def audit_predictions(predictions, y, *, unit="", name="plain Cox", **options):
     kinds = {key: options.pop(key) for key in KINDS if key in options}
     notes = ()
     if not isinstance(predictions, Predictions):
-        predictions, notes = read_predictions(predictions, y, **kinds)
+        predictions, notes, _ = read_predictions(predictions, y, **kinds)
     warnings = [{"severity": "note", "text": note} for note in notes]
     page = Page(time_unit=unit, reference_name=name, warnings=warnings)
     return audit(predictions, None, y, page=page, **options)

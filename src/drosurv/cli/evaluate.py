@@ -134,27 +134,8 @@ def evaluate(
         typer.echo(opened.estimator.known_times)
 
 
-def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed table of events by group."""
-    import pandas as pd
-
-    from drosurv.evaluation.attributes import whose
-
-    rows = plain_rows(table)
-    ratio = Column.measured("ratio", "ratio")
-    return pd.DataFrame(
-        {
-            "group": [whose(row["attribute"], row["group"]) for row in rows],
-            "patients": table["patients"],
-            "events": [written(row["observed"], "count") for row in rows],
-            "expected": [written(row["expected"], "time") for row in rows],
-            "ratio": [ratio.cell(row) for row in rows],
-        }
-    )
-
-
-def _survival_and_gain(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed table of survival at the horizon, and of the gain over no model."""
+def _events_and_survival(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the printed table of events, of survival at the horizon, and of the gain over no model."""
     import pandas as pd
 
     from drosurv.evaluation.attributes import whose
@@ -163,7 +144,9 @@ def _survival_and_gain(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "group": [whose(row["attribute"], row["group"]) for row in rows],
-            "observed": [written(row["survival_observed"], "share") for row in rows],
+            "events": [written(row["observed"], "count") for row in rows],
+            "expected": [written(row["expected"], "time") for row in rows],
+            "survival": [written(row["survival_observed"], "share") for row in rows],
             "predicted": [written(row["survival_predicted"], "share") for row in rows],
             "gain": [gain.cell(row) for row in rows],
         }
@@ -220,8 +203,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     at = moment(result.groups["horizon"].iloc[0], time_unit)
     if result.groups["expected"].notna().any():
         typer.echo(printable(result.picture.to_text()))
-    print_frame(_observed_and_expected(result.groups), "Events observed and expected")
-    print_frame(_survival_and_gain(result.groups), f"Survival at {at}, and gain over no model")
+    print_frame(_events_and_survival(result.groups), f"Events, survival at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")
     typer.echo(printable(result.summary()))

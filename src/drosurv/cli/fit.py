@@ -38,7 +38,7 @@ from drosurv.cli.outputs import (
     print_recalibration,
     printable,
 )
-from drosurv.errors import ArgumentError, InputError, as_records, recording_warnings, require
+from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -64,12 +64,6 @@ def fit(
         str | None,
         about("cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."),
     ] = None,
-    splines: Annotated[
-        str | None, about("For cox-cv: auto, the default, none, or the number of knots.", "Model")
-    ] = None,
-    l2s: Annotated[
-        str | None, about("For cox-cv: ridge penalties to choose from, such as 0.001,0.01,0.1.", "Model")
-    ] = None,
     alpha: Annotated[
         float | None, about("For robust models: smallest share of patients to protect, in (0, 1].", "Model")
     ] = None,
@@ -77,9 +71,6 @@ def fit(
         str | None, about("For robust models: shape of the subpopulations. {balls}.", "Model")
     ] = None,
     network: Network = None,
-    hidden: Annotated[
-        str | None, about("Widths of the mlp's hidden layers, such as 24,24; 24 by default.", "Model")
-    ] = None,
     l2: Annotated[float | None, about("Ridge penalty; 0 by default.", "Model")] = None,
     recalibrate: Annotated[
         bool | None,
@@ -133,21 +124,11 @@ def fit(
     from drosurv.workflows.comparison import compare_with_plain_cox
     from drosurv.workflows.training import plain_cox_table, train
 
-    given = {
-        "splines": _splines(splines),
-        "l2s": _penalties(l2s),
-        "alpha": alpha,
-        "ball": ball,
-        "network": network,
-        "network__hidden": _widths(hidden),
-        "l2": l2,
-    }
-    common, settings = {**given, "recalibrate": recalibrate}, read_settings(set_)
+    common = {"alpha": alpha, "ball": ball, "network": network, "l2": l2, "recalibrate": recalibrate}
+    settings = read_settings(set_)
     named = {name for name, value in common.items() if value is not None} | settings.keys()
     # Networks and a given penalty are parameters of plain Cox.
     model = model or ("cox-cv" if named <= {"splines", "l2s", "cv", "ties"} else "cox")
-    if hidden is not None and network != "mlp":
-        raise InputError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
     estimator = make_estimator(model, common, settings, seed)
     with recording_warnings() as warned:
         table = source.parse(
@@ -208,33 +189,12 @@ def fit(
         _show(summary, described, cox, effects, is_plain=trained.is_plain)
 
 
-def _splines(text: str | None) -> str | int | bool | None:
-    if text is None or text == "auto":
-        return text
-    require(text == "none" or text.isdigit(), "splines", "be auto, none or a number of knots", text)
-    return False if text == "none" else int(text)
-
-
-def _penalties(text: str | None) -> tuple[float, ...] | None:
-    try:
-        return None if text is None else tuple(float(l2) for l2 in text.split(","))
-    except ValueError:
-        raise ArgumentError.must("l2s", "be numbers separated by commas, such as 0.01,0.1", text) from None
-
-
 def _references(entries: Names) -> dict[str, str]:
     """Return the reference level of each column from entries such as sex=female."""
     pairs = [entry.partition("=") for entry in entries]
     for (name, equals, level), entry in zip(pairs, entries, strict=True):
         require(name and equals and level, "reference", "be COLUMN=LEVEL, such as sex=female", entry)
     return {name.strip(): level.strip() for name, _, level in pairs}
-
-
-def _widths(text: str | None) -> tuple[int, ...] | None:
-    try:
-        return None if text is None else tuple(int(width) for width in text.split(","))
-    except ValueError:
-        raise ArgumentError.must("hidden", "be widths separated by commas, such as 24,24", text) from None
 
 
 def _observed(

@@ -11,7 +11,7 @@ from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
 if TYPE_CHECKING:
-    from drosurv.given_predictions import ReadColumns
+    from drosurv.given_predictions import ReadPredictions
     from drosurv.tables import SurvivalTable
     from drosurv.tables.prediction_columns import PredictionColumns
     from drosurv.workflows.saved_model import OpenedModel
@@ -43,7 +43,7 @@ class PredictionOptions:
 
     def read(
         self, found: PredictionColumns, table: SurvivalTable, cause: str | None, unit: str, **kinds: Any
-    ) -> ReadColumns:
+    ) -> ReadPredictions:
         """Return the predictions in columns of a table; say how they were read, and which columns were not."""
         from drosurv.given_predictions import read_columns
 

@@ -194,10 +194,10 @@ def audit(
         if is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
             refused |= {"strata": strata, "offset": offset}
-            predictions, notes = predictions_of_score(model, X, len(y), refused)
+            predictions, notes, _ = predictions_of_score(model, X, len(y), refused)
             name = type(estimator).__name__
         else:
-            predictions, notes = _one_form(model, y)
+            predictions, notes, _ = _one_form(model, y)
         predicted = as_predictions(predictions, None, len(y), rows=rows)
         fields |= evidence_of_predictions(predicted, y, y_train, page.time_unit, name)
         fields |= _beside_predictions(reference, features)

@@ -69,7 +69,7 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     elif unit == "months":
         time = _months(end, "end") - _months(start, "start")
     else:
-        first, last = _dates(start, "start"), _dates(end, "end")
+        first, last = to_dates(start, "start"), to_dates(end, "end")
         time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
     for wrong, fault in (
         (time < 0, "lies before"),
@@ -102,7 +102,8 @@ def _months(column: pd.Series[Any], argument: str) -> FloatArray:
     return values // 100 * 12 + values % 100
 
 
-def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
+def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
+    """Return a column of dates, written as text, numbers such as 20210331 or dates; raise if some are none."""
     if column.dtype.kind == "M":
         return _possible(column, pd.to_datetime(column, utc=True), argument)
     form = dates_in_numbers(column)
@@ -160,8 +161,3 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
         "the "
         "month comes first: write them like 2021-03-31.",
     )
-
-
-def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    """Return a column of dates, written as text, numbers such as 20210331 or dates; raise if some are none."""
-    return _dates(column, argument)

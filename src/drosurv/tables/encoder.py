@@ -74,9 +74,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [['age', 'kept as it is', 1], ['sex', "indicators of 'm' against 'f'", 0]]
     """
 
-    # Encoders saved by early versions lack this parameter.
-    reference: Mapping[str, str] | None = None
-
     def __init__(
         self,
         *,

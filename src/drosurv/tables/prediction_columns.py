@@ -44,17 +44,9 @@ _PERHAPS = re.compile(rf"(?:surv|prob|pred)[a-z]*{_SPACE}\d", re.IGNORECASE)
 _LONG_NAME = 4
 _SURVIVAL = re.compile(r"(?:s|surv|survival)(?![a-z])", re.IGNORECASE)
 _EVENT = re.compile(r"(?:risk|mort|mortality|death|event|cif|incidence)(?![a-z])", re.IGNORECASE)
-_RISKS = (
-    "partial_hazard",
-    "hazard_ratio",
-    "hr",
-    "risk",
-    "risk_score",
-    "log_risk",
-    "lp",
-    "linear_predictor",
-    "score",
-    "prediction",
+_RISK = re.compile(
+    r"partial_hazard|hazard_ratio|hr|risk|risk_score|log_risk|lp|linear_predictor|score|prediction",
+    re.IGNORECASE,
 )
 # A text column with more levels identifies patients, and defines no groups.
 MOST_LEVELS = 20
@@ -147,7 +139,7 @@ def prediction_columns(
     frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:
         raise ArgumentError("risk", f"{arg('risk', risk)} is not a column; the table has {[*frame.columns]}.")
-    scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
+    scores = risk or next((name for name in frame.columns if _RISK.fullmatch(name)), None)
     by_cause = {} if survival else _of_causes(frame, causes)
     if by_cause:
         return _incidences(frame, by_cause, scores)
@@ -234,7 +226,7 @@ def _incidences(
         name
         for name in frame.columns
         if ((named := _named(name)) and named.kind == "survival")
-        or re.sub(r"[\s_.-]*\d+$", "", name.lower()) in _RISKS
+        or _RISK.fullmatch(re.sub(r"[\s_.-]*\d+$", "", name))
     }
     beside["features"] = beside["features"].drop(columns=known & set(beside["features"].columns))
     beside["unread"] = tuple(name for name in beside["unread"] if name not in known)

@@ -20,35 +20,9 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 # A text is quoted in messages only if so many rows have it, and if it is not longer than a label.
 FEWEST_QUOTED, _LONGEST_QUOTED = 5, 40
 # Texts that mean that a value is not known.
-_ABSENT = frozenset(
-    (
-        *(
-            "?",
-            "-",
-            "--",
-            "unknown",
-            "unk",
-            "n/k",
-            "nk",
-            "not known",
-            "not done",
-            "nd",
-            "n.d.",
-            "missing",
-            "none",
-        ),
-        *(
-            "k.a.",
-            "keine angabe",
-            "unbekannt",
-            "inconnu",
-            "inconnue",
-            "nr",
-            "n/d",
-            "not available",
-            "not measured",
-        ),
-    )
+_ABSENT = re.compile(
+    r"\?|--?|unknown|unk|n/k|nk|not known|not done|nd|n\.d\.|missing|none|k\.a\.|keine angabe|unbekannt|inconnue?|nr|"
+    r"n/d|not available|not measured"
 )
 _LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
@@ -93,7 +67,7 @@ def may_be_quoted(text: str, rows: int) -> bool:
     """
     plain = text.strip().casefold()
     known = (
-        plain in _ABSENT
+        _ABSENT.fullmatch(plain)
         or value_word(plain) in STATES
         or like_number(plain)
         or re.fullmatch(DATE, plain)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.given_predictions import Form, ReadColumns
+from drosurv.given_predictions import Form, ReadPredictions
 from drosurv.predictions import Predictions
 from drosurv.presentation import counted
 from drosurv.repairs import RepairedCox, repair
@@ -72,7 +72,7 @@ def corrected(
     return pd.concat([kept.drop(columns=repaired.columns, errors="ignore"), repaired], axis=1)
 
 
-def noted_predictions(columns: PredictionColumns, read: ReadColumns) -> dict[str, Any]:
+def noted_predictions(columns: PredictionColumns, read: ReadPredictions) -> dict[str, Any]:
     """Return what a file keeps of predictions that were repaired, to read those of other patients alike."""
     assert read.form is not None, "of probabilities"
     form = {"kind": read.form.kind, "percent": read.form.percent}
