@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from drosurv.findings.adjustment import Question
+from drosurv.findings.questions import KINDS
 from drosurv.findings.residual_tests import JudgedValue
 from drosurv.findings.verdict import (
     COLUMNS,
@@ -163,9 +164,16 @@ def test_every_rule_of_the_guide_holds(status, tests, more, bounds, words):
 
 
 def test_the_guide_lists_the_statuses_in_the_order_in_which_they_are_tried():
-    listed = re.findall(r"^\| `(\w+)` \|", GUIDE.read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|[^|]*\|$", GUIDE.read_text(), re.MULTILINE)
     assert listed == list(RULES) == list(STATUSES)
     assert listed[: len(PROBLEMS)] == list(PROBLEMS)
+
+
+def test_the_guide_has_a_row_for_every_question():
+    """A new kind of finding is one function in findings/questions.py, and one row of the second table of the guide."""
+    rows = re.findall(r"^\| (`[a-z ]+`(?:, `[a-z ]+`)*) \|[^|]*\|[^|]*\|$", GUIDE.read_text(), re.MULTILINE)
+    listed = re.findall(r"`([a-z ]+)`", " ".join(rows))
+    assert sorted(listed) == sorted({*KINDS} - {"data", "subgroups"})
 
 
 @pytest.mark.parametrize(("status", "tests", "more", "bounds", "words"), CASES)

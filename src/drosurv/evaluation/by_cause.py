@@ -18,8 +18,8 @@ from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.evaluation.one_cause import incidence_from_entry
 from drosurv.findings.adjustment import Question
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.questions import questions
-from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS, FindingRow, findings
+from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
+from drosurv.findings.verdict import FindingRow, findings
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.observation import Rows

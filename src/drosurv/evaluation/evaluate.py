@@ -44,7 +44,8 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS, to_frame
+from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
+from drosurv.findings.verdict import to_frame
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number

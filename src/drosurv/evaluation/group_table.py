@@ -20,9 +20,8 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, sample_of
 from drosurv.findings.adjustment import Question
-from drosurv.findings.questions import n_patients, questions, ranking
+from drosurv.findings.questions import FEWEST_PATIENTS, n_patients, questions, ranking
 from drosurv.findings.verdict import (
-    FEWEST_PATIENTS,
     PROBLEMS,
     STATUSES,
     FindingRow,

@@ -1,30 +1,61 @@
-"""The questions that are asked about everybody and about each group, each one a test of the judged patients."""
+"""The questions that are asked about everybody and about each group, each one a test of the judged patients.
+
+A new kind of finding is one function here, with its words, and one row of the table in docs/guide/verdict.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from drosurv.findings import residual_tests as tests
+from drosurv.findings import words
 from drosurv.findings.adjustment import Question
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.judged import Judged
 from drosurv.findings.residual_tests import JudgedValue
 from drosurv.findings.residuals import PatientResiduals, Sums
-from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS
-from drosurv.findings.words import ALL, EVERYONE, percent
-from drosurv.presentation import moment
+from drosurv.findings.words import ALL, EVERYONE, Kind, percent
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import BoolArray, FloatArray
 
+#: Groups with fewer patients, or fewer events both expected and observed, are not judged.
+FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
 #: A smaller distance of a ratio or slope from 1 is not visible in two decimals.
 LEAST_RATIO = 0.005
-#: Largest number of questions about a group.
-MOST_QUESTIONS = 7
 
+#: All kinds of questions by name, in the order of tables.
+KINDS: dict[str, Kind] = {}
 # Attribute and group.
 Key = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedGroup:
+    """A group that is large enough to be judged: its members (n,), and its events in parts of the follow-up."""
+
+    judged: Judged
+    mask: BoolArray
+    sums: Sums
+    threshold: float | None = None
+    min_group: int = FEWEST_PATIENTS
+    min_events: int = FEWEST_EVENTS
+
+
+Ask = Callable[[JudgedGroup], JudgedValue | None]
+
+
+def question(name: str, **about: Any) -> Callable[[Ask], Ask]:
+    """Ask the decorated function about everybody and every group; `about` are fields of :class:`words.Kind`."""
+
+    def add(ask: Ask) -> Ask:
+        KINDS[name] = Kind(**{"status": "miscalibrated", "least": LEAST_RATIO, **about}, ask=ask)
+        return ask
+
+    return add
 
 
 def questions(
@@ -42,106 +73,96 @@ def questions(
     A question of a group with fewer than `min_group` patients, or fewer than `min_events` events both expected and
     observed, has no estimate but the reason.
     """
-    ask = _Asker(judged, threshold, reference, time_unit, min_group, min_events)
-    return [question for key, mask in members.items() for question in ask.about(key, mask)]
-
-
-class _Asker:
-    """Makes the questions about one group after the other."""
-
-    def __init__(
-        self,
-        judged: Judged,
-        threshold: float | None,
-        reference: str,
-        time_unit: str,
-        min_group: int,
-        min_events: int,
-    ) -> None:
-        self.judged, self.threshold, self.reference, self.unit = judged, threshold, reference, time_unit
-        self.min_group, self.min_events = min_group, min_events
-
-    def about(self, key: Key, mask: BoolArray) -> Iterator[Question]:
-        """Yield the questions about one group."""
-        judged = self.judged
+    details = {"unit": time_unit, "reference": reference, "trained": "yes" if judged.trained else ""}
+    if threshold is not None:
+        details["threshold"] = percent(threshold)
+    found = []
+    for key, mask in members.items():
         sums = group_sums(judged.residuals, mask, judged.error)
-        why = self._why_not(mask, sums)
+        why = _why_not(judged, mask, sums, min_group, min_events)
         if why or sums is None:
-            yield Question("level", *key, None, "miscalibrated", why=why)
-            return
-        end = float(judged.residuals.ends[len(sums.observed) - 1])
-        until = {"until": f" by {moment(end, self.unit)}"} if judged.few_times else {}
-        level = tests.level(sums)
-        yield self._ratio("level", key, level, until, time=end if judged.few_times else np.nan)
-        yield from self._shape(key, sums)
-        yield from self._spread(key, mask)
-        for name, values in (("gain", judged.gains), ("gain over reference", judged.over_reference)):
-            yield from self._gain(name, key, mask, values)
-        if self.threshold is not None:
-            yield from self._decisions(key, mask)
+            found.append(Question("level", *key, None, "miscalibrated", why=why))
+            continue
+        group = JudgedGroup(judged, mask, sums, threshold, min_group, min_events)
+        for name, kind in KINDS.items():
+            value = None if kind.ask is None else kind.ask(group)
+            if value is not None:
+                found.append(Question(name, *key, value, kind.status, kind.least, kind.side, details=details))
+    return found
 
-    def _why_not(self, mask: BoolArray, sums: Sums | None) -> str:
-        """Say why a group is not judged; empty if it is."""
-        if n_patients(self.judged, mask) < self.min_group:
-            return f"fewer than {self.min_group:,} patients"
-        if sums is None:
-            return "too few patients were observed until the first predicted time"
-        if max(sums.expected.sum(), sums.observed.sum()) < self.min_events:
-            return f"fewer than {self.min_events:,} events, expected and observed"
-        return ""
 
-    def _ratio(
-        self, name: str, key: Key, found: JudgedValue, details: dict[str, str], *, time: float = np.nan
-    ) -> Question:
-        value = (
-            found
-            if np.isnan(time)
-            else JudgedValue(found.value, found.root, freedom=found.freedom, time=time)
-        )
-        return Question(name, *key, value, "miscalibrated", LEAST_RATIO, details=details)
+def most_questions() -> int:
+    """Return the largest number of questions about a group."""
+    return sum(kind.ask is not None for kind in KINDS.values())
 
-    def _shape(self, key: Key, sums: Sums) -> Iterator[Question]:
-        found = tests.shape(sums, self.judged.residuals.ends)
-        if found is not None:
-            since, end = (moment(at, self.unit) for at in (found.since, found.time))
-            when = f"from {since} to {end}" if found.since > 0 else f"until {end}"
-            yield Question("shape in time", *key, found, "miscalibrated", LEAST_RATIO, details={"when": when})
 
-    def _spread(self, key: Key, mask: BoolArray) -> Iterator[Question]:
-        judged = self.judged
-        residuals, error = judged.residuals, judged.error
-        if judged.few_times:
-            residuals, error = judged.at_horizon, judged.error_at_horizon
-            if residuals.known_parts(mask) == 0:
-                return
-        found = tests.spread(residuals, judged.score, mask, None if error is None else error.covariance)
-        if found is not None:
-            details = {"trained": "yes"} if judged.trained else {}
-            yield Question("spread", *key, found, "miscalibrated", LEAST_RATIO, details=details)
+def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int) -> str:
+    """Say why a group is not judged; empty if it is."""
+    if n_patients(judged, mask) < min_group:
+        return f"fewer than {min_group:,} patients"
+    if sums is None:
+        return "too few patients were observed until the first predicted time"
+    if max(sums.expected.sum(), sums.observed.sum()) < min_events:
+        return f"fewer than {min_events:,} events, expected and observed"
+    return ""
 
-    def _gain(self, name: str, key: Key, mask: BoolArray, values: FloatArray | None) -> Iterator[Question]:
-        if values is None:
-            return
-        cohort = self.judged.cohort
-        clusters = None if cohort.clusters is None else cohort.clusters[mask]
-        found = tests.mean(values[mask], cohort.copies[mask], clusters)
-        if found is not None:
-            details = {"reference": self.reference}
-            status = "harm" if name == "gain" else "dominated"
-            yield Question(name, *key, found, status, LEAST_DIFFERENCE, side=-1, details=details)
 
-    def _decisions(self, key: Key, mask: BoolArray) -> Iterator[Question]:
-        judged = self.judged
-        assert self.threshold is not None
-        above = judged.risk >= self.threshold
-        details = {"threshold": percent(self.threshold), "by": f" by {moment(judged.horizon, self.unit)}"}
-        for name, side in (("above threshold", mask & above), ("below threshold", mask & ~above)):
-            sums = group_sums(judged.at_horizon, side, judged.error_at_horizon)
-            if self._why_not(side, sums) or sums is None:
-                continue
-            found = tests.level(sums)
-            found = JudgedValue(found.value, found.root, freedom=found.freedom, time=judged.horizon)
-            yield Question(name, *key, found, "wrong_decisions", LEAST_RATIO, details=details)
+# Found elsewhere: before patients are judged, by a search for subgroups, and for risk scores alone.
+KINDS["data"] = Kind("data_problem", "data problem", "")
+
+
+@question(
+    "level",
+    briefly="wrong number of events",
+    wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
+    clear="Events agree with the predictions for {name}: observed/expected",
+)
+def _level(group: JudgedGroup) -> JudgedValue | None:
+    judged, found = group.judged, tests.level(group.sums)
+    if not judged.few_times:
+        return found
+    return replace(found, time=float(judged.residuals.ends[len(group.sums.observed) - 1]))
+
+
+KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
+
+
+@question(
+    "shape in time",
+    briefly="wrong timing of events",
+    wrong=(
+        "The timing of events is wrong for {name}: {when} there were {times} as many events as the predictions and the "
+        "rest of the follow-up imply ({p})."
+    ),
+    clear="The timing of events agrees with the predictions for {name}: ratio in the most extreme part",
+)
+def _shape(group: JudgedGroup) -> JudgedValue | None:
+    return tests.shape(group.sums, group.judged.residuals.ends)
+
+
+@question(
+    "spread",
+    briefly="wrong differences between patients",
+    wrong=words.spread,
+    clear="Differences between patients agree with the predictions for {name}: calibration slope",
+)
+def _spread(group: JudgedGroup) -> JudgedValue | None:
+    judged = group.judged
+    residuals, error = judged.residuals, judged.error
+    if judged.few_times:
+        residuals, error = judged.at_horizon, judged.error_at_horizon
+        if residuals.known_parts(group.mask) == 0:
+            return None
+    return tests.spread(residuals, judged.score, group.mask, None if error is None else error.covariance)
+
+
+KINDS["ranking"] = Kind(
+    "harm",
+    "ranked worse than by chance",
+    "Patients are ranked worse than by chance: c-index {number}.",
+    "Patients are ranked no worse than by chance: c-index",
+    side=-1,
+)
 
 
 def ranking(c_index: float, error: float) -> Question:
@@ -151,6 +172,74 @@ def ranking(c_index: float, error: float) -> Question:
         return Question("ranking", *key, None, "harm", why="no interval of the c-index was computed")
     found = JudgedValue(c_index, lambda value: (c_index - value) / error, 0.5, on_log_scale=False)
     return Question("ranking", *key, found, "harm", side=-1)
+
+
+@question(
+    "gain",
+    status="harm",
+    least=LEAST_DIFFERENCE,
+    side=-1,
+    briefly="worse than one curve for everybody",
+    wrong="For {name}, predictions are worse than one curve for everybody: gain {number} per patient.",
+    clear="The model predicts {name} better than one curve: gain per patient",
+)
+def _gain(group: JudgedGroup) -> JudgedValue | None:
+    return _mean(group, group.judged.gains)
+
+
+@question(
+    "gain over reference",
+    status="dominated",
+    least=LEAST_DIFFERENCE,
+    side=-1,
+    briefly="predicted better by the other model",
+    wrong="{reference} predicts {name} better: gain of this model over it {number} per patient.",
+    clear="The other model is not shown to predict {name} better: gain over it per patient",
+)
+def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
+    values = group.judged.over_reference
+    return None if values is None else _mean(group, values)
+
+
+def _mean(group: JudgedGroup, values: FloatArray) -> JudgedValue | None:
+    cohort, mask = group.judged.cohort, group.mask
+    clusters = None if cohort.clusters is None else cohort.clusters[mask]
+    return tests.mean(values[mask], cohort.copies[mask], clusters)
+
+
+@question(
+    "above threshold",
+    status="wrong_decisions",
+    briefly="wrong number of events above the threshold",
+    wrong=(
+        "{patients} with a predicted risk of at least {threshold}{until} had {times} the predicted events ({p})."
+    ),
+    clear="Events above the threshold agree with the predictions for {name}: observed/expected",
+)
+def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
+    threshold = group.threshold
+    return None if threshold is None else _by_horizon(group, group.judged.risk >= threshold)
+
+
+@question(
+    "below threshold",
+    status="wrong_decisions",
+    briefly="wrong number of events below the threshold",
+    wrong="{patients} with a predicted risk of below {threshold}{until} had {times} the predicted events ({p}).",
+    clear="Events below the threshold agree with the predictions for {name}: observed/expected",
+)
+def _below_threshold(group: JudgedGroup) -> JudgedValue | None:
+    threshold = group.threshold
+    return None if threshold is None else _by_horizon(group, group.judged.risk < threshold)
+
+
+def _by_horizon(group: JudgedGroup, side: BoolArray) -> JudgedValue | None:
+    """Return observed over expected events by the horizon of those on a side of the threshold."""
+    judged, mask = group.judged, group.mask & side
+    sums = group_sums(judged.at_horizon, mask, judged.error_at_horizon)
+    if sums is None or _why_not(judged, mask, sums, group.min_group, group.min_events):
+        return None
+    return replace(tests.level(sums), time=judged.horizon)
 
 
 def group_sums(residuals: PatientResiduals, mask: BoolArray, error: EstimationError | None) -> Sums | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted, Question, adjust
+from drosurv.findings.questions import KINDS
 from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
 from drosurv.presentation import first_upper, listing, p_text
@@ -23,21 +24,6 @@ PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_som
 OTHERS = ("too_few", "unclear", "no_groups", "clear")
 STATUSES = (*PROBLEMS, *OTHERS)
 COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "high", "p", "text")
-#: The questions, in the order in which problems of one status are named.
-QUESTIONS = (
-    "data",
-    "level",
-    "subgroups",
-    "shape in time",
-    "spread",
-    "ranking",
-    "gain",
-    "gain over reference",
-    "above threshold",
-    "below threshold",
-)
-#: Groups with fewer patients, or fewer events both expected and observed, are not judged.
-FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
 #: If larger factors between observed and expected events are not excluded, there are too few patients: the first is for
 #: all patients, the second for subgroups that were searched.
 WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
@@ -102,7 +88,7 @@ def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
     elif test.question == "gain" and not (found.value > 0 and found.p < 1 - level):
         status = "unclear"
     time = np.nan if test.estimate is None else test.estimate.time
-    text = sentence(status, found)
+    text = sentence(KINDS[test.question], status, found)
     return FindingRow(
         status,
         test.question,
@@ -154,7 +140,7 @@ def from_frame(table: pd.DataFrame) -> list[FindingRow]:
 
 def _place(row: FindingRow) -> tuple[int, bool, int]:
     """Order of rows: by seriousness, everybody before groups, and by question."""
-    return STATUSES.index(row.status), row.attribute != EVERYONE, QUESTIONS.index(row.question)
+    return STATUSES.index(row.status), row.attribute != EVERYONE, [*KINDS].index(row.question)
 
 
 class Bounds(NamedTuple):

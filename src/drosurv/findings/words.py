@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted
+from drosurv.findings.residual_tests import JudgedValue
 from drosurv.presentation import first_upper, group_name, moment, p_text, with_interval, written
 
 #: Attribute and group of all patients in tables.
@@ -28,43 +30,72 @@ def who(attribute: str, group: str) -> str:
     return ALL_PATIENTS if attribute == EVERYONE else group_name(attribute, group)
 
 
-def sentence(status: str, found: Adjusted) -> str:
+class Kind(NamedTuple):
+    """A kind of question, and its words.
+
+    `status` is what a wrong answer means, `briefly` names it in a few words. `wrong` is the sentence about it: a text
+    with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is the sentence
+    before the number of a right answer. A difference from the right value below `least` is not visible, and only values
+    on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group, None if it has none; kinds
+    that are not asked of every group have no `ask`.
+    """
+
+    status: str
+    briefly: str
+    wrong: str | Callable[[str, Adjusted], str]
+    clear: str = ""
+    least: float = 0.0
+    side: int = 0
+    ask: Callable[[Any], JudgedValue | None] | None = None
+
+
+def sentence(kind: Kind, status: str, found: Adjusted) -> str:
     """Return the sentence about a test with a status."""
     test = found.test
     name = who(test.attribute, test.group)
     if status == "too_few":
         return f"Not judged: {name} ({test.why})."
     if status == "clear":
-        return f"{_CLEAR[test.question].format(name=name)} {_number(found)}."
-    return _SENTENCES[status, test.question](name, found)
+        return f"{kind.clear.format(name=name)} {_number(found)}."
+    if status == "unclear":
+        gain = f"gain {_number(found)} per patient"
+        return f"The model is not yet shown to predict {name} better than one curve: {gain}."
+    return kind.wrong(name, found) if callable(kind.wrong) else kind.wrong.format(**_fields(name, found))
 
 
 def _number(found: Adjusted) -> str:
     return with_interval(found.value, found.low, found.high)
 
 
-def _times(found: Adjusted) -> str:
-    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) times"
-
-
 def _p(found: Adjusted) -> str:
     return f"adjusted {p_text(found.p)}"
 
 
-def _level(name: str, found: Adjusted) -> str:
-    until = found.test.details.get("until", "")
-    return f"The number of events is wrong for {name}: {_times(found)} the predicted events{until} ({_p(found)})."
+def _fields(name: str, found: Adjusted) -> dict[str, str]:
+    """Return what sentences may name: the group, its number, when, and what was given."""
+    details, estimate = found.test.details, found.test.estimate
+    assert estimate is not None
+    unit, reference = details.get("unit", ""), details.get("reference", "the reference")
+    until, when = "", "in a part of the follow-up"
+    if np.isfinite(estimate.time):
+        end = moment(estimate.time, unit)
+        until = f" by {end}"
+        when = f"from {moment(estimate.since, unit)} to {end}" if estimate.since > 0 else f"until {end}"
+    return {
+        "name": name,
+        "patients": "Patients" if name == ALL_PATIENTS else f"Patients of {name}",
+        "number": _number(found),
+        "times": f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) times",
+        "p": _p(found),
+        "until": until,
+        "when": when,
+        "threshold": details.get("threshold", "the threshold"),
+        "reference": first_upper(reference),
+    }
 
 
-def _shape(name: str, found: Adjusted) -> str:
-    when = found.test.details.get("when", "in a part of the follow-up")
-    return (
-        f"The timing of events is wrong for {name}: {when} there were {_times(found)} as many events as the "
-        f"predictions and the rest of the follow-up imply ({_p(found)})."
-    )
-
-
-def _spread(name: str, found: Adjusted) -> str:
+def spread(name: str, found: Adjusted) -> str:
+    """Return the sentence about a wrong calibration slope."""
     slope = (
         f"calibration slope {found.value:.2f} ({found.low:.2f} to {found.high:.2f}), 1 is right; {_p(found)}"
     )
@@ -76,70 +107,6 @@ def _spread(name: str, found: Adjusted) -> str:
             "it with more penalty or to more patients."
         )
     return f"Predicted risks of {name} differ too much ({slope})."
-
-
-def _decisions(name: str, found: Adjusted) -> str:
-    side = "at least" if found.test.question == "above threshold" else "below"
-    threshold, by = found.test.details.get("threshold", "the threshold"), found.test.details.get("by", "")
-    whom = "Patients" if name == ALL_PATIENTS else f"Patients of {name}"
-    risk = f"a predicted risk of {side} {threshold}{by}"
-    return f"{whom} with {risk} had {_times(found)} the predicted events ({_p(found)})."
-
-
-def _harm(name: str, found: Adjusted) -> str:
-    return (
-        f"For {name}, predictions are worse than one curve for everybody: gain {_number(found)} per patient."
-    )
-
-
-def _reference(name: str, found: Adjusted) -> str:
-    reference = found.test.details.get("reference", "the reference")
-    return f"{first_upper(reference)} predicts {name} better: gain of this model over it {_number(found)} per patient."
-
-
-def _ranked(name: str, found: Adjusted) -> str:
-    return f"Patients are ranked worse than by chance: c-index {_number(found)}."
-
-
-def _unclear(name: str, found: Adjusted) -> str:
-    return f"The model is not yet shown to predict {name} better than one curve: gain {_number(found)} per patient."
-
-
-_SENTENCES: dict[tuple[str, str], Callable[[str, Adjusted], str]] = {
-    ("miscalibrated", "level"): _level,
-    ("miscalibrated", "shape in time"): _shape,
-    ("miscalibrated", "spread"): _spread,
-    ("harm", "gain"): _harm,
-    ("harm", "ranking"): _ranked,
-    ("dominated", "gain over reference"): _reference,
-    ("worse_for_some", "gain over reference"): _reference,
-    ("wrong_decisions", "above threshold"): _decisions,
-    ("wrong_decisions", "below threshold"): _decisions,
-    ("unclear", "gain"): _unclear,
-}
-_CLEAR = {
-    "level": "Events agree with the predictions for {name}: observed/expected",
-    "shape in time": "The timing of events agrees with the predictions for {name}: ratio in the most extreme part",
-    "spread": "Differences between patients agree with the predictions for {name}: calibration slope",
-    "ranking": "Patients are ranked no worse than by chance: c-index",
-    "gain": "The model predicts {name} better than one curve: gain per patient",
-    "gain over reference": "The other model is not shown to predict {name} better: gain over it per patient",
-    "above threshold": "Events above the threshold agree with the predictions for {name}: observed/expected",
-    "below threshold": "Events below the threshold agree with the predictions for {name}: observed/expected",
-}
-
-
-#: Problems in a few words, by question.
-BRIEFLY = {
-    "level": "wrong number of events",
-    "shape in time": "wrong timing of events",
-    "spread": "wrong differences between patients",
-    "gain": "worse than one curve for everybody",
-    "gain over reference": "predicted better by the other model",
-    "above threshold": "wrong number of events above the threshold",
-    "below threshold": "wrong number of events below the threshold",
-    "ranking": "ranked worse than by chance",
-}
 
 
 def percent(share: float) -> str:

@@ -23,7 +23,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
 from drosurv.evaluation.one_cause import predict_of_cause
-from drosurv.findings.questions import MOST_QUESTIONS
+from drosurv.findings.questions import most_questions
 from drosurv.findings.verdict import (
     Bounds,
     FindingRow,
@@ -256,7 +256,7 @@ class Evidence:
     def _most_tests(self) -> int:
         """Largest number of tests of this report: all questions about everybody and every group, and the search."""
         groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
-        return MOST_QUESTIONS * groups + SEARCH_TESTS
+        return most_questions() * groups + SEARCH_TESTS
 
     @cached_property
     def findings(self) -> tuple[FindingRow, ...]:

@@ -9,8 +9,9 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
+from drosurv.findings.questions import KINDS
 from drosurv.findings.verdict import PROBLEMS, Judgement
-from drosurv.findings.words import ALL_PATIENTS, BRIEFLY, period
+from drosurv.findings.words import ALL_PATIENTS, period
 from drosurv.presentation import (
     Column,
     Statement,
@@ -169,7 +170,7 @@ def reading(result: EvaluationResult, row: Mapping[str, Any]) -> str:
         return f"not judged: {row['why']}"
     found = result.findings
     own = found[(found["attribute"] == row["attribute"]) & (found["group"] == row["group"])]
-    return "; ".join(BRIEFLY[question] for question in own[own["status"].isin(PROBLEMS)]["question"])
+    return "; ".join(KINDS[question].briefly for question in own[own["status"].isin(PROBLEMS)]["question"])
 
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
@@ -194,7 +195,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             "label": name,
             "ratio_p": row["p"],
             "note": note,
-            "finding": f"{BRIEFLY[row['question']]} (found by search{note and f', {note}'})",
+            "finding": f"{KINDS[row['question']].briefly} (found by search{note and f', {note}'})",
         }
 
 
