@@ -11,6 +11,7 @@ from drosurv import Surv
 
 TIMES = ("3", "6", "9", "12", "18", "24")
 TARGET = ("--time", "months", "--event", "cause")
+SIMPLE, FAST = ("--max-conditions", "1"), ("--bootstrap", "0", "--no-rules")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tm
 
 def test_one_cause_of_a_saved_model_is_repaired(drosurv, files, patients, tmp_path):
     X, _ = patients
-    given = ("repair", files / "texts.csv", *TARGET, "--model", files / "model", "--cause", "cancer")
+    given = ("repair", files / "texts.csv", *TARGET, "--model", files / "model", "--cause", "cancer", *SIMPLE)
     drosurv.ok(*given, "-o", tmp_path / "repaired")
     repaired = library.load(tmp_path / "repaired")
     assert repaired.repairs_
@@ -126,6 +127,7 @@ def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, fil
         "1",
         "--corrected",
         tmp_path / "corrected.csv",
+        *SIMPLE,
     )
     said = drosurv.ok(*given, "-o", tmp_path / "repairs")
     assert "read as incidences: of cause 1, incidence_1_3 at 3 months" in said.stderr
@@ -163,40 +165,41 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
 
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):
     X, y = patients
-    given = (files / "model", files / "texts.csv", "--groups", "sex", "--bootstrap", "0", "--cause", "cancer")
-    found = drosurv.json("evaluate", *given)
+    given = (files / "model", files / "texts.csv", "--groups", "sex", "--cause", "cancer")
+    found = drosurv.json("evaluate", *given, "--bootstrap", "0")
     model = library.load(files / "model")
     wanted = library.evaluate(model, X, y, sensitive_features=X["sex"], cause=1, n_bootstrap=0)
     assert [row["ratio"] for row in found["groups"]] == pytest.approx(wanted.groups["ratio"].tolist())
     page = tmp_path / "r.md"
-    shown = drosurv.ok("audit", *given, "-o", page).stdout
+    shown = drosurv.ok("audit", *given, *FAST, "-o", page).stdout
     assert "sex m" in shown
     text = page.read_text()
     assert "The event is one of cause 1." in text
     assert "Cause by cause" in text
     assert "events of any cause" not in text
-    drosurv.ok("audit", *given[:-1], "2", "-o", tmp_path / "second.html")
+    drosurv.ok("audit", *given[:-1], "2", *FAST, "-o", tmp_path / "second.html")
     right = json.loads((tmp_path / "second.summary.json").read_text())
     assert right["verdict"]["status"] != "miscalibrated"
 
 
-@pytest.mark.parametrize("name", ["texts", "codes"])
-def test_tables_of_incidences_are_audited(drosurv, files, tmp_path, name):
-    made = files / f"made_{name}.csv"
-    given = ("audit", "--predictions", made, *TARGET, "--groups", "sex", "--bootstrap", "0")
-    report = drosurv.ok(*given, "--cause", "1", "-o", tmp_path / "r.md").stdout
-    assert "sex m" in report
-    assert "Cause by cause" in (tmp_path / "r.md").read_text()
-    assert "The event is one of any cause." in (
-        drosurv.ok(*given, "--cause", "any", "-o", tmp_path / "any.md") and (tmp_path / "any.md").read_text()
-    )
+def test_tables_of_incidences_are_audited(drosurv, files, tmp_path):
+    given = (*TARGET, "--groups", "sex", *FAST)
+    for name, cause, said in (
+        ("texts", "1", "Cause by cause"),
+        ("codes", "1", "Cause by cause"),
+        ("codes", "any", "The event is one of any cause."),
+    ):
+        made, page = files / f"made_{name}.csv", tmp_path / f"{name}_{cause}.md"
+        assert (
+            "sex m" in drosurv.ok("audit", "--predictions", made, *given, "--cause", cause, "-o", page).stdout
+        )
+        assert said in page.read_text()
     # One column alone, whose name says no cause, is the incidence of the cause that is named.
-    table = pd.read_csv(made)
-    table = table.rename(columns={"incidence_1_12": "risk_12"})
+    table = pd.read_csv(files / "made_codes.csv").rename(columns={"incidence_1_12": "risk_12"})
     table.drop(columns=table.filter(regex="incidence|survival|log_risk").columns).to_csv(
         tmp_path / "one.csv", index=False
     )
-    alone = ("audit", "--predictions", tmp_path / "one.csv", *given[3:], "--cause", "1", "--threshold", "0.2")
+    alone = ("audit", "--predictions", tmp_path / "one.csv", *given, "--cause", "1", "--threshold", "0.2")
     said = drosurv.ok(*alone, "-o", tmp_path / "one.md")
     assert "read as incidences: of cause 1, risk_12 at 12 months" in said.stderr
     assert "sex m" in said.stdout

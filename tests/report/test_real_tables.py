@@ -16,7 +16,6 @@ from drosurv.cli.app import app
 from drosurv.datasets import load_nwtco
 from drosurv.evaluation import Predictions
 from drosurv.findings.verdict import PROBLEMS
-from drosurv.given_predictions import read_predictions
 from drosurv.report import audit
 from drosurv.report.evidence import Evidence
 
@@ -166,30 +165,6 @@ def test_warnings_of_training_reach_the_report(tmp_path, leaks):
     if leaks:
         assert top.index("rtime") < top.index("What to do next")
         assert "No problem is shown" not in top
-
-
-@pytest.mark.parametrize("scale", [np.exp, np.asarray], ids=["partial hazards", "log hazards"])
-def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, scale):
-    """Rotterdam: other packages give hazard ratios where this one gives their logarithms."""
-    X, y, table = rotterdam
-    held_out = np.random.default_rng(0).random(len(y)) < 0.33
-    model = CoxPH().fit(X[~held_out], y[~held_out])
-    times = np.array([1000.0, 2000.0, 3000.0])
-    with warnings.catch_warnings(action="ignore"):
-        survival = model.predict_survival_function(X[held_out], times=times)
-        risk = scale(model.predict(X[held_out]))
-        report = audit(
-            read_predictions(survival, y[held_out], times=times, risk=risk).predictions,
-            None,
-            y[held_out],
-            sensitive_features={"meno": table["meno"].to_numpy()[held_out]},
-            n_bootstrap=4,
-            search_rules=False,
-        )
-    assert report.parts["verdict"].facts["status"] not in PROBLEMS
-    assert report.tables["groups"].rows[0]["slope"] == pytest.approx(1, abs=0.2)
-    (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
-    assert "not tested" in said
 
 
 def test_hazard_ratios_of_a_repair_are_what_the_model_predicts(wilms, repaired):

@@ -88,6 +88,9 @@ def test_a_right_model_is_not_called_wrong_in_any_format(rotterdam, program):
     reports = [audited(predicted, rotterdam, *how) for how in formats]
     for report in reports:
         assert report.parts["verdict"].facts["status"] not in PROBLEMS
+        assert report.tables["groups"].rows[0]["slope"] == pytest.approx(1, abs=0.2)
+        (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
+        assert "not tested" in said
         for row, same in zip(report.tables["groups"].rows, reports[0].tables["groups"].rows, strict=True):
             for name in ("expected", "ratio", "survival_predicted", "gain"):
                 assert row[name] == pytest.approx(same[name], rel=1e-4)
