@@ -93,7 +93,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     path : path
         Path of the file; no suffix is added.
     notes : mapping, optional
-        Numbers, texts, lists and dicts to save with the model; see :class:`SavedModel`.
+        Numbers, texts, lists, dicts and fitted estimators to save with the model; see :class:`SavedModel`.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     arrays: Arrays = {}
     content = {
         "model": pack(model, arrays),
-        "notes": dict(notes or {}),
+        "notes": pack(dict(notes or {}), arrays, "notes"),
         "versions": {
             "drosurv": __version__,
             "python": platform.python_version(),
@@ -175,7 +175,8 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
         )
     unpacker = Unpacker(arrays, functions)
     try:
-        saved = SavedModel(unpacker.unpack(content["model"]), content["versions"], content["notes"])
+        model, notes = (unpacker.unpack(content[name]) for name in ("model", "notes"))
+        saved = SavedModel(model, content["versions"], notes)
         check_is_fitted(saved.model)
     except ValueError as error:
         raise InputError(f"{path} cannot be loaded: {str(error).rstrip('.')}.") from error

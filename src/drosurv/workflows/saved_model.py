@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
-from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.from_entry import one_row_each
 from drosurv.observation import Rows
@@ -26,42 +25,11 @@ from drosurv.tables.ids import repeated_id
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.target import FloatArray, of_any_cause, parse_target
+from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
 _FAR = 10
-
-
-@dataclass(frozen=True, eq=False)
-class PlainCox:
-    """Plain Cox from the notes of a saved model: coefficients (d,) of the estimator's features."""
-
-    coef_: FloatArray
-
-    score_type: ClassVar[str] = "log hazard"
-    curve_type: ClassVar[str] = "step"
-
-    def predict(self, X: pd.DataFrame) -> FloatArray:
-        """Predict log risks, (n,)."""
-        return X.to_numpy(dtype=self.coef_.dtype) @ self.coef_
-
-
-@dataclass(frozen=True, eq=False)
-class PlainCoxCurves(PlainCox):
-    """Plain Cox with survival curves; `baseline` is the hazard of a patient with the log risk `log_risk`."""
-
-    log_risk: float
-    baseline: Baseline
-
-    @property
-    def unique_times_(self) -> FloatArray:
-        """Times at which the curves change."""
-        return self.baseline.times
-
-    def predict_survival_function(self, X: pd.DataFrame, times: FloatArray) -> FloatArray:
-        """Predict the survival of every patient at each of k times, (n, k)."""
-        return np.exp(-self.baseline.cumulative_hazard(self.predict(X) - self.log_risk, times))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,24 +112,11 @@ class OpenedModel:
 
     def plain_cox(self) -> Any:
         """Return plain Cox trained on the same patients, or the model itself if it is plain Cox; None if not saved."""
-        coefficients, baseline = self.notes.get("plain_cox"), self.notes.get("plain_cox_baseline")
-        if coefficients is None:
-            # A repair of plain Cox holds it as its base model.
-            base = getattr(self.estimator, "base_", None)
-            return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
-        if baseline is None:
-            return PlainCox(np.array(coefficients))
-        if is_plain_cox(self.estimator) and np.array_equal(coefficients, self.estimator.coef_):
-            return self.estimator
-        # The saved curve may have fewer times than steps, and would be too low between them, which a comparison of many
-        # patients would show. So between saved times let it rise by the same amount at each event time.
-        followed, kept = self.estimator.follow_up_, baseline["times"]
-        times = np.union1d(kept, followed.times[np.diff(followed.survival, prepend=1.0) < 0])
-        known = np.searchsorted(times, kept)
-        hazard = np.interp(np.arange(len(times)), known, baseline["cumulative_hazard"], left=0.0)
-        with np.errstate(divide="ignore"):
-            steps = Baseline(times, np.log(hazard))
-        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], steps)
+        # A repair of plain Cox holds it as its base model.
+        base = getattr(self.estimator, "base_", None)
+        of_repair = base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
+        noted = self.notes.get("plain_cox", of_repair)
+        return self.estimator if noted is True else noted
 
     def predictions(
         self,

@@ -44,8 +44,6 @@ _LARGEST_COEFFICIENT = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
-# Largest number of steps of the baseline curve in the file.
-_CURVE_TIMES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +102,13 @@ class Trained:
                 f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
                 f"and the model separates patients with and without the event perfectly. {_drop_or_keep()}",
             )
+        notes: dict[str, Any] = {}
         # A repaired model holds its base model, with which it is compared.
-        notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
+        if not (isinstance(self.model, RepairedCox) or self.table.columns.causes):
+            notes["plain_cox"] = self.plain_cox if self.plain_cox.converged_ else None
+        if notes.get("plain_cox") is self.estimator:
+            # Once is enough.
+            notes["plain_cox"] = True
         if self.observed:
             notes["observed"] = dict(self.observed)
         save_with_notes(self.model, path, self.table, data, row_hashes=row_hashes, warnings=warnings, **notes)
@@ -156,28 +159,6 @@ class Trained:
         with warnings.catch_warnings(action="ignore"):
             # The model has given the same warnings.
             return self.new_plain_cox().fit(self._features, self.table.y, **options)
-
-    def _plain_notes(self) -> dict[str, Any]:
-        """Return notes on plain Cox, with which the model is compared: coefficients, and hazards of a mean patient."""
-        if self.table.columns.causes or not self.plain_cox.converged_:
-            return {"plain_cox": None}
-        mean = self._features.mean(axis=0).to_frame().T
-        times = self.plain_cox.unique_times_
-        hazard = self.plain_cox.predict_cumulative_hazard_function(mean, return_array=True)[0]
-        # Half of the times are spread evenly over the steps, half over the hazard, which has large steps at the end.
-        if len(times) > _CURVE_TIMES:
-            shares = np.linspace(0, 1, _CURVE_TIMES // 2)
-            by_hazard = np.searchsorted(hazard, shares * hazard[-1])
-            kept = np.union1d((shares * (len(times) - 1)).astype(np.intp), by_hazard)
-            times, hazard = times[kept], hazard[kept]
-        return {
-            "plain_cox": self.plain_cox.coef_.tolist(),
-            "plain_cox_baseline": {
-                "log_risk": float(self.plain_cox.predict(mean)[0]),
-                "times": times.tolist(),
-                "cumulative_hazard": [float(f"{value:.9g}") for value in hazard],
-            },
-        }
 
     def summary(self) -> dict[str, Any]:
         """Return a summary of the model in numbers and words."""
