@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, warn_caller
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target, of_any_cause, parse_target
 
 # Packages whose tables are converted.
 _DATA_FRAME_LIBRARIES = frozenset(
@@ -91,7 +91,7 @@ class Rows:
 
     @staticmethod
     def parse(
-        target: Target,
+        y: Any,
         *,
         entry: Any = None,
         strata: Any = None,
@@ -100,7 +100,8 @@ class Rows:
         clusters: Any = None,
         sample_weight: Any = None,
     ) -> Rows:
-        """Check that each argument has one value per row: entry times before the times, no missing labels."""
+        """Check that each argument has one value per row of y: entry times before the times, no missing labels."""
+        target = parse_target(of_any_cause(y))
         n = len(target)
         labels = {"strata": strata, "id": id, "clusters": clusters}
         for name, given in labels.items():

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,10 +31,10 @@ from drosurv.curves import (
 )
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.scores import parse_risk
-from drosurv.observation import Rows, in_pandas
+from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
 from drosurv.solvers.arrays import is_tensor
 from drosurv.step_function import StepFunction
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
 
 ScoreType = Literal["log hazard", "log time", "other"]
 # Score types of scikit-survival's models, and of its boosted models by loss; all others are "other".
@@ -514,3 +515,45 @@ def take(X: Any, rows: Any) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if is_tensor(X) else np.asarray(X)[rows]
+
+
+class Patients(NamedTuple):
+    """Targets of patients, the arguments about their rows, the `rows` of the table that they come from, and notes.
+
+    `rows` are None if they are all rows in order.
+    """
+
+    y: NDArray[Any]
+    observed: Rows
+    rows: IntArray | None = None
+    notes: tuple[str, ...] = ()
+
+    def of(self, given: Any) -> Any:
+        """Return the patients' part of an argument with one value per row of the table."""
+        return given if self.rows is None else select_rows(given, self.rows)
+
+
+def one_row_each(y: Any, observed: Rows) -> Patients:
+    """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
+
+    A prediction can use only the first row. The target of a patient is the first event, or the end of the last row.
+    Without entry times, rows of one patient stay: they are correlated.
+    """
+    y, notes = np.asarray(y), []
+    rows = until = np.arange(len(y))
+    if observed.id is not None and observed.entry is not None:
+        target = parse_target(of_any_cause(y))
+        patient = parse_observation(target, entry=observed.entry, id=observed.id).patient
+        assert patient is not None, "parsed from an id"
+        rows, until = ends_of_patients(patient, target)
+        if len(rows) < len(y):
+            notes.append(
+                f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "
+                "followed until the first event or the end of the last row."
+            )
+    copies = observed.take(rows).copies
+    if copies is not None:
+        rows, until = rows[copies], until[copies]
+    if len(rows) == len(y) and np.array_equal(rows, np.arange(len(y))):
+        return Patients(y, observed, None, tuple(notes))
+    return Patients(y[until], observed.take(rows), rows, tuple(notes))

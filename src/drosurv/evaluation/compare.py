@@ -18,14 +18,12 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
-from drosurv.evaluation.from_entry import one_row_each
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import Predicted, as_predictions, final_step
+from drosurv.predictions import Predicted, as_predictions, final_step, one_row_each
 from drosurv.presentation.progress import bar
-from drosurv.target import of_any_cause, parse_target
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -107,7 +105,7 @@ def compare(
     """
     inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
     observed = Rows.parse(
-        parse_target(of_any_cause(y)),
+        y,
         entry=entry,
         strata=strata,
         offset=offset,

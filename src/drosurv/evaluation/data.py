@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -198,23 +198,23 @@ class EvaluationData:
         return curves
 
     @cached_property
-    def brier(self) -> BrierAgainstNull:
-        """Brier contributions of every patient."""
-        return self._brier_scores()
+    def _brier(self) -> dict[Groups | None, BrierAgainstNull]:
+        return {}
 
-    def _brier_scores(self, groups: Groups | None = None) -> BrierAgainstNull:
+    def brier(self, groups: Groups | None = None) -> BrierAgainstNull:
         """Return Brier contributions, with censoring weights by group if given; NaN with fewer than two times."""
-        times = None
-        if self.few_times is not None:
-            times = self.brier_times
-            if groups is not None:
+        if groups not in self._brier:
+            times = None if self.few_times is None else self.brier_times
+            if times is not None and groups is not None:
                 times = times[times <= GroupFollowUp.of(self.target, groups).horizon]
-            if len(times) < 2:
+            if times is not None and len(times) < 2:
                 unknown = np.full(len(self.target), np.nan)
-                return BrierAgainstNull(unknown, unknown)
-        curves = self.curves if groups is None else self.model_curves
-        how: dict[str, Any] = {"grid": self.grid, "groups": groups}
-        return brier_against_null(self.follow_up, self.target, curves, times, **how)
+                self._brier[groups] = BrierAgainstNull(unknown, unknown)
+            else:
+                curves = self.curves if groups is None else self.model_curves
+                how: dict[str, Any] = {"grid": self.grid, "groups": groups}
+                self._brier[groups] = brier_against_null(self.follow_up, self.target, curves, times, **how)
+        return self._brier[groups]
 
     @property
     def gains(self) -> FloatArray:
@@ -222,25 +222,15 @@ class EvaluationData:
         return self.judged.gains
 
     @cached_property
-    def _by_group(self) -> dict[Groups, WeightedByGroup]:
+    def _uno_weights(self) -> dict[Groups, FloatArray]:
         return {}
 
-    def by_group(self, groups: Groups) -> WeightedByGroup:
-        """Return contributions with censoring weights by group, until a time that all groups reach."""
-        if groups not in self._by_group:
-            brier = None
-            if self.has_curves:
-                brier = self._brier_scores(groups)
-            uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
-            self._by_group[groups] = WeightedByGroup(uno, brier)
-        return self._by_group[groups]
-
-
-class WeightedByGroup(NamedTuple):
-    """Uno's weights and Brier scores of n patients, with censoring weights by group; None without curves."""
-
-    uno_weight: FloatArray
-    brier: BrierAgainstNull | None
+    def uno_weights(self, groups: Groups) -> FloatArray:
+        """Return Uno's weights (n,), with censoring weights by group, until a time that all groups reach."""
+        if groups not in self._uno_weights:
+            follow_up = GroupFollowUp.of(self.target, groups)
+            self._uno_weights[groups] = follow_up.inverse_probability(self.target) ** 2
+        return self._uno_weights[groups]
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +290,7 @@ class Subset:
     def uno_weight(self) -> FloatArray:
         """Squared inverse probability of being uncensored, at each event."""
         if self.groups is not None:
-            return self._select(self.data.by_group(self.groups).uno_weight)
+            return self._select(self.data.uno_weights(self.groups))
         return self.data.follow_up.uno_weights(self.target)
 
     @cached_property
@@ -327,11 +317,7 @@ class Subset:
     @cached_property
     def brier(self) -> BrierAgainstNull:
         """Brier contributions."""
-        scores = self.data.brier
-        if self.groups is not None:
-            weighted = self.data.by_group(self.groups).brier
-            assert weighted is not None, "asked for only where there are curves"
-            scores = weighted
+        scores = self.data.brier(self.groups)
         return BrierAgainstNull(self._select(scores.model), self._select(scores.null))
 
     @cached_property

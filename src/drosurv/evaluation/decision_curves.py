@@ -36,10 +36,8 @@ _HIGHEST_QUANTILE = 0.99
 _SPREAD_OF_CALIBRATION = 0.4
 
 
-def parse_thresholds(thresholds: Any) -> FloatArray | None:
-    """Return given thresholds, ascending; None if none are given."""
-    if thresholds is None:
-        return None
+def parse_thresholds(thresholds: Any) -> FloatArray:
+    """Return given thresholds, ascending."""
     found = np.atleast_1d(as_numbers(thresholds))
     if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
         raise ArgumentError.must("thresholds", "be numbers between 0 and 1", thresholds)

@@ -24,20 +24,18 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.curves_by_group import curves_by_group, shrunken_ratios
+from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.decision_curves import parse_thresholds
 from drosurv.evaluation.evaluator import (
-    BootstrapValues,
     Evaluator,
-    Key,
     frame_of,
     gaps_between_large,
     rows_of,
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
+from drosurv.evaluation.from_entry import predict_from_entry, reference_from_entry
 from drosurv.evaluation.group_table import group_table, group_tables, parse_subgroups
 from drosurv.evaluation.one_cause import predict_of_cause
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
@@ -50,7 +48,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes
-from drosurv.predictions import Predicted, as_predictions, final_step, model_name
+from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import Statement, counted, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, has_causes, of_any_cause, parse_target
@@ -183,7 +181,7 @@ def evaluate(
     [0.7, 0.5]
     """
     rows = Rows.parse(
-        parse_target(of_any_cause(y)),
+        y,
         entry=entry,
         strata=strata,
         offset=offset,
@@ -237,7 +235,7 @@ def evaluate_rows(
     # Arguments are checked before any work.
     require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
     require(threshold is None or 0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
-    thresholds = parse_thresholds(thresholds)
+    thresholds = None if thresholds is None else parse_thresholds(thresholds)
     patients = one_row_each(y, rows)
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, subgroups = map(
@@ -273,7 +271,11 @@ def evaluate_rows(
     small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
     if evaluator.count(evaluator.everyone).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
         small |= {(EVERYONE, ALL)}
-    drawn, p_values = _resampled(evaluator, inference)
+    replicates = inference.n_bootstrap
+    steps = replicates + len(evaluator.tests) if replicates else 0
+    with bar("evaluating", steps, shown=inference.verbose, late=True) as advance:
+        drawn = evaluator.draw(inference, advance=advance)
+        p_values = evaluator.p_values(inference, advance=advance)
     table = rows_of(evaluator, drawn, p_values, small, inference.level)
     between_large = gaps_between_large(table, evaluator, drawn, p_values, small, inference)
     warn_of_undefined_rows(table)
@@ -298,7 +300,6 @@ def evaluate_rows(
     return EvaluationResult(
         findings=to_frame(judged.findings),
         curves=partial(curves_by_group, evaluator, thresholds, threshold, inference),
-        shrunken=shrunken_ratios(judged.table, inference.level),
         table=frame_of(table),
         groups=judged.table,
         **group_tables(evaluator, drawn, inference.level),
@@ -331,15 +332,6 @@ def evaluate_rows(
 def _tested_hazards(model: Any, X: Any, y: Any, rows: Rows, inference: Inference) -> tuple[Statement, ...]:
     """State whether effects change with time."""
     return hazards_statement(model, X, parse_target(y), rows.observed, inference.level)
-
-
-def _resampled(evaluator: Evaluator, inference: Inference) -> tuple[BootstrapValues, dict[Key, float]]:
-    """Return the metrics with their replicates, and p-values of permutation tests."""
-    replicates = inference.n_bootstrap
-    tests = len(evaluator.tests) if replicates else 0
-    with bar("evaluating", replicates + tests, shown=inference.verbose, late=True) as advance:
-        drawn = evaluator.draw(inference, advance=advance)
-        return drawn, evaluator.p_values(inference, advance=advance)
 
 
 def prepare(

@@ -23,10 +23,9 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.data import parse_horizons
 from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.observation import Rows, ends_of_patients, parse_observation
-from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions, select_rows
+from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
 from drosurv.presentation import moment
-from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
+from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
 
 # Curves are computed at no more times than this.
 _TIMES = 300
@@ -46,48 +45,6 @@ class FromEntry(NamedTuple):
     follow_up: FollowUp
     notes: tuple[str, ...]
     since_start: Predictions | None = None
-
-
-class Patients(NamedTuple):
-    """Targets of patients, the arguments about their rows, the `rows` of the table that they come from, and notes.
-
-    `rows` are None if they are all rows in order.
-    """
-
-    y: NDArray[Any]
-    observed: Rows
-    rows: IntArray | None = None
-    notes: tuple[str, ...] = ()
-
-    def of(self, given: Any) -> Any:
-        """Return the patients' part of an argument with one value per row of the table."""
-        return given if self.rows is None else select_rows(given, self.rows)
-
-
-def one_row_each(y: Any, observed: Rows) -> Patients:
-    """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
-
-    A prediction can use only the first row. The target of a patient is the first event, or the end of the last row.
-    Without entry times, rows of one patient stay: they are correlated.
-    """
-    y, notes = np.asarray(y), []
-    rows = until = np.arange(len(y))
-    if observed.id is not None and observed.entry is not None:
-        target = parse_target(of_any_cause(y))
-        patient = parse_observation(target, entry=observed.entry, id=observed.id).patient
-        assert patient is not None, "parsed from an id"
-        rows, until = ends_of_patients(patient, target)
-        if len(rows) < len(y):
-            notes.append(
-                f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "
-                "followed until the first event or the end of the last row."
-            )
-    copies = observed.take(rows).copies
-    if copies is not None:
-        rows, until = rows[copies], until[copies]
-    if len(rows) == len(y) and np.array_equal(rows, np.arange(len(y))):
-        return Patients(y, observed, None, tuple(notes))
-    return Patients(y[until], observed.take(rows), rows, tuple(notes))
 
 
 class TimeScale(NamedTuple):

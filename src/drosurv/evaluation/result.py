@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from drosurv.evaluation import plots
 from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.curves_by_group import shrunken_ratios
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.group_picture import GroupPicture, picture_of
 from drosurv.evaluation.reference import ShrinkageControl
@@ -75,10 +76,6 @@ class EvaluationResult:
         curve for everybody and ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most
         serious ``status`` of its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high``
         and ``_p``.
-    shrunken : DataFrame
-        Of attributes with more than 8 groups, such as hospitals: ``observed`` and ``expected`` events, their ``ratio``,
-        and the ratio ``shrunken`` towards the mean of all groups, with ``low`` and ``high``. The last row of an
-        attribute, "a new one", is the prediction interval of a new group.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.
@@ -121,7 +118,6 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     curves: Callable[[], dict[str, Any]] = dict
-    shrunken: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.
@@ -166,6 +162,16 @@ class EvaluationResult:
     def calibration_curves(self) -> CalibrationCurves | None:
         """Observed against predicted risk at the horizon, with numbers and histograms; None without curves."""
         return self._drawn.get("calibration_curves")
+
+    @cached_property
+    def shrunken(self) -> pd.DataFrame:
+        """Of attributes with more than 8 groups, such as hospitals: observed over expected events, shrunken.
+
+        Columns are ``observed`` and ``expected`` events, their ``ratio``, and the ratio ``shrunken`` towards the mean
+        of all groups, with ``low`` and ``high``. The last row of an attribute, "a new one", is the prediction interval
+        of a new group.
+        """
+        return shrunken_ratios(self.groups, self.settings.level)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

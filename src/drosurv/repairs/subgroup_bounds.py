@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require
-from drosurv.evaluation.from_entry import one_row_each
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
@@ -26,7 +25,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.planning import excluded_errors
-from drosurv.predictions import as_predictions
+from drosurv.predictions import as_predictions, one_row_each
 from drosurv.presentation import (
     Column,
     Table,
@@ -182,9 +181,7 @@ def certify(
     if id is not None and entry is None:
         require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
     weight = parse_weights(sample_weight, len(y))
-    rows = Rows.parse(
-        parse_target(of_any_cause(y)), entry=entry, strata=strata, offset=offset, id=id, clusters=clusters
-    )
+    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
     patients = one_row_each(y, rows)
     y, rows, notes = patients.y, patients.observed, patients.notes
     model, X, table, weight = map(patients.of, (model, X, table, weight))

@@ -12,7 +12,6 @@ import pandas as pd
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.from_entry import one_row_each
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.given_predictions import ReadPredictions, read_predictions
@@ -22,6 +21,7 @@ from drosurv.predictions import (
     Predictions,
     as_predictions,
     final_step,
+    one_row_each,
     prepared,
     training_follow_up,
     unwrapped,
@@ -161,7 +161,7 @@ def audit(
     """
     page = page or Page()
     rows = Rows.parse(
-        parse_target(of_any_cause(y)),
+        y,
         entry=entry,
         strata=strata,
         offset=offset,

@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.evaluation.from_entry import one_row_each
 from drosurv.observation import Rows
+from drosurv.predictions import one_row_each
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
