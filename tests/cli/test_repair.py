@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPHCV, RepairedCox, load, workflows
+from drosurv import CoxPHCV, RepairedCox, load
 from drosurv.datasets import make_hidden_minority
+from drosurv.workflows import repairing
 
 N = 500
 
@@ -34,7 +35,7 @@ def table(minority, tmp_path):
 @pytest.fixture(autouse=True, scope="module")
 def repaired_once():
     """Commands that ask for the same repair get the same: they differ in what they show and write."""
-    repair, found = workflows.repair_from_table, {}
+    repair, found = repairing.repair_from_table, {}
 
     def once(table, estimator, *, opened, predictions, **options):
         if opened is not None or predictions is not None:
@@ -45,7 +46,7 @@ def repaired_once():
         return found[asked]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workflows, "repair_from_table", once)
+        patch.setattr(repairing, "repair_from_table", once)
         yield
 
 
@@ -122,8 +123,15 @@ def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, 
     made, out = tmp_path / "p.csv", tmp_path / "q.csv"
     survival = np.exp(-np.outer(hazard, times))
     pd.DataFrame(survival, columns=[f"survival_{t:g}" for t in times]).to_csv(made, index=False)
-    shown = drosurv.ok("repair", table, *TARGET, *SIMPLE, "--predictions", made, "--corrected", out).stdout
+    saved = tmp_path / "repairs"
+    options = ("--predictions", made, "--corrected", out, "-o", saved)
+    shown = drosurv.ok("repair", table, *TARGET, *SIMPLE, *options).stdout
     assert "age > 6" in shown
+    # What was written, and the command that applies it.
+    said = " ".join(shown.split())
+    assert f"The repairs of the predictions were saved to {saved}" in said
+    assert f"`drosurv predict {saved} new_predictions.csv`" in said
+    assert f"The repaired predictions of these patients were saved to {out}" in said
     corrected = pd.read_csv(out)
     assert list(corrected.columns) == [*minority.columns, *(f"survival_{t:g}" for t in times)]
     corrected = corrected[[f"survival_{t:g}" for t in times]]

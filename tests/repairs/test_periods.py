@@ -52,7 +52,7 @@ def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
     (found,) = faded.repairs_
     assert (found.kind, found.rule, found.patients) == ("times", None, 1200)
     assert faded.status_ == "CoxPH was corrected for everyone, by period of the follow-up."
-    assert "The effect of the score fades: 1." in faded.in_words()[0]
+    assert "The effect of the score (log hazard ratio) fades: 1." in faded.in_words()[0]
     slopes = 1 + found.periods.slopes
     assert slopes[:2].min() > 1.1 > 0.7 > slopes[2:].max()
     X, y = patients(2000, 1, early=1.0, late=0.2)
@@ -127,8 +127,8 @@ def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
     last = model.repairs_[-1]
     assert last.kind == "times"
     assert set(last.periods.cuts) <= set(times)
-    assert "The effect of the score fades" in model.in_words()[-1]
-    assert "what was predicted" in model.in_words()[-1]
+    assert "The effect of the score (log hazard ratio) fades" in model.in_words()[-1]
+    assert "the predicted hazard" in model.in_words()[-1]
     others, theirs = patients(800, 4, early=1.0, late=0.2)
     said = predictions(others)[1]
     corrected = model.correct((times, said), others)
@@ -292,14 +292,17 @@ def test_patients_of_a_cluster_count_as_their_mean():
     [
         (
             [0.4, 0.1, 0.0, -0.2],
-            "The effect of the score fades: 1.4 times until time 1, 1.1 times until 2, 1.0 times "
-            "until 3, 0.8 times after 3.",
+            "The effect of the score (log hazard ratio) fades: 1.40 times until time 1, 1.10 times until 2, "
+            "1.00 times until 3, 0.80 times after 3.",
         ),
-        ([-0.3, 0.0, 0.0, 0.5], "The effect of the score grows: 0.7 times until time 1, "),
-        ([0.3, -0.3, 0.4, 0.0], "The effect of the score changes: "),
+        (
+            [-0.3, 0.0, 0.0, 0.5],
+            "The effect of the score (log hazard ratio) grows: 0.70 times until time 1, ",
+        ),
+        ([0.3, -0.3, 0.4, 0.0], "The effect of the score (log hazard ratio) changes: "),
         (
             [-0.2, -0.2, -0.2, -0.2],
-            "The effect of the score is different from the predicted one: 0.8 times until",
+            "The effect of the score (log hazard ratio) is different from the predicted one: 0.80 times until",
         ),
     ],
 )
@@ -308,4 +311,4 @@ def test_the_sentence_says_how_the_effect_changes(faded, slopes, said):
     one = replace(faded.repairs_[0], periods=periods)
     assert in_words(one, frozen=False).startswith(said)
     assert "hazard of a patient" not in in_words(one, frozen=False)
-    assert "average risk is 1.3 times until time 1, 1.0 times until 2" in in_words(one, frozen=True)
+    assert "average risk is 1.35 times until time 1, 1.00 times until 2" in in_words(one, frozen=True)

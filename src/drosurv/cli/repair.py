@@ -175,9 +175,12 @@ def repair(
         )
     else:
         _show(repaired, ratios, table)
-        for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
-            if path is not None:
-                typer.echo(f"{what} saved to {path}.")
+        if output is not None:
+            what = "The repaired model was" if given is None else "The repairs of the predictions were"
+            new = "new_patients.csv" if given is None else "new_predictions.csv"
+            typer.echo(f"{what} saved to {output}: apply with `drosurv predict {output} {new}`.")
+        if corrected is not None:
+            typer.echo(f"The repaired predictions of these patients were saved to {corrected}.")
 
 
 def in_words(model: RepairedCox) -> list[str]:

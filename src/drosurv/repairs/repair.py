@@ -79,6 +79,9 @@ class Repair:
         patient is predicted by a model and a repair that were fitted without the patient's fold.
     changes : tuple of EffectChange
         Hazard ratios that differ in the subgroup.
+    by : float or None
+        For predictions at few times, the time by which events are counted, weighted for censoring; ratios and slopes
+        are those of the predicted times. None where curves are known throughout.
     linear_in : str
         The only column of the rule, if its effect is linear in the base model; else empty.
     """
@@ -104,6 +107,7 @@ class Repair:
     changes: tuple[EffectChange, ...] = ()
     linear_in: str = ""
     periods: Periods | None = None
+    by: float | None = None
 
     @staticmethod
     def of(trial: Trial, expected: Expected, clusters: Clusters) -> Repair:

@@ -34,6 +34,8 @@ from drosurv.repairs.periods import (
 from drosurv.repairs.rules import Atom, CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
+# Effects (p,) at the only predicted time: of log hazard ratios so far, counted patients, columns (n, p) and penalties.
+FitAtTime = Callable[[FloatArray, BoolArray, FloatArray, FloatArray], FloatArray | None]
 Kind = Literal["everyone", "effects", "level", "times"]
 Version = Literal["full", "own", "level"]
 
@@ -98,10 +100,15 @@ class RepairSearch:
     """
 
     def __init__(
-        self, table: CodedTable, residuals: Residuals, counted: BoolArray, max_conditions: int
+        self,
+        table: CodedTable,
+        residuals: Residuals,
+        counted: BoolArray,
+        max_conditions: int,
+        at_time: FitAtTime | None = None,
     ) -> None:
         self.table, self.residuals, self.counted = table, residuals, counted
-        self.max_conditions = max_conditions
+        self.max_conditions, self.at_time = max_conditions, at_time
         self.r, self.slope = np.zeros(len(counted)), 0.0
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
@@ -122,9 +129,24 @@ class RepairSearch:
             version: fit_version(version, now, inside, self.counted, inclusion, limits)
             for version in VERSIONS[kind]
         }
+        if kind == "everyone" and self.at_time is not None:
+            corrections |= self._fitted_at_time(now.columns, limits.tau)
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
         ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
         return Found(atoms, inside, corrections, ratios, log_odds)
+
+    def _fitted_at_time(self, z: FloatArray, tau: float) -> dict[Version, Correction]:
+        """Return corrections of the level, alone and with the slope, that fit at the only predicted time."""
+        found: dict[Version, Correction] = {}
+        sizes: dict[Version, int] = {"level": 1, "own": 2}
+        for version, p in sizes.items():
+            assert self.at_time is not None
+            theta = self.at_time(self.r, self.counted, z[:, :p], np.full(p, tau**-2))
+            if theta is not None:
+                own = np.zeros(z.shape[1])
+                own[:p] = theta
+                found[version] = Correction(np.zeros_like(own), own)
+        return found
 
     @property
     def score(self) -> FloatArray:
@@ -253,7 +275,7 @@ class CheckedSearch:
     with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
     the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
     relative to the best level and slope of each fold. `without` are the residuals with which searches that are scored
-    on each fold work, if they differ from `residuals`.
+    on each fold work, if they differ from `residuals`. `at_time` fits effects at the only time of predictions.
     """
 
     def __init__(
@@ -267,10 +289,11 @@ class CheckedSearch:
         *,
         frozen: bool = False,
         without: Sequence[Residuals] | None = None,
+        at_time: FitAtTime | None = None,
     ) -> None:
         def search_on(counted: BoolArray, scored: int | None = None) -> RepairSearch:
             known = residuals if without is None or scored is None else without[scored]
-            return RepairSearch(table, known, counted, max_conditions)
+            return RepairSearch(table, known, counted, max_conditions, at_time)
 
         self.table, self.residuals, self.folds = table, residuals, folds
         self.evidence, self.progress, self.frozen = evidence, progress, frozen

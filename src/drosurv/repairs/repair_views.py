@@ -160,8 +160,10 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
         else f"the {repair.patients:,} patients with {repair.rule}"
     )
     sentences = []
+    by = "" if repair.by is None else f" by time {repair.by:g}, allowing for those censored before"
     counts = (
-        f"{_count(repair.events)} events were observed; models fitted without these patients predicted "
+        f"{_count(repair.events)} events were observed{by}; "
+        f"{'the model' if frozen else 'models fitted without these patients'} predicted "
         f"{repair.predicted:.1f} without the repair and {repair.predicted_after:.1f} with it."
     )
     if repair.moves_away:
@@ -189,15 +191,17 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
         )
     group = "" if repair.rule is None else " in the groups that were found without them"
     sentences.append(
-        f"Checked on the {repair.checked:,} patients{group}: they had {_times(before.value)} the predicted events, "
-        f"after the repair {_times(after.value)} ({_one(after.low)} to {_one(after.high)}); the gain in log likelihood "
+        f"Checked on the {repair.checked:,} patients{group}: they had {before.value:.2f} times the predicted events, "
+        f"after the repair {after.value:.2f} times ({after.low:.2f} to {after.high:.2f}); the gain in log likelihood "
         f"per patient is {gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f})."
     )
     if repair.version != "level":
         sentences.append(
-            f"Their calibration slope was {_one(repair.slope_before)}, after the repair {_one(repair.slope_after)} "
+            f"Their calibration slope was {repair.slope_before:.2f}, after the repair {repair.slope_after:.2f} "
             "(1 is right)."
         )
+    if repair.by is not None:
+        sentences.append("To find and fit the repair, curves were completed between the predicted times.")
     return " ".join(sentences)
 
 
@@ -206,10 +210,11 @@ def _periods_in_words(repair: Repair, periods: Periods, frozen: bool) -> str:
     slopes, levels = 1 + periods.slopes, np.exp(periods.levels)
     sentences = []
     if abs(periods.slopes).max() >= LEAST_PERIOD:
-        sentences.append(f"The effect of the score {_change(slopes)}: {_by_period(slopes, periods.cuts)}.")
+        said = _by_period(slopes, periods.cuts)
+        sentences.append(f"The effect of the score (log hazard ratio) {_change(slopes)}: {said}.")
     if frozen and abs(periods.levels).max() >= LEAST_PERIOD:
         said = _by_period(levels, periods.cuts)
-        sentences.append(f"The hazard of a patient of average risk is {said} what was predicted.")
+        sentences.append(f"The hazard of a patient of average risk is {said} the predicted hazard.")
     gain = repair.gain_inside
     sentences.append(
         f"Checked on all {repair.checked:,} patients, each with a repair that was fitted without them: the gain in log "
@@ -230,8 +235,8 @@ def _change(slopes: FloatArray) -> str:
 
 
 def _by_period(values: FloatArray, cuts: FloatArray) -> str:
-    """Say the value of each period, such as "1.4 times until time 1, 0.8 times after 1"."""
-    said = [f"{value:.1f} times" for value in values]
+    """Say the value of each period, such as "1.40 times until time 1, 0.80 times after 1"."""
+    said = [f"{value:.2f} times" for value in values]
     parts = [f"{said[0]} until time {cuts[0]:.3g}"]
     parts += [f"{value} until {cut:.3g}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)]
     return ", ".join([*parts, f"{said[-1]} after {cuts[-1]:.3g}"])
@@ -239,14 +244,6 @@ def _by_period(values: FloatArray, cuts: FloatArray) -> str:
 
 def _count(events: float) -> str:
     return f"{events:,.0f}" if events == round(events) else f"{events:,.1f}"
-
-
-def _one(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def _times(value: float) -> str:
-    return f"{_one(value)} times"
 
 
 # Smaller differences of log hazard ratios are not shown.

@@ -16,10 +16,11 @@ from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import Observation, draw_folds, generator, parse_observation
+from drosurv.observation import Observation, Rows, draw_folds, generator, parse_observation
 from drosurv.predictions import as_predictions, final_step
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
+from drosurv.repairs.at_few_times import AtFewTimes
 from drosurv.repairs.bayes_factors import Clusters, EffectColumns, Limits, OverTime, Residuals
 from drosurv.repairs.expected import (
     QUARTILES,
@@ -29,7 +30,7 @@ from drosurv.repairs.expected import (
 )
 from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
-from drosurv.repairs.repair_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
+from drosurv.repairs.repair_search import Attempt, CheckedSearch, FitAtTime, Trial, fewest_folds, find_repairs
 from drosurv.repairs.repair_views import (
     hazard_ratio_table,
     in_words,
@@ -265,7 +266,17 @@ class RepairedCox(RepairedPredictions):
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             over_time = (edges, intervals_of(target.time, edges))
-            self._find(expected, tables, folds, clusters, progress, over_time, frozen=True)
+            known = None
+            if self._cause is None:
+                of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
+                known = AtFewTimes.of(predicted, target.to_structured(), of_rows, tables[1])
+            fit = None if known is None else known.fit
+            trials = self._find(
+                expected, tables, folds, clusters, progress, over_time, frozen=True, at_time=fit
+            )
+        if known is not None and not any(repair.periods for repair in self.repairs_):
+            pairs = zip(self.repairs_, trials, strict=True)
+            self.repairs_ = [known.described(repair, trial) for repair, trial in pairs]
         self._add_changes(X, tables[0])
         return self
 
@@ -355,11 +366,13 @@ class RepairedCox(RepairedPredictions):
         *,
         frozen: bool = False,
         without: Sequence[Expected] | None = None,
+        at_time: FitAtTime | None = None,
     ) -> list[Trial]:
         """Find repairs, set the fitted attributes, and return the accepted trials.
 
         `over_time` are the beginnings (m,) of the intervals of time, and the interval (n,) in which each patient's time
         lies. `without` are the expected events that do not depend on each of the folds; by default the same for all.
+        `at_time` fits the level and slope of predictions at one time.
         """
         rules, effects = tables
         edges, interval = over_time
@@ -383,6 +396,7 @@ class RepairedCox(RepairedPredictions):
             progress,
             frozen=frozen,
             without=None if without is None else [residuals_of(part) for part in without],
+            at_time=at_time,
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
         if not frozen:

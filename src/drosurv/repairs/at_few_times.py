@@ -1,0 +1,113 @@
+"""Frozen predictions at few times: a level and slope that fit at one time, and what repairs did at the times.
+
+A search for repairs needs expected events at each patient's own time, for which curves are completed between the times.
+What was wrong before a repair and after is judged at the predicted times themselves, as :mod:`drosurv.findings` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.judged import Judged, known_throughout
+from drosurv.findings.questions import group_sums
+from drosurv.findings.residual_tests import level, spread
+from drosurv.findings.residuals import WeightedResiduals
+from drosurv.observation import Rows
+from drosurv.predictions import Predicted, as_predictions
+from drosurv.repairs.estimate import Estimate
+from drosurv.repairs.repair import CONFIDENCE, Repair
+from drosurv.repairs.repair_search import Trial
+from drosurv.target import BoolArray, FloatArray, parse_target
+
+_MOST_STEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class AtFewTimes:
+    """Predicted survival (n, m) of n patients at m times, their outcomes `y`, entry times and clusters.
+
+    Censoring may depend on `features`.
+    """
+
+    times: FloatArray
+    survival: FloatArray
+    y: Any
+    rows: Rows
+    features: Any
+
+    @staticmethod
+    def of(predicted: Predicted, y: Any, rows: Rows, features: Any) -> AtFewTimes | None:
+        """Return the predictions; None if curves are known throughout."""
+        curves = predicted.survival_curves
+        if predicted.given is None or curves.times is None or known_throughout(curves, parse_target(y)):
+            return None
+        return AtFewTimes(curves.times, curves.survival(curves.times), y, rows, features)
+
+    def judged(self, r: FloatArray, rows: Any = slice(None)) -> Judged:
+        """Return what tests are made from, of some patients, after hazards are multiplied by exp(r), r (n,)."""
+        survival = self.survival[rows] ** np.exp(r[rows])[:, None]
+        predicted = as_predictions((self.times, survival), None, len(survival))
+        return judged_patients(
+            predicted, self.y[rows], self.rows.take(rows), features=self.features.iloc[rows]
+        )
+
+    def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
+        """Return effects theta (p,) of columns z (n, p) with which events by the only time agree; None with several.
+
+        Of the counted patients, the sums of z times their residuals are zero, up to the penalties (p,), after hazards
+        are multiplied by exp(r + z theta).
+        """
+        residuals = self.judged(r, np.flatnonzero(counted)).residuals
+        if len(self.times) > 1 or not isinstance(residuals, WeightedResiduals):
+            return None
+        hazard = -np.log1p(-np.clip(residuals.probability[:, -1], 1e-9, 1 - 1e-9))
+        happened, known, z = residuals.happened[:, -1], residuals.inverse[:, -1], z[counted]
+        theta = np.zeros(z.shape[1])
+        for _ in range(_MOST_STEPS):
+            own = hazard * np.exp(np.clip(z @ theta, -30.0, 30.0))
+            F = -np.expm1(-own)
+            missing = z.T @ (known * (happened - F)) - penalty * theta
+            information = (z * ((1 - F) * own)[:, None]).T @ z + np.diag(penalty)
+            step = np.clip(np.linalg.solve(information, missing), -1.0, 1.0)
+            theta = theta + step
+            if np.abs(step).max() < 1e-8:
+                break
+        return theta
+
+    def described(self, repair: Repair, trial: Trial) -> Repair:
+        """Return a repair with the events, ratios and slopes of the predicted times, of patients not used for it."""
+        before, after = (self._numbers(r, trial) for r in (trial.r_before, trial.r_after))
+        if before is None or after is None:
+            return repair
+        return replace(
+            repair,
+            by=before["by"],
+            events=before["observed"],
+            predicted=before["expected"],
+            predicted_after=after["expected"],
+            before=before["ratio"],
+            after=after["ratio"],
+            slope_before=before["slope"],
+            slope_after=after["slope"],
+        )
+
+    def _numbers(self, r: FloatArray, trial: Trial) -> dict[str, Any] | None:
+        judged = self.judged(r)
+        group, checked = (
+            group_sums(judged.residuals, inside, None) for inside in (trial.found.inside, trial.inside)
+        )
+        if group is None or checked is None:
+            return None
+        ratio = level(checked)
+        slope = spread(judged.at_horizon, judged.score, trial.inside)
+        return {
+            "by": float(judged.residuals.ends[len(group.observed) - 1]),
+            "observed": float(group.observed.sum()),
+            "expected": float(group.expected.sum()),
+            "ratio": Estimate(ratio.value, *ratio.interval(1 - CONFIDENCE)),
+            "slope": float("nan") if slope is None else slope.value,
+        }

@@ -1,0 +1,59 @@
+"""Repairs of predictions at few times: level and slope are right at these times, and numbers are those of an audit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import Surv, evaluate, repair
+
+TIMES = np.array([3.0])
+
+
+def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES):
+    """Weibull times; predicted log hazards are `slope` times the true ones, plus a shift."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    risk = (0.7 * X["a"] - 0.5 * X["b"]).to_numpy()
+    time, end = (rng.exponential(size=n) / np.exp(risk)) ** (1 / 1.3) * 3, rng.uniform(0.5, 6, n)
+    survival = np.exp(-np.outer(np.exp(slope * risk + shift), (times / 3) ** 1.3))
+    return X, Surv.from_arrays(time <= end, np.minimum(time, end)), survival
+
+
+def judged(survival, y, times=TIMES):
+    """Observed over expected events of all patients, and the calibration slope, as an evaluation gives them."""
+    found = evaluate((times, survival), None, y, n_bootstrap=0).findings.set_index("question")
+    return found.loc["level"], found.loc["spread"]
+
+
+@pytest.mark.parametrize(("slope", "shift"), [(2.0, 0.0), (0.5, 0.0), (1.5, 0.7)])
+def test_level_and_slope_are_right_at_the_only_time(slope, shift):
+    X, y, survival = patients(0, slope=slope, shift=shift)
+    model = repair((TIMES, survival), X, y, random_state=0)
+    assert [one.kind for one in model.repairs_] == ["everyone"]
+    level, spread = judged(model.correct((TIMES, survival), X), y)
+    # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles.
+    assert level["value"] == pytest.approx(1, abs=0.005)
+    assert spread["value"] == pytest.approx(1, abs=0.05)
+    X, y, survival = patients(1, slope=slope, shift=shift)
+    level, spread = judged(model.correct((TIMES, survival), X), y)
+    for row in (level, spread):
+        assert row["low"] < 1 < row["high"]
+
+
+@pytest.mark.parametrize("times", [TIMES, np.array([1.0, 3.0, 5.0])])
+def test_numbers_of_a_repair_are_those_of_an_evaluation_at_the_times(times):
+    X, y, survival = patients(0, slope=2.0, times=times)
+    (found,) = repair((times, survival), X, y, random_state=0).repairs_
+    level, _ = judged(survival, y, times)
+    # Censoring may depend on the columns, which the evaluation was not given.
+    assert found.before.value == pytest.approx(level["value"], abs=0.02)
+    assert found.by == times[-1]
+    assert found.events / found.predicted == pytest.approx(found.before.value)
+    assert abs(found.after.value - 1) < 0.05
+
+
+def test_the_sentence_says_by_which_time_events_are_counted_and_that_curves_were_completed():
+    X, y, survival = patients(0, slope=2.0)
+    (said,) = repair((TIMES, survival), X, y, random_state=0).in_words()
+    assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
+    assert "curves were completed between the predicted times" in said
