@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, InputError, arg, check_choice
+from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.coefficients import (
     CoxTable,
     FittedCox,
@@ -29,7 +32,7 @@ from drosurv.estimators.coefficients.summary import (
 from drosurv.solvers import Options, Problem, TrainingData, solve
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
 # A saved model contains the covariance of its coefficients if computing it takes at most this many operations.
@@ -38,166 +41,209 @@ _SAVED_WORK = 2e9
 _FAR = 10.0
 
 
-class CoefficientInference:
-    """Inference on the coefficients of one fitted linear model, from its training data.
+class CoefficientInference(SurvivalModel, abstract=True):
+    """Base class of models with inference on the coefficients of a fitted linear model, from its training data.
 
-    Results are stored as ``_findings`` of the model and saved with it; the training data are not saved.
+    Results are stored as ``_findings`` and saved with the model; the training data are not saved.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    l2: float
+    ties: str
+    verbose: bool
 
     def summary(
         self,
-        level: float,
-        method: str,
+        level: float = 0.95,
+        method: str = "auto",
         *,
+        n_bootstrap: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
         scale: FloatArray | None = None,
         names: Sequence[str] | None = None,
-        **bootstrap: Any,
     ) -> CoxTable:
-        """Return the Cox table; parameters as in :meth:`drosurv.CoxPH.summary`."""
-        model = self.model
-        check_linear(model, "summary")
+        """Return the Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
+
+        For a robust model the table also shows plain Cox on the same patients, and notes name the coefficients that
+        differ most.
+
+        Parameters
+        ----------
+        level : float
+            Level of the confidence intervals.
+        method : {"auto", "information", "sandwich", "bootstrap"}
+            Source of the standard errors: the observed information (plain Cox); the sandwich estimator, valid under
+            weights, clusters and a misspecified model; or refits to patients (or clusters) drawn with replacement, for
+            any linear model. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
+            clusters of several rows or several events of an id, and for a robust model no standard errors unless a
+            bootstrap was run before.
+        n_bootstrap : int
+            Number of bootstrap refits.
+        random_state : int
+            Seed of the bootstrap.
+        n_jobs : int, optional
+            Number of threads of the bootstrap; by default the number of processors.
+        verbose : bool, optional
+            Whether the bootstrap shows a progress bar; by default the estimator's ``verbose``.
+        scale : (d,) array, optional
+            Numbers by which the features were divided before training, for a table in their original units;
+            :func:`drosurv.summary` reads them from a Pipeline.
+        names : sequence of str, optional
+            Names of the features; by default those of the model.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPH, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> table = CoxPH().fit(data.X, data.y).summary()
+        >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
+        True
+        """
+        check_linear(self, "summary")
         check_choice("method", method, METHODS)
         if method == "bootstrap":
-            model._findings = self._findings().with_bootstrap(self._bootstrap(**bootstrap))
-        used = self._compute(method)
-        table = findings_table(
-            title(model),
-            names or feature_names(model),
-            model.coef_,
-            self._findings(),
-            used,
-            level,
-            scale,
-            model.capabilities.exp_coef,
-        )
-        table.notes = (*table.notes, *encoder_notes(getattr(model, "encoder_", None)))
+            shown = self.verbose if verbose is None else verbose
+            draws = self._bootstrap(
+                n_bootstrap=n_bootstrap, random_state=random_state, n_jobs=n_jobs, verbose=shown
+            )
+            self._findings = self._known().with_bootstrap(draws)
+        used, ratio = self._compute(method), self.capabilities.exp_coef
+        names = names or feature_names(self)
+        table = findings_table(title(self), names, self.coef_, self._known(), used, level, scale, ratio)
+        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
-    def residuals(self, kind: str) -> FloatArray:
-        """Return the residuals of plain Cox on its training rows."""
+    def residuals(self, kind: str = "martingale") -> FloatArray:
+        """Return the residuals of a plain Cox model on its training rows.
+
+        Parameters
+        ----------
+        kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
+            The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
+        """
         check_choice("kind", kind, list(RESIDUALS))
         return RESIDUALS[kind](self._fitted_cox("residuals"))
 
-    def check_proportional_hazards(self, transform: Any) -> ProportionalHazardsTest:
-        """Test whether coefficients of plain Cox change with time."""
-        fit = self._fitted_cox("check_proportional_hazards")
-        return proportional_hazards_test(fit, transform, feature_names(self.model))
+    def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
+        """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
 
-    def hazard_errors(
-        self, X: FloatArray, log_risk: FloatArray, times: FloatArray, stratum: IntArray | None
-    ) -> FloatArray:
-        """Return standard errors (n, T) of cumulative hazards that plain Cox predicts."""
+        Parameters
+        ----------
+        transform : {"km", "rank", "identity", "log"} or callable
+            Function of time with which coefficients change under the alternative hypothesis.
+        """
+        fit = self._fitted_cox("check_proportional_hazards")
+        return proportional_hazards_test(fit, transform, feature_names(self))
+
+    def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
+        curves, log_risk = self._curves_and_scores(X, strata, offset)
+        stratum = curves.stratum if isinstance(curves, Baseline) else None
         fit, used = self._fitted_cox("level"), self._compute("auto")
         assert used is not None
-        covariance = self._findings().covariances[used]
+        covariance = self._known().covariances[used]
         if np.isnan(covariance).any():
-            lost = [
-                name
-                for name, row in zip(feature_names(self.model), covariance, strict=True)
-                if np.isnan(row).all()
-            ]
+            named = zip(feature_names(self), covariance, strict=True)
+            lost = ", ".join(name for name, row in named if np.isnan(row).all())
             raise ArgumentError(
                 "level",
-                f"{arg('level')} needs coefficients with standard errors, which {', '.join(lost)} have not, because "
-                "other "
+                f"{arg('level')} needs coefficients with standard errors, which {lost} have not, because other "
                 "features determine them, or they do not vary: leave them out, or leave level out.",
             )
-        return hazard_errors(fit, covariance, X, log_risk, times, stratum)
+        return hazard_errors(fit, covariance, self._new_features(X), log_risk, times, stratum)
 
-    def findings_to_save(self) -> Findings | None:
-        """Return the results that a saved model needs for its table; None if computing them would take too long."""
-        data = self.model._kept_training
-        if max(data.X.shape) * data.X.shape[1] ** 2 <= _SAVED_WORK:
+    def __getstate__(self) -> dict[str, Any]:
+        """Return parameters and fitted attributes, with results of inference and without the training data.
+
+        The results contain the covariance of the coefficients unless computing it would take too long.
+        """
+        data = self._kept_training
+        if data is not None and max(data.X.shape) * data.X.shape[1] ** 2 <= _SAVED_WORK:
             self._compute("auto")
-        findings: Findings | None = self.model._findings
-        return findings
+        state = super().__getstate__()
+        state.pop("_kept_training", None)
+        return state
 
     def _compute(self, method: str) -> str | None:
         """Compute the covariance of a method and return its name; None if only a bootstrap can give one."""
-        model, used, known = self.model, self._method(method), self._findings()
+        used, known = self._method(method), self._known()
         wanted = used in ("information", "sandwich") and used not in known.covariances
-        if wanted or (maximises_likelihood(model) and known.log_likelihoods is None):
+        if wanted or (maximises_likelihood(self) and known.log_likelihoods is None):
             # One evaluation gives the likelihoods and the covariance.
             fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
             if used is not None and wanted:
-                data = self._data("summary")
+                data = self._training("summary")
                 clusters = None if data.observation.clusters is None else data.clusters
                 covariances[used] = fit.covariance if used == "information" else sandwich(fit, clusters)
-            model._findings = replace(
+            self._findings = replace(
                 known,
                 log_likelihoods=fit.log_likelihoods,
                 covariances=covariances,
-                endless=infinite_coefficients(model.coef_, fit),
-                degrees=None if model.l2 > 0 else fit.degrees,
-                ties=model.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
+                endless=infinite_coefficients(self.coef_, fit),
+                degrees=None if self.l2 > 0 else fit.degrees,
+                ties=self.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
             )
         return used
 
     def _method(self, method: str) -> str | None:
-        model = self.model
-        if method in ("information", "sandwich") and not maximises_likelihood(model):
+        if method in ("information", "sandwich") and not maximises_likelihood(self):
             raise ArgumentError(
                 "method",
-                f"method={method!r} is defined for plain Cox, not for {title(model)}: use method='bootstrap'.",
+                f"method={method!r} is defined for plain Cox, not for {title(self)}: use method='bootstrap'.",
             )
         if method != "auto":
             return method
-        known, data = self._findings().covariances, model._kept_training
-        if not maximises_likelihood(model):
+        known, data = self._known().covariances, self._kept_training
+        if not maximises_likelihood(self):
             return "bootstrap" if "bootstrap" in known else None
         if data is None:
             return "sandwich" if "sandwich" in known else "information"
         correlated = data.weight is not None or data.observation.depend(data.target)
         return "sandwich" if correlated else "information"
 
-    def _findings(self) -> Findings:
+    def _known(self) -> Findings:
         """Return the results so far; the first call for a robust model also fits plain Cox to the same patients."""
-        model = self.model
-        if model._findings is None:
-            data = self._data("summary")
-            model._findings = initial_findings(data)
+        if self._findings is None:
+            data = self._training("summary")
+            self._findings = initial_findings(data)
             # Coefficients without a ratio cannot be compared with log hazard ratios.
-            if not maximises_likelihood(model) and model.capabilities.exp_coef is not None:
+            if not maximises_likelihood(self) and self.capabilities.exp_coef is not None:
                 X, counts = data.X, data.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
                 # Only models that minimise a worst case have a threshold eta_.
-                weights = getattr(model, "worst_case_weights_", None) if hasattr(model, "eta_") else None
+                weights = getattr(self, "worst_case_weights_", None) if hasattr(self, "eta_") else None
                 worst_case = None if weights is None else weights[data.kept] / weights.sum()
-                plain = Problem(data, data.cox_loss(model.ties))
+                plain = Problem(data, data.cox_loss(self.ties))
                 with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                    found = solve(plain, Options("convex", "CoxPH", l2=model.l2))
+                    found = solve(plain, Options("convex", "CoxPH", l2=self.l2))
                 beside = BesidePlain.of(X, share, found.network, worst_case)
-                model._findings = replace(model._findings, plain=beside)
-        findings: Findings = model._findings
+                self._findings = replace(self._findings, plain=beside)
+        findings: Findings = self._findings
         return findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
         """Return the coefficients (R, d) of refits to patients drawn with replacement."""
-        model, data = self.model, self._data("summary(method='bootstrap')")
+        data = self._training("summary(method='bootstrap')")
 
         def refit(counts: FloatArray) -> FloatArray:
             drawn = data.resample(counts)
-            result = solve(model._problem(drawn, [model]), model._options([model]))
-            found: FloatArray = model._recalibrated(result).network
+            result = solve(self._problem(drawn, [self]), self._options([self]))
+            found: FloatArray = self._recalibrated(result).network
             return found
 
         return bootstrap_coefficients(refit, data.clusters, **how)
 
     def _fitted_cox(self, asked: str) -> FittedCox:
-        model = self.model
-        check_linear(model, asked)
-        if not maximises_likelihood(model):
+        check_linear(self, asked)
+        if not maximises_likelihood(self):
             raise InputError(
-                f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH to the same patients."
+                f"{asked} is defined for plain Cox, not for {title(self)}; fit a CoxPH to the same patients."
             )
-        data = self._data(asked)
-        return FittedCox(data.X, data.cox_loss(model.ties), model.coef_, model.l2)
+        data = self._training(asked)
+        return FittedCox(data.X, data.cox_loss(self.ties), self.coef_, self.l2)
 
-    def _data(self, asked: str) -> TrainingData:
-        data: TrainingData | None = self.model._kept_training
+    def _training(self, asked: str) -> TrainingData:
+        data: TrainingData | None = self._kept_training
         if data is None:
             raise InputError(
                 f"{asked} needs the training data, which a saved model does not contain: call it before saving, or "

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -28,11 +27,9 @@ from drosurv.errors import (
     require_extra,
     warn_caller,
 )
-from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.baseline import Baseline, cox_baseline
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.chunk_estimator import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
-from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
 from drosurv.losses.cox_partial import TIES, CoxPartial
 from drosurv.losses.loss import constant_features
@@ -60,7 +57,7 @@ _MOST_STEPS, _PRECISION = 100, 1e-12
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkEstimator(SurvivalModel, abstract=True):
+class NetworkEstimator(CoefficientInference, abstract=True):
     """Base class of estimators whose scores come from a network.
 
     An estimator is a dataclass; its fields, including these shared ones, are its parameters. A model with the fields
@@ -354,91 +351,6 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         super()._accept(result, follow_up)
         if hasattr(self, "coef_"):
             self._kept_training, self._findings = result.problem.data, None
-
-    def summary(
-        self,
-        level: float = 0.95,
-        method: str = "auto",
-        *,
-        n_bootstrap: int = 1000,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        scale: FloatArray | None = None,
-        names: Sequence[str] | None = None,
-    ) -> CoxTable:
-        """Return the Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
-
-        For a robust model the table also shows plain Cox on the same patients, and notes name the coefficients that
-        differ most.
-
-        Parameters
-        ----------
-        level : float
-            Level of the confidence intervals.
-        method : {"auto", "information", "sandwich", "bootstrap"}
-            Source of the standard errors: the observed information (plain Cox); the sandwich estimator, valid under
-            weights, clusters and a misspecified model; or refits to patients (or clusters) drawn with replacement, for
-            any linear model. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
-            clusters of several rows or several events of an id, and for a robust model no standard errors unless a
-            bootstrap was run before.
-        n_bootstrap : int
-            Number of bootstrap refits.
-        random_state : int
-            Seed of the bootstrap.
-        n_jobs : int, optional
-            Number of threads of the bootstrap; by default the number of processors.
-        verbose : bool, optional
-            Whether the bootstrap shows a progress bar; by default the estimator's ``verbose``.
-        scale : (d,) array, optional
-            Numbers by which the features were divided before training, for a table in their original units;
-            :func:`drosurv.summary` reads them from a Pipeline.
-        names : sequence of str, optional
-            Names of the features; by default those of the model.
-
-        Examples
-        --------
-        >>> from drosurv import CoxPH, datasets
-        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-        >>> table = CoxPH().fit(data.X, data.y).summary()
-        >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
-        True
-        """
-        bootstrap = {"n_bootstrap": n_bootstrap, "random_state": random_state, "n_jobs": n_jobs}
-        bootstrap["verbose"] = self.verbose if verbose is None else verbose
-        return CoefficientInference(self).summary(level, method, scale=scale, names=names, **bootstrap)
-
-    def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
-        curves, log_risk = self._curves_and_scores(X, strata, offset)
-        stratum = curves.stratum if isinstance(curves, Baseline) else None
-        return CoefficientInference(self).hazard_errors(self._new_features(X), log_risk, times, stratum)
-
-    def residuals(self, kind: str = "martingale") -> FloatArray:
-        """Return the residuals of a plain Cox model on its training rows.
-
-        Parameters
-        ----------
-        kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
-            The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
-        """
-        return CoefficientInference(self).residuals(kind)
-
-    def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
-        """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
-
-        Parameters
-        ----------
-        transform : {"km", "rank", "identity", "log"} or callable
-            Function of time with which coefficients change under the alternative hypothesis.
-        """
-        return CoefficientInference(self).check_proportional_hazards(transform)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and fitted attributes, with results of inference and without the training data."""
-        state = super().__getstate__()
-        if state.pop("_kept_training", None) is not None:
-            state["_findings"] = CoefficientInference(self).findings_to_save()
-        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state of :meth:`__getstate__`; a torch module is built again."""
