@@ -1,8 +1,8 @@
 """Estimators: survival models with the interface of scikit-learn."""
 
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
+from drosurv.estimators.cause_specific_cox import CauseSpecificCox
 from drosurv.estimators.coefficients import CoxTable, DesignCheck, ProportionalHazardsTest, check_design
-from drosurv.estimators.competing import CauseSpecificCox
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.estimators.deep_hit import DeepHit

@@ -1,6 +1,6 @@
 import numpy as np
 
-from drosurv.estimators.competing import cumulative_incidence
+from drosurv.estimators.cause_specific_cox import cumulative_incidence
 
 
 def test_incidences_of_small_jumps_are_the_integral_of_survival_by_hazard():

@@ -182,8 +182,8 @@ def test_clusters_change_no_coefficient_and_are_drawn_together(model):
     clustered = fit(DATA, clusters=DATA["cluster"])
     np.testing.assert_array_equal(clustered.coef_, model.coef_)
     drawn = []
-    refit = clustered._coefficients
-    clustered._coefficients = lambda training, target: (
+    refit = clustered._trained
+    clustered._trained = lambda training, target: (
         drawn.append((training.observation.clusters, training.weight)),
         refit(training, target),
     )[1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -14,10 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.curve_values import SumValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import InputError, check_alpha, check_count, check_number
-from drosurv.estimators.base import training_follow_up
+from drosurv.estimators.base import SurvivalModel, training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
-from drosurv.estimators.competing.cause_inference import CauseInference
+from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings
+from drosurv.estimators.coefficients import CoxTable
+from drosurv.estimators.coefficients.summary import (
+    BesidePlain,
+    Findings,
+    bootstrap_coefficients,
+    findings_table,
+)
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
 from drosurv.losses import ConvexLoss
@@ -25,9 +34,10 @@ from drosurv.losses.summed_likelihood import CompetingRisks, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.observation import ends_of_patients, with_offset
+from drosurv.presentation import listing
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
+from drosurv.target import CompetingTarget, FloatArray, IntArray, Surv, parse_competing_target
 
 # Numbers per chunk of predicted curves.
 _CHUNK = 2_000_000
@@ -35,7 +45,7 @@ _CHUNK = 2_000_000
 
 @lists_balls
 @dataclass(eq=False, repr=False)
-class CauseSpecificCox(CauseInference):
+class CauseSpecificCox(SurvivalModel):
     """Linear Cox models of competing risks, one per cause.
 
     With ``alpha=1`` each cause has a Cox model in which events of other causes count as censored, as with ``coxph`` in
@@ -111,6 +121,8 @@ class CauseSpecificCox(CauseInference):
         devices="cpu",
     )
 
+    # Models of several causes are trained on another target than the others.
+    _several_causes: ClassVar[bool] = True
     # Set by fit; replaces the property of the base class.
     unique_times_ = np.empty(0)
 
@@ -196,9 +208,6 @@ class CauseSpecificCox(CauseInference):
         objective = ball_objective(self.ball, np.array([self.alpha]))
         options = Options("convex", "CauseSpecificCox", max_iter=self.max_iter, tol=self.tol, l2=self.l2)
         return solve(Problem(training, loss, objective, regret=True), options), of_rows
-
-    def _coefficients(self, training: TrainingData, target: CompetingTarget) -> FloatArray:
-        return np.atleast_2d(self._trained(training, target)[0].network)
 
     def _fit_together(self, training: TrainingData, target: CompetingTarget) -> None:
         fitted, loss = self._trained(training, target)
@@ -358,6 +367,111 @@ class CauseSpecificCox(CauseInference):
             pairs = zip(curves, scores, strict=True)
             yield np.stack([curve.cumulative_hazard(of_cause[part], times) for curve, of_cause in pairs])
 
+    def summary(
+        self,
+        cause: int | None = None,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_bootstrap: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
+    ) -> CoxTable:
+        """Return the Cox table of one cause, by default of all, with a column ``cause``.
+
+        Other parameters are those of :meth:`drosurv.CoxPH.summary`. If alpha is below 1, the table includes plain Cox
+        for the same cause, and standard errors come from a bootstrap of all causes together, which is stored and used
+        for every cause.
+        """
+        wanted = range(1, len(self.coef_) + 1) if cause is None else [self._row(cause) + 1]
+        how: dict[str, Any] = {"n_bootstrap": n_bootstrap, "random_state": random_state, "verbose": verbose}
+        if self.alpha == 1.0:
+            tables = [
+                self.models_[k - 1].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
+                for k in wanted
+            ]
+            for table in tables:
+                table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
+        else:
+            if method not in ("auto", "bootstrap"):
+                raise InputError(
+                    f"method={method!r} is defined for plain Cox only: use method='bootstrap', or alpha=1."
+                )
+            known = self._known()
+            if method == "bootstrap":
+                draws = np.split(self._bootstrap(**how, n_jobs=n_jobs), len(known), axis=1)
+                pairs = zip(known, draws, strict=True)
+                known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
+            numbered = [f"x{j}" for j in range(self.n_features_in_)]
+            features = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
+            used = "bootstrap" if "bootstrap" in known[0].covariances else None
+            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
+            tables = [
+                findings_table(title, features, self.coef_[k - 1], known[k - 1], used, level, scale)
+                for k in wanted
+            ]
+        if cause is None:
+            table = _of_all_causes(tables)
+        else:
+            table = tables[0]
+            table.caption = f"Cause {cause}, {table.caption}"
+        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
+        return table
+
+    def _known(self) -> list[Findings]:
+        """Return the findings of each cause; the first call fits plain Cox."""
+        if self._findings is None:
+            training, target = self._training_and_causes()
+            y = Surv.competing(target.cause, target.time)
+            given = training.observation
+            rows = {
+                "entry": given.entry,
+                "strata": given.stratum,
+                "offset": given.offset,
+                "id": given.patient,
+            }
+            plain = clone(self).set_params(alpha=1.0)
+            with warnings.catch_warnings(action="ignore"):
+                # The robust fit has already given these warnings.
+                plain.fit(training.X, y, training.weight, **rows)
+            weights, self._findings = self.worst_case_weights_[training.kept], []
+            for k, coef in enumerate(plain.coef_, start=1):
+                findings = initial_findings(replace(training, target=target.of_cause(k)))
+                beside = BesidePlain.of(training.X, training.mass, coef, weights)
+                self._findings.append(replace(findings, plain=beside))
+        known: list[Findings] = self._findings
+        return known
+
+    def _bootstrap(self, **how: Any) -> FloatArray:
+        """Return coefficients (R, causes * d) of bootstrap refits."""
+        training, target = self._training_and_causes()
+
+        def refit(counts: FloatArray) -> FloatArray:
+            result, _ = self._trained(training.resample(counts), target.take(np.flatnonzero(counts)))
+            return np.ravel(result.network)
+
+        return bootstrap_coefficients(refit, training.clusters, **how)
+
+    def _training_and_causes(self) -> tuple[TrainingData, CompetingTarget]:
+        if self._kept_training is None:
+            raise InputError(
+                "summary needs the training data, which a saved model does not contain: call it before saving, or fit "
+                "again."
+            )
+        training, target = self._kept_training
+        return training, target
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return parameters and fitted attributes, with the findings for summary() and without the training data."""
+        if self._kept_training is not None:
+            self._known()
+        state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
+        return state
+
 
 def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     """Return the probabilities (causes, n, T) of an event of each cause by each time, from cumulative hazards.
@@ -371,7 +485,7 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.estimators.competing import cumulative_incidence
+    >>> from drosurv.estimators.cause_specific_cox import cumulative_incidence
     >>> hazards = np.array([[[0.1, 0.3]], [[0.2, 0.2]]])
     >>> incidence = cumulative_incidence(hazards)
     >>> incidence.sum(axis=0) + np.exp(-hazards.sum(axis=0))
@@ -385,3 +499,20 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     # Without a jump no patient has an event.
     share = np.divide(leaving, jump, out=np.zeros_like(leaving), where=jump > 0)
     return np.cumsum(jumps * share, axis=-1)
+
+
+def _of_all_causes(tables: Sequence[CoxTable]) -> CoxTable:
+    """Return the tables of causes 1, 2, ... as one; notes that differ say of which cause they are."""
+    numbered = list(enumerate(tables, start=1))
+    found = CoxTable(pd.concat([pd.DataFrame(table) for table in tables]))
+    found.insert(0, "cause", np.repeat([k for k, _ in numbered], [len(table) for table in tables]))
+    found.level, found.ratio = tables[0].level, tables[0].ratio
+    title, _, size = tables[0].caption.partition(": ")
+    events = listing(
+        [f"{table.caption.rpartition(', ')[2]} of cause {k}" for k, table in numbered], len(tables)
+    )
+    found.caption = f"{title}: {size.rpartition(', ')[0]}, {events}"
+    common = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
+    own = [f"Cause {k}: {note}" for k, table in numbered for note in table.notes if note not in common]
+    found.notes = (*common, *own)
+    return found
