@@ -19,15 +19,15 @@ def spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
     These are the columns of R's ``rms::rcs``. Without knots there is only the column itself.
     """
     out = np.empty((1 + max(len(knots) - 2, 0), len(x)))
-    _write_spline(np.ascontiguousarray(x), knots, out)
+    out[0] = x
+    if len(out) > 1:
+        # numba would compile the loop again for arrays stored otherwise.
+        _write_spline(np.require(x, requirements=["C", "W"]), knots, out)
     return out
 
 
 @numba.njit(cache=True, nogil=True)
 def _write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
-    np.positive(x, out[0])
-    if out.shape[0] == 1:
-        return
     before, last = knots[-2], knots[-1]
     # In units of the knots' range: cubes of large numbers would lose digits.
     size = last - knots[0]

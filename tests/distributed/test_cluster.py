@@ -127,7 +127,7 @@ def fit_parts(model, table):
 def test_a_dask_table_gives_the_same_model_however_it_is_cut(cluster):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
     y = Surv.from_dataframe("event", "time", FRAME)
-    for model, n_parts in ((CoxPH(l2=0.01), 1), (DROCox(alpha=0.4, tol=1e-10, recalibrate=False), 4)):
+    for model, n_parts in ((CoxPH(l2=0.01), 1), (DROCox(alpha=0.4, tol=1e-9, recalibrate=False), 3)):
         whole = clone(model).fit(DATA.X, y)
         table = dd.from_pandas(FRAME, npartitions=n_parts)
         # A partition may be empty.
@@ -151,7 +151,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_of_files_changes_nothing(cluster
     # The folds of recalibration depend on the order of the rows: here that of the files.
     parts = [FRAME.iloc[part::4] for part in range(4)]
     rows = pd.concat(parts)
-    whole = DROCox().fit(rows[DATA.X.columns], Surv.from_dataframe("event", "time", rows))
+    whole = CoxPH(recalibrate=True).fit(rows[DATA.X.columns], Surv.from_dataframe("event", "time", rows))
     victim, survivor = default_client().run(os.getpid).values()
     problems, derivatives = [], ChunkProblem.curvature
 
@@ -166,7 +166,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_of_files_changes_nothing(cluster
     monkeypatch.setattr(ChunkProblem, "curvature", kill_in_second)
     for number, part in enumerate(parts):
         part.to_parquet(tmp_path / f"part-{number}.parquet")
-    found = fit_parts(DROCox(), tmp_path)
+    found = fit_parts(CoxPH(recalibrate=True), tmp_path)
     # One problem of all patients, and two of each fold: training and held-out patients.
     assert len(problems) == 11
     assert found.recalibration_ == pytest.approx(whole.recalibration_, rel=1e-6)

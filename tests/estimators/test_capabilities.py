@@ -30,6 +30,7 @@ ROWS = {
     "id": np.arange(N),
 }
 QUICK = {"max_iter": 30, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 3, "recalibrate": False}
+QUICK |= {"cv": 3, "folds": 3, "max_conditions": 1}
 MODELS = [cls for _, cls in drosurv.all_estimators() if issubclass(cls, SurvivalModel)]
 RIVALS = [getattr(rivals, name) for name in rivals.__all__]
 

@@ -588,14 +588,6 @@ def test_a_failed_fit_leaves_no_model():
 # With the rest of the library.
 
 
-def test_it_is_a_base_of_repairs():
-    data = drosurv.datasets.make_hidden_minority(n_samples=300, random_state=0)
-    base = CoxPHCV(splines=False, l2s=[0.01], cv=2)
-    model = drosurv.RepairedCox(base, max_conditions=1, random_state=0).fit(data.X, data.y)
-    assert isinstance(model.base_, CoxPHCV)
-    assert np.isfinite(model.predict(data.X)).all()
-
-
 def test_effects_are_linear_beyond_the_outer_knots_and_constant_beyond_the_range_of_training():
     model = fitted()
     last, most = model.knots_["age"][-1], X["age"].max()

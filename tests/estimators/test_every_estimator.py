@@ -30,6 +30,9 @@ QUICK = {
     "random_state": 0,
     "min_group": 10,
     "n_trees": 3,
+    "cv": 3,
+    "folds": 3,
+    "max_conditions": 1,
     "alpha": 0.5,
     "recalibrate": False,
 }

@@ -44,7 +44,8 @@ def fitted(model):
 
 def small(cls, **parameters):
     # Subgroups that so few patients can hold; of all this each class takes what it knows.
-    wanted = {"max_iter": 5, "min_group": 10, "n_trees": 3, "recalibrate": False, **parameters}
+    wanted = {"max_iter": 5, "min_group": 10, "n_trees": 3, "recalibrate": False}
+    wanted |= {"cv": 3, "folds": 3, "max_conditions": 1, **parameters}
     network = wanted.get("network", getattr(cls, "network", "linear"))
     if network != "linear":
         wanted["network"] = MLP(max_iter=wanted.pop("max_iter"), module=None if network == "mlp" else network)

@@ -14,7 +14,7 @@ from drosurv.observation import Rows
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.target import Target
 
-FEW, MANY = np.array([1.0, 3.0]), np.linspace(0.06, 6, 100)
+FEW, MANY = np.array([1.0, 3.0]), np.linspace(0.12, 6, 50)
 
 
 def draw(seed, n=1_000, *, years=False):

@@ -102,7 +102,7 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
     if seed is None:
         in_first[: round(n * n1)] = True
     else:
-        _mark_first(_permutation(n, seed), event, n1, in_first)
+        _mark_first(_permutation(n, seed), event, n - int(event.sum()), float(n1), in_first)
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
             raise ArgumentError(
@@ -152,12 +152,14 @@ def _shuffle(order: NDArray[np.uint32], last: int, draws: NDArray[np.uint32], po
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark_first(order: NDArray[np.uint32], event: BoolArray, n1: float, in_first: BoolArray) -> None:
+def _mark_first(
+    order: NDArray[np.uint32], event: BoolArray, n_censored: int, n1: float, in_first: BoolArray
+) -> None:
     """Mark the patients of D1: of the censored patients and then the events, in random order, every 1/n1-th.
 
     Both halves then have the same share of events.
     """
-    censored, events = 0, len(event) - np.count_nonzero(event)
+    censored, events = 0, n_censored
     for patient in order:
         rank = events if event[patient] else censored
         if event[patient]:

@@ -334,15 +334,24 @@ class _AtOneTime:
 
         The variance does not include the estimation error of the censoring model.
         """
-        F = self._predicted(_zero(lambda shift: self._total(shift, change)), change)
+        F = -np.expm1(-self._hazard(self._shift(change), change))
         slack = self.mass * (1 - F) * -np.log1p(-np.minimum(F, 1 - 1e-12))
         w = self.x - np.average(self.x, weights=np.maximum(slack, _TINY))
         variance = F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free)
         return float(w @ (self.happened - self.known * F)), float(w**2 @ variance)
 
-    def _predicted(self, shift: float, change: float) -> FloatArray:
-        found: FloatArray = -np.expm1(-self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0)))
+    def _hazard(self, shift: float, change: float) -> FloatArray:
+        found: FloatArray = self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0))
         return found
 
-    def _total(self, shift: float, change: float) -> float:
-        return float((self.happened - self.known * self._predicted(shift, change)).sum())
+    def _shift(self, change: float) -> float:
+        """Return the shift with which as many events are predicted as happened, by Newton's steps on their log."""
+        observed, shift = float(self.happened.sum()), 0.0
+        for _ in range(_MOST_STEPS if 0 < observed < self.known.sum() else 0):
+            hazard = self._hazard(shift, change)
+            predicted, slope = float(self.known @ -np.expm1(-hazard)), self.known @ (hazard * np.exp(-hazard))
+            step = predicted * np.log(observed / max(predicted, _TINY)) / max(slope, _TINY)
+            shift += float(np.clip(step, -1, 1))
+            if abs(step) < 1e-8:
+                return shift
+        return _zero(lambda at: observed - float(self.known @ -np.expm1(-self._hazard(at, change))))

@@ -12,7 +12,7 @@ import numpy as np
 from drosurv.errors import require, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
-from drosurv.losses.risk_sets import RiskSets, RiskSums, weighted_gram
+from drosurv.losses.risk_sets import RiskSets, RiskSums, by_rows, weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class CoxPartial(ConvexLoss):
             gradient[:, self.rows] += tied
         else:
             gradient = self.risk_sets.pullback(pull)
-        subtract_from_events(weights, self.rows, gradient)
+        subtract_from_events(by_rows(weights), self.rows, gradient)
         return gradient, no_extra(len(weights))
 
     def curvature(self, weights: FloatArray) -> FloatArray:

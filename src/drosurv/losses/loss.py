@@ -213,7 +213,9 @@ def stack(arrays: Sequence[Any], device: str) -> Tensor:
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
     """Return sums (..., K) of values (..., E) with the same block number (E,): tied events, or rows of a patient."""
     out = np.zeros((math.prod(values.shape[:-1]), n_blocks))
-    add_by_block(values.reshape(len(out), len(block)), block, out)
+    # numba would compile the loop again for arrays stored otherwise.
+    stored = np.require(values.reshape(len(out), len(block)), requirements=["C", "W"])
+    add_by_block(stored, block, out)
     return out.reshape(*values.shape[:-1], n_blocks)
 
 

@@ -365,19 +365,19 @@ def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None 
     scratch = np.empty((min(rows, n), d))
     for low in range(0, n, rows):
         part = scratch[: n - low]
-        _scale(X, weights, centre, low, part)
+        _scale(by_rows(X[low : low + rows]), weights[low : low + rows], centre, part)
         # BLAS computes the product of a matrix with its own transpose in half the time.
         gram += part.T @ part
     return gram
 
 
 @numba.njit(cache=True, nogil=True)
-def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
-    """Write the centred rows of X from `low` on, multiplied by the square roots of their weights."""
+def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, out: FloatArray) -> None:
+    """Write the centred rows of X, multiplied by the square roots of their weights."""
     for i in range(out.shape[0]):
-        root = np.sqrt(weights[low + i])
+        root = np.sqrt(weights[i])
         for j in range(out.shape[1]):
-            out[i, j] = root * (X[low + i, j] - centre[j])
+            out[i, j] = root * (X[i, j] - centre[j])
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

@@ -142,7 +142,7 @@ def censored_influence(
     """
     codes = np.zeros(len(target), dtype=np.intp) if groups is None else groups.codes
     events, censored = target.n_events, len(target) - target.n_events
-    arguments = (hazard, unit_rows(X), scale, target.event, target.time, codes)
+    arguments = (hazard, np.ascontiguousarray(unit_rows(X)), scale, target.event, target.time, codes)
     number = sampled_number(pairs, len(target))
     if number is None or events * censored == 0:
         sums = _sums_over_censored_pairs(*arguments)

@@ -288,6 +288,8 @@ class RuleSearch:
 
     def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:
         self.table, self.criterion, self.counted, self.beam = table, criterion, counted, beam
+        # numba would compile the loops again for arrays stored otherwise.
+        self.values = np.ascontiguousarray(criterion.values)
 
     def by_length(self, max_conditions: int) -> Iterator[list[Candidate]]:
         """Yield the rules found of each length, the most promising first."""
@@ -311,8 +313,8 @@ class RuleSearch:
         if len(table.atoms) == 0:
             return []
         inside = np.flatnonzero(self.counted & table.covers(atoms))
-        by_code = sums_by_code(table.codes, self.criterion.values, inside, table.n_codes)
-        scores = self.criterion.scores(sums_by_atom(by_code, table.atoms))
+        by_code = sums_by_code(table.codes, self.values, inside, table.n_codes)
+        scores = np.ascontiguousarray(self.criterion.scores(sums_by_atom(by_code, table.atoms)))
         positions: set[int] = set()
         for score in scores:
             best = _best_of_blocks(score, table.blocks)
@@ -347,11 +349,12 @@ def sums_by_atom(by_code: FloatArray, atoms: Positions) -> FloatArray:
     below, total = np.zeros((n_codes, k)), np.zeros(k)
     last = -1
     for a in range(len(atoms)):
-        column, kind, code = atoms[a]
+        column, kind, code = atoms[a, 0], atoms[a, 1], atoms[a, 2]
         cells = by_code[column]
         if column != last:
             last = column
-            total[:] = 0.0
+            for j in range(k):
+                total[j] = 0.0
             for c in range(n_codes - 1):
                 for j in range(k):
                     total[j] += cells[c, j]
