@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.model_options import Coefficients, PredictionOptions, open_model, table_of
+from drosurv.cli.model_options import JudgedModel, PredictionOptions
 from drosurv.cli.options import (
-    Cause,
     FileOptions,
-    Force,
     Groups,
     Horizon,
-    Json,
     Names,
-    OptionalData,
-    OptionalModel,
-    Seed,
-    Strata,
+    RunOptions,
     TargetOptions,
     Threshold,
     about,
@@ -33,7 +27,6 @@ from drosurv.errors import InputError, as_records, recording_warnings, require
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
     from drosurv.tables import SurvivalTable
-    from drosurv.workflows.saved_model import OpenedModel
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 
@@ -76,19 +69,16 @@ class PageOptions:
 
 @command(place=80)
 def audit(
+    run: RunOptions,
     target: TargetOptions,
     file: FileOptions,
+    judged: JudgedModel,
     given: AuditedPredictions,
     page: PageOptions,
-    model: OptionalModel = None,
-    data: OptionalData = None,
-    coefficients: Coefficients = None,
     groups: Groups = (),
-    strata: Strata = None,
     output: Annotated[
         Path, about("File to write: .html for the browser, .md or .json.", None, "--output", "-o")
     ] = Path("report.html"),
-    cause: Cause = None,
     folds: Annotated[
         int | None,
         about("Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."),
@@ -103,9 +93,6 @@ def audit(
     alphas: Annotated[
         Names, about("Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison")
     ] = (),
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Audit a model on patients it has not seen: whom it serves worst, by how much, and whether that is chance.
 
@@ -116,27 +103,27 @@ def audit(
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
-    check_outputs([output, summary], [model, data, train, given.predictions, coefficients], force=force)
+    check_outputs([output, summary], [*judged.inputs, train, given.predictions], force=run.force)
     settings: dict[str, Any] = {
         "n_bootstrap": page.bootstrap,
         "search_rules": page.rules,
-        "random_state": seed,
+        "random_state": run.seed,
         "horizon": page.horizon,
         "threshold": page.threshold,
     }
     if given.predictions is not None:
-        if any(one is not None for one in (model, folds, train, coefficients)) or alphas:
+        if any(one is not None for one in (judged.model, folds, train, judged.coefficients)) or alphas:
             raise InputError(
                 "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
-        if strata is not None:
+        if judged.strata is not None:
             raise InputError(
                 "--predictions must be those for each patient's stratum already: leave out --strata."
             )
         audited = given.predictions
-        report = _audit_predictions(audited, file, target, groups, given, cause, page, settings)
+        report = _audit_predictions(audited, file, target, groups, given, judged.cause, page, settings)
     else:
-        audited = table_of("audit", model, data, coefficients)
+        audited = judged.table("audit")
         if given != AuditedPredictions():
             raise InputError(
                 "--survival, --risk, --kind and --risk-kind describe --predictions FILE: pass it."
@@ -144,14 +131,11 @@ def audit(
         if alphas and train is None:
             raise InputError("--alphas names models to train: pass --train FILE with the training patients.")
         settings["alpha_path"] = [_share(text) for text in alphas] or None
-        opened = open_model(model, coefficients)
-        report = _audit_model(
-            opened, audited, train, file, target, groups, strata, folds, cause, page, settings
-        )
+        report = _audit_model(judged, audited, train, file, target, groups, folds, page, settings)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
-    if as_json:
+    if run.as_json:
         typer.echo(report.to_json())
     else:
         _show(report, audited, output, summary)
@@ -209,15 +193,13 @@ def _audit_predictions(
 
 
 def _audit_model(
-    opened: OpenedModel,
+    judged: JudgedModel,
     data: Path,
     train: Path | None,
     file: FileOptions,
     target: TargetOptions,
     groups: Names,
-    strata: str | None,
     folds: int | None,
-    cause: str | None,
     page: PageOptions,
     settings: dict[str, Any],
 ) -> AuditReport:
@@ -226,15 +208,15 @@ def _audit_model(
     from drosurv.tables.rows import patients_not_in
     from drosurv.workflows.training import audit_rows
 
-    frame = file.format.read(data)
+    opened, frame = judged.open(), file.format.read(data)
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, all_rows=folds is not None, **asdict(target))
         table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)
-    given = audit_rows(table, folds, settings["random_state"]) | opened.observed(table.frame, strata)
-    given["cause"] = cause_number(cause, table)
+    given = audit_rows(table, folds, settings["random_state"]) | opened.observed(table.frame, judged.strata)
+    given["cause"] = cause_number(judged.cause, table)
     described: Any = None
     if folds is None:
         given["reference"], described = opened.plain_cox(), opened.encoder

@@ -8,31 +8,17 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.model_options import Coefficients, open_model, table_of
-from drosurv.cli.options import (
-    Cause,
-    FileOptions,
-    Force,
-    Json,
-    OptionalData,
-    OptionalModel,
-    Seed,
-    Strata,
-    TargetOptions,
-    about,
-    cause_number,
-    command,
-)
+from drosurv.cli.model_options import JudgedModel
+from drosurv.cli.options import FileOptions, RunOptions, TargetOptions, about, cause_number, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 
 
 @command(place=100)
 def certify(
+    run: RunOptions,
     target: TargetOptions,
     file: FileOptions,
-    model: OptionalModel = None,
-    data: OptionalData = None,
-    coefficients: Coefficients = None,
+    judged: JudgedModel,
     alpha: Annotated[float, about("Smallest share of the patients that makes a subgroup.")] = 0.05,
     horizon: Annotated[
         float | None,
@@ -42,21 +28,16 @@ def certify(
         ),
     ] = None,
     level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
-    strata: Strata = None,
-    cause: Cause = None,
     replicates: Annotated[
         int | None,
         about(
             "Draws of events from the model, by default 999; the smallest p-value is 3 / (replicates + 1)."
         ),
     ] = None,
-    seed: Seed = 0,
     output: Annotated[
         Path | None, about("CSV file to write the significant subgroups to.", None, "--output", "-o")
     ] = None,
     plot: Annotated[Path | None, about("Picture of the bounds (PNG, SVG, PDF).")] = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
@@ -64,10 +45,10 @@ def certify(
     """
     from drosurv.repairs.subgroup_bounds import certify as certified
 
-    data = table_of("certify", model, data, coefficients)
-    check_outputs([output, plot], [model, data, coefficients], force=force)
+    data = judged.table("certify")
+    check_outputs([output, plot], judged.inputs, force=run.force)
     check_picture(plot)
-    opened = open_model(model, coefficients)
+    opened = judged.open()
     table = opened.table(file.format.read(data), **asdict(target))
     table.warn_of_copies(data.name)
     found = certified(
@@ -79,21 +60,21 @@ def certify(
         level=level,
         features=opened.describing(table),
         entry=table.entry,
-        **opened.observed(table.frame, strata),
+        **opened.observed(table.frame, judged.strata),
         id=table.clusters,
-        cause=cause_number(cause, table),
+        cause=cause_number(judged.cause, table),
         n_bootstrap=replicates,
-        random_state=seed,
+        random_state=run.seed,
     )
     opened.warn_of_rows_seen(table, data)
     if output is not None:
         file.format.write(found.significant, output)
     write_plot(found.plot, plot)
-    if as_json:
+    if run.as_json:
         print_json(found.to_dict())
         return
     shown = found.to_table()
     print_frame(found.bounds.reset_index(names="measure"), shown.caption)
     typer.echo(printable(found.summary(table.columns.unit)))
-    if coefficients is not None:
+    if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)

@@ -14,11 +14,9 @@ from drosurv.cli.options import (
     DataFile,
     FeatureOptions,
     FileOptions,
-    Force,
     Groups,
     Horizon,
-    Json,
-    Seed,
+    RunOptions,
     about,
     as_typed,
     command,
@@ -43,6 +41,7 @@ class GuessedOptions(FeatureOptions, ColumnOptions):
 
 @command(place=30)
 def check(
+    run: RunOptions,
     data: DataFile,
     columns: GuessedOptions,
     file: FileOptions,
@@ -50,9 +49,6 @@ def check(
     horizon: Horizon = None,
     output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
     save: Annotated[Path | None, about("File to write the model to.")] = None,
-    force: Force = False,
-    seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Check a table: what is in it, what a Cox model makes of it, whom the model fails, and what repair does.
 
@@ -66,7 +62,7 @@ def check(
     from drosurv.tables.reading import strays_as_missing
     from drosurv.tables.table_to_check import WantedColumns
 
-    check_outputs([output, save], [data], force=force)
+    check_outputs([output, save], [data], force=run.force)
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
@@ -91,7 +87,7 @@ def check(
             horizon=horizon,
             file_format=marks,
             data_name=data.name,
-            random_state=seed,
+            random_state=run.seed,
             on_step=lambda name, steps: progress(doing=name, of=steps),
         )
     result.to_html(output)
@@ -114,7 +110,7 @@ def check(
         following += shell_option(name, value) if value else []
     file = replace(file, missing=(*file.missing, *result.missing))
     following += [*shell_options(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
-    if as_json:
+    if run.as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return
     typer.echo(printable(result.summary()))

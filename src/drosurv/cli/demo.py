@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drosurv.cli.audit import report_view
-from drosurv.cli.options import Force, Json, Seed, about, command
+from drosurv.cli.options import RunOptions, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
 @command(place=10)
 def demo(
+    run: RunOptions,
     report: Annotated[
         Path | None,
         about("Also write the reports of the plain and of the repaired model: demo.html gives two pages."),
     ] = None,
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Compare plain, cross-validated and repaired Cox regression on held-out patients, in under 20 seconds.
 
@@ -45,15 +43,17 @@ def demo(
             f"{kind} Cox": report.with_name(f"{report.stem}_{kind}{report.suffix}")
             for kind in ("plain", "repaired")
         }
-        check_outputs([*pages.values()], [], force=force)
+        check_outputs([*pages.values()], [], force=run.force)
     with bar("loading", len(models()) * len(datasets())) as progress:
-        found = compared(random_state=seed, on_model=lambda name: progress(doing=name))
+        found = compared(random_state=run.seed, on_model=lambda name: progress(doing=name))
     if pages:
         with bar("reports") as progress:
-            written = reports(random_state=seed, on_step=lambda name, steps: progress(doing=name, of=steps))
+            written = reports(
+                random_state=run.seed, on_step=lambda name, steps: progress(doing=name, of=steps)
+            )
         for name, path in pages.items():
             getattr(written[name], view)(path)
-    if as_json:
+    if run.as_json:
         print_json(
             {name: {**asdict(part), "table": part.table.to_dict("records")} for name, part in found.items()}
         )

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.model_options import Coefficients, open_model, table_of
+from drosurv.cli.model_options import JudgedModel
 from drosurv.cli.options import (
-    Cause,
     FileOptions,
-    Force,
     Groups,
     Horizon,
-    Json,
-    OptionalData,
-    OptionalModel,
-    Seed,
-    Strata,
+    RunOptions,
     TargetOptions,
     Threshold,
     about,
@@ -58,13 +52,11 @@ _GAPS = {
 
 @command(place=70)
 def evaluate(
+    run: RunOptions,
     target: TargetOptions,
     file: FileOptions,
-    model: OptionalModel = None,
-    data: OptionalData = None,
-    coefficients: Coefficients = None,
+    judged: JudgedModel,
     groups: Groups = (),
-    strata: Strata = None,
     reference: Annotated[
         Path | None, about("Saved model to compare with; by default the plain Cox that fit saved with MODEL.")
     ] = None,
@@ -73,14 +65,10 @@ def evaluate(
     ] = False,
     horizon: Horizon = None,
     threshold: Threshold = None,
-    cause: Cause = None,
     bootstrap: Annotated[int, about("Bootstrap replicates for intervals and tests; 0 for none.")] = 500,
-    seed: Seed = 0,
     output: Annotated[
         Path | None, about("CSV file to write every number to.", None, "--output", "-o")
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
 
@@ -91,11 +79,11 @@ def evaluate(
     from drosurv.predictions import training_follow_up
     from drosurv.workflows.saved_model import OpenedModel
 
-    data = table_of("evaluate", model, data, coefficients)
-    check_outputs([output], [model, data, reference, coefficients], force=force)
+    data = judged.table("evaluate")
+    check_outputs([output], [*judged.inputs, reference], force=run.force)
     if intersections and not groups:
         raise InputError("--intersections needs groups: pass --groups COLUMNS.")
-    opened = open_model(model, coefficients)
+    opened = judged.open()
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies(data.name)
     compared_with = opened.plain_cox()
@@ -109,28 +97,28 @@ def evaluate(
         y_train=None if table.entry is not None else training_follow_up(opened.estimator),
         entry=table.entry,
         id=table.clusters,
-        **opened.observed(table.frame, strata),
+        **opened.observed(table.frame, judged.strata),
         sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
         reference=compared_with,
         reference_name="plain Cox" if reference is None else reference.name,
         horizon=horizon,
         threshold=threshold,
-        cause=cause_number(cause, table),
+        cause=cause_number(judged.cause, table),
         time_unit=table.columns.unit,
         n_bootstrap=bootstrap,
-        random_state=seed,
+        random_state=run.seed,
     )
     opened.warn_of_rows_seen(table, data)
     if output is not None:
         file.format.recognised(data).write(result.to_frame(), output)
-    if as_json:
+    if run.as_json:
         print_json(result.to_dict())
         return
     unit = table.columns.unit
     if result.by_cause is not None:
         _show_causes(result.by_cause, unit)
     _show(result, f"{type(opened.estimator).__name__} on {table.size} of {data}", unit)
-    if coefficients is not None:
+    if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)
 
 

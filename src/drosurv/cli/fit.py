@@ -11,15 +11,10 @@ import typer
 
 from drosurv.cli.options import (
     FileOptions,
-    Force,
     Groups,
-    HoldOut,
-    HoldOutShare,
-    Json,
     Names,
     Network,
-    RowHashesOption,
-    Seed,
+    RunOptions,
     Settings,
     TrainingTable,
     about,
@@ -58,6 +53,7 @@ _MOST_SHOWN = 40
 
 @command(place=40)
 def fit(
+    run: RunOptions,
     source: TrainingTable,
     output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],
     model: Annotated[
@@ -81,7 +77,6 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    seed: Seed = 0,
     set_: Settings = None,
     groups: Groups = (),
     reference: Annotated[
@@ -100,11 +95,6 @@ def fit(
         str,
         about("Levels not seen in training: treated as the reference level (reference), or error.", "Model"),
     ] = "reference",
-    hold_out: HoldOut = None,
-    hold_out_share: HoldOutShare = None,
-    force: Force = False,
-    row_hashes: RowHashesOption = True,
-    as_json: Json = False,
 ) -> None:
     """Train a survival model on a table and save it as one file, with the encoding of each column.
 
@@ -116,8 +106,7 @@ def fit(
 
     from drosurv.presentation.progress import bar
 
-    check_outputs([output, hold_out], [source.data], force=True)
-    check_outputs([output], [], force=force)
+    check_outputs([output], [source.data], force=run.force, hold_out=source.hold_out)
     with recording_warnings() as noted:
         frame = source.read()
     from drosurv.estimators.coefficient_inference import summary as summarised
@@ -129,7 +118,7 @@ def fit(
     named = {name for name, value in common.items() if value is not None} | settings.keys()
     # Networks and a given penalty are parameters of plain Cox.
     model = model or ("cox-cv" if named <= {"splines", "l2s", "cv", "ties"} else "cox")
-    estimator = make_estimator(model, common, settings, seed)
+    estimator = make_estimator(model, common, settings, run.seed)
     with recording_warnings() as warned:
         table = source.parse(
             frame,
@@ -138,7 +127,7 @@ def fit(
             strata=strata,
             clusters=clusters,
         )
-        table, held = source.hold_out(table, hold_out, hold_out_share, seed, force=force)
+        table, held = source.divided(table, run.seed, force=run.force)
         observed = _observed(table, estimator, strata, clusters, asked=source.id is not None)
         # Solvers that take many steps show a progress bar themselves.
         with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
@@ -151,12 +140,12 @@ def fit(
                 bootstrap=bootstrap,
                 reference=_references(reference),
                 keep_columns=source.keep_columns,
-                verbose=not as_json and sys.stderr.isatty(),
+                verbose=not run.as_json and sys.stderr.isatty(),
             )
     with bar("plain Cox"):
         cox, hazards = plain_cox_table(trained)
     effects = summarised(trained.model) if hasattr(trained.estimator, "partial_effect") else None
-    trained.save(output, source.data, row_hashes=row_hashes, warnings=as_records(noted + warned))
+    trained.save(output, source.data, row_hashes=source.row_hashes, warnings=as_records(noted + warned))
     summary = {
         "model": str(output),
         **trained.summary(),
@@ -167,9 +156,9 @@ def fit(
     }
     following = ["audit", str(output)]
     if held is not None:
-        source.write_held_out(held, hold_out, force=force)
-        summary["held_out"] = {"file": str(hold_out), **_size(held)}
-        following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
+        source.write_held_out(held, force=run.force)
+        summary["held_out"] = {"file": str(source.hold_out), **_size(held)}
+        following += [str(source.hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
         folds = str(min(_FOLDS, table.n_with_event))
         following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]
@@ -180,10 +169,10 @@ def fit(
     summary["proportional_hazards"] = hazards
     summary["partial_effects"] = None if effects is None else effects.reset_index().to_dict("records")
     with bar("comparing with plain Cox"):
-        compared = compare_with_plain_cox(trained, held, seed)
+        compared = compare_with_plain_cox(trained, held, run.seed)
     summary["against_plain_cox"] = print_comparison(compared)
     described = trained.encoder.describe()
-    if as_json:
+    if run.as_json:
         print_json({**summary, "columns": described.to_dict("records")})
     else:
         _show(summary, described, cox, effects, is_plain=trained.is_plain)

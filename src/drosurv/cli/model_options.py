@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from drosurv.cli.options import Names, about, cause_number
+import typer
+
+from drosurv.cli.options import SAVED, TABLE, Cause, Names, Strata, about, cause_number, piped
 from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
@@ -62,27 +64,41 @@ class PredictionOptions:
         return read
 
 
-def table_of(command: str, model: Path | None, data: Path | None, coefficients: Path | None) -> Path:
-    """Return the table that a command names: the second argument, or the only one beside --coefficients."""
-    if coefficients is None:
-        if model is None or data is None:
+@dataclass(frozen=True)
+class JudgedModel:
+    """A saved model, or a published score, and the table of patients it is judged on."""
+
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help=SAVED, callback=piped)] = None
+    data: Annotated[Path | None, typer.Argument(metavar="DATA", help=TABLE, callback=piped)] = None
+    coefficients: Coefficients = None
+    strata: Strata = None
+    cause: Cause = None
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """Files that must not be overwritten."""
+        return [self.model, self.data, self.coefficients]
+
+    def table(self, command: str) -> Path:
+        """Return the table that is named: the second argument, or the only one beside --coefficients."""
+        if self.coefficients is None:
+            if self.model is None or self.data is None:
+                raise InputError(
+                    f"name a model and a table, as in `drosurv {command} model test.csv`, or pass --coefficients FILE."
+                )
+            return self.data
+        if self.model is None or self.data is not None:
             raise InputError(
-                f"name a model and a table, as in `drosurv {command} model test.csv`, or pass --coefficients FILE."
+                "--coefficients takes the place of a saved model: name one table, as in "
+                f"`drosurv {command} --coefficients score.csv patients.csv`."
             )
-        return data
-    if model is None or data is not None:
-        raise InputError(
-            "--coefficients takes the place of a saved model: name one table, as in "
-            f"`drosurv {command} --coefficients score.csv patients.csv`."
-        )
-    return model
+        return self.model
 
+    def open(self) -> OpenedModel:
+        """Open the saved model, or the published score."""
+        from drosurv.workflows.saved_model import OpenedModel
 
-def open_model(model: Path | None, coefficients: Path | None) -> OpenedModel:
-    """Open a saved model, or a published score."""
-    from drosurv.workflows.saved_model import OpenedModel
-
-    if coefficients is not None:
-        return OpenedModel.of_score(coefficients)
-    assert model is not None
-    return OpenedModel.open(model)
+        if self.coefficients is not None:
+            return OpenedModel.of_score(self.coefficients)
+        assert self.model is not None, "table() has required it"
+        return OpenedModel.open(self.model)

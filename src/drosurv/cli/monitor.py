@@ -12,10 +12,9 @@ from drosurv.cli.options import (
     Cause,
     DataFile,
     FileOptions,
-    Force,
     Groups,
-    Json,
     ModelFile,
+    OutputOptions,
     TargetOptions,
     about,
     cause_number,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 @command(place=110)
 def monitor(
+    run: OutputOptions,
     model: ModelFile,
     data: DataFile,
     target: TargetOptions,
@@ -57,8 +57,6 @@ def monitor(
     path: Annotated[Path | None, about("CSV file to write the numbers of every look to.", "Output")] = None,
     plot: Annotated[Path | None, about("Picture of everybody (PNG, SVG, PDF).", "Output")] = None,
     title: Annotated[str | None, about("Heading of the page.", "Output")] = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Monitor a model in use: compare its patients' events with those it expects, overall and by group.
 
@@ -70,7 +68,7 @@ def monitor(
     from drosurv.monitoring import monitor as monitored
     from drosurv.workflows.saved_model import OpenedModel
 
-    check_outputs([output, path, plot], [model, data], force=force)
+    check_outputs([output, path, plot], [model, data], force=run.force)
     check_picture(plot)
     if target.start is None:
         raise InputError(
@@ -101,7 +99,7 @@ def monitor(
     if path is not None:
         file.format.recognised(data).write(found.with_text(found.path), path)
     write_plot(found.plot, plot)
-    if as_json:
+    if run.as_json:
         print_json(found.to_dict())
         return
     typer.echo(printable(found.summary()))

@@ -7,7 +7,7 @@ import csv
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
-_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS); - for standard input."
+TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS); - for standard input."
 # Copies of what came through a pipe, which can be read several times, and how the user wrote each.
 _PIPED: dict[Path, str] = {}
 
@@ -53,15 +53,13 @@ def about(help: str, panel: str | None = None, *flags: str, **more: Any) -> Any:
 
 _COLUMNS, _FILE, _MODEL, _OUTPUT = "Columns", "File", "Model", "Output"
 _ALL = "drosurv.help_all"
-_SAVED = "Model that `drosurv fit` or save() wrote."
+SAVED = "Model that `drosurv fit` or save() wrote."
 # Share of the patients that is held out unless another is given.
 _SHARE = 0.25
 
 # Options and arguments of several commands.
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
-OptionalData = Annotated[Path | None, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_SAVED)]
-OptionalModel = Annotated[Path | None, typer.Argument(metavar="MODEL", help=_SAVED, callback=piped)]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE, callback=piped)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=SAVED)]
 Groups = Annotated[
     Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
@@ -80,9 +78,6 @@ Horizon = Annotated[
 Threshold = Annotated[
     float | None, about("Probability of the event by the horizon from which on a patient would be treated.")
 ]
-Force = Annotated[bool, about("Overwrite files that drosurv did not write.", _OUTPUT, "--force")]
-Json = Annotated[bool, about("Print JSON for programs.", _OUTPUT, "--json")]
-Seed = Annotated[int, about("Seed of everything random.", _OUTPUT, min=0)]
 Network = Annotated[
     str | None,
     about("linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.", _MODEL),
@@ -91,14 +86,6 @@ Settings = Annotated[
     list[str] | None,
     about("Any parameter of the estimator, such as lr=0.001.", _MODEL, "--set", metavar="NAME=VALUE"),
 ]
-RowHashesOption = Annotated[
-    bool,
-    about("Keep salted hashes of the training rows in the file, to recognise them in other tables.", _OUTPUT),
-]
-HoldOut = Annotated[
-    Path | None, about("CSV file of patients to keep out of training; written if it does not exist.")
-]
-HoldOutShare = Annotated[float | None, about("Share of the patients to hold out; 0.25 by default.", _OUTPUT)]
 
 
 # The functions of all commands and their places in the list of commands.
@@ -214,6 +201,21 @@ def _mark(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
+class OutputOptions:
+    """How results are given."""
+
+    force: Annotated[bool, about("Overwrite files that drosurv did not write.", _OUTPUT, "--force")] = False
+    as_json: Annotated[bool, about("Print JSON for programs.", _OUTPUT, "--json")] = False
+
+
+@dataclass(frozen=True)
+class RunOptions(OutputOptions):
+    """How results are given, and the seed of what is random."""
+
+    seed: Annotated[int, about("Seed of everything random.", _OUTPUT, min=0)] = 0
+
+
+@dataclass(frozen=True)
 class FileOptions:
     """Format of the input files."""
 
@@ -299,7 +301,7 @@ class FeatureOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
-    """A training table and the roles of its columns."""
+    """A training table, the roles of its columns, and what is held out or kept of its rows."""
 
     data: DataFile
     event: Annotated[str, about("Column of events, such as 1, yes or dead.")] = field()
@@ -313,13 +315,27 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
         ),
     ] = False
 
-    def hold_out(
-        self, table: SurvivalTable, path: Path | None, share: float | None, seed: int, *, force: bool
+    hold_out: Annotated[
+        Path | None, about("CSV file of patients to keep out of training; written if it does not exist.")
+    ] = None
+    hold_out_share: Annotated[
+        float | None, about("Share of the patients to hold out; 0.25 by default.", _OUTPUT)
+    ] = None
+    row_hashes: Annotated[
+        bool,
+        about(
+            "Keep salted hashes of the training rows in the file, to recognise them in other tables.", _OUTPUT
+        ),
+    ] = True
+
+    def divided(
+        self, table: SurvivalTable, seed: int, *, force: bool
     ) -> tuple[SurvivalTable, SurvivalTable | None]:
-        """Divide a table into patients to train on and those held out in the file `path`.
+        """Divide a table into patients to train on and those held out in a file, if one is named.
 
         An existing file is used as it is; a new one, or with `force` any, is written with a random share.
         """
+        path, share = self.hold_out, self.hold_out_share
         if path is None:
             if share is not None:
                 raise InputError("--hold-out-share needs a file for the patients: pass --hold-out FILE.")
@@ -339,11 +355,11 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
             note = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
             warn_caller(note, category=TableNote)
             return table.take(kept), table.take(~kept)
-        trained_on, held_out = table.hold_out(_SHARE if share is None else share, seed)
-        return trained_on, held_out
+        return table.hold_out(_SHARE if share is None else share, seed)
 
-    def write_held_out(self, held_out: SurvivalTable | None, path: Path | None, *, force: bool) -> None:
+    def write_held_out(self, held_out: SurvivalTable | None, *, force: bool) -> None:
         """Write patients that were held out, unless their file was there before."""
+        path = self.hold_out
         if held_out is not None and path is not None and (force or not path.is_file()):
             self.format.recognised(self.data).write(held_out.frame, path)
 
@@ -377,8 +393,10 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
         from drosurv.tables import read_survival_table
 
         named = {option: column for option, column in observed.items() if column is not None}
-        others = {"data", "keep_columns", *(option.name for option in fields(FileOptions))}
-        given = {name: value for name, value in asdict(self).items() if name not in others}
+        roles = [option.name for option in fields(TargetOptions)]
+        given = {
+            name: getattr(self, name) for name in (*roles, "features", "drop", "numeric", "complete_cases")
+        }
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 

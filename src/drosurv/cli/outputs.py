@@ -191,18 +191,23 @@ _PREDICTED = re.compile(r"log_risk(_\d+)?|(survival|incidence_\d+)_[\d.e+-]+")
 
 
 def check_outputs(
-    outputs: Sequence[Path | None], inputs: Sequence[Path | None], *, force: bool = False
+    outputs: Sequence[Path | None],
+    inputs: Sequence[Path | None],
+    *,
+    force: bool = False,
+    hold_out: Path | None = None,
 ) -> None:
     """Raise if a file cannot be written, is an input, is written twice, or exists and was not written by drosurv.
 
-    None is an option that was not given; with `force` any file that is no input may be overwritten.
+    None is an option that was not given; with `force` any file that is no input may be overwritten. The file of
+    patients to `hold_out` may exist, whoever wrote it.
     """
-    written = [path for path in outputs if path is not None]
+    written = [path for path in (*outputs, hold_out) if path is not None]
     for k, path in enumerate(written):
         check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
             raise InputError(f"{path} is an input, which would be overwritten: choose another name.")
-        if path.is_file() and not force and not made_by_drosurv(path):
+        if path.is_file() and not force and path != hold_out and not made_by_drosurv(path):
             raise InputError(
                 f"{path} exists and was not written by drosurv: choose another name, or pass --force."
             )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.options import Drop, FileOptions, Force, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.options import Drop, FileOptions, Names, RunOptions, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
 
@@ -17,6 +17,7 @@ _ASSUMED, _WANTED = "Assumptions", "Precision"
 
 @command(place=20)
 def plan(
+    run: RunOptions,
     target: TargetOptions,
     file: FileOptions,
     data: Annotated[
@@ -55,9 +56,6 @@ def plan(
         Path | None,
         about("Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."),
     ] = None,
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Plan an audit: how many patients it needs to judge a model, its groups and any subgroup.
 
@@ -67,7 +65,7 @@ def plan(
     """
     from drosurv.planning import plan as planned
 
-    check_outputs([plot], [data, model], force=force)
+    check_outputs([plot], [data, model], force=run.force)
     check_picture(plot)
     if (data is None) == (events is None):
         raise InputError(
@@ -83,7 +81,7 @@ def plan(
         from drosurv.workflows.saved_model import OpenedModel
 
         opened = None if model is None else OpenedModel.open(model)
-        given = pilot_rates(frame, groups=groups, drop=drop, opened=opened, seed=seed, **asdict(target))
+        given = pilot_rates(frame, groups=groups, drop=drop, opened=opened, seed=run.seed, **asdict(target))
     chosen = {"c_index": c_index, "spread": spread, "n_columns": columns}
     if c_index is not None:
         given.pop("spread", None)
@@ -100,7 +98,7 @@ def plan(
         n_tests=tests,
     )
     write_plot(found.plot, plot)
-    if as_json:
+    if run.as_json:
         print_json(found.to_dict())
         return
     shown = found.to_table()

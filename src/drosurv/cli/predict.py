@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import DataFile, FileOptions, Force, Json, ModelFile, Names, Strata, about, command
+from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, OutputOptions, Strata, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import InputError
 
 
 @command(place=60)
 def predict(
+    run: OutputOptions,
     model: ModelFile,
     data: DataFile,
     file: FileOptions,
@@ -27,8 +28,6 @@ def predict(
         Path | None,
         about("For repaired predictions: table of those of these patients, if they are not columns of DATA."),
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
 
@@ -39,7 +38,7 @@ def predict(
     from drosurv.workflows.repairing import repaired_predictions
     from drosurv.workflows.saved_model import OpenedModel
 
-    check_outputs([output], [model, data, predictions], force=force)
+    check_outputs([output], [model, data, predictions], force=run.force)
     if strata is not None and not times:
         raise InputError("--strata changes survival, not log risks: pass --times too, such as 12,24.")
     opened = OpenedModel.open(model)
@@ -62,10 +61,10 @@ def predict(
     findings = opened.findings(frame, strata)
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)
-    if as_json:
+    if run.as_json:
         print_json(predicted.to_dict("records"))
     if output is not None:
         marks.write(predicted, output)
         typer.echo(f"{len(predicted):,} predictions written to {output}.", err=True)
-    elif not as_json:
+    elif not run.as_json:
         typer.echo(marks.text(predicted), nl=False)

@@ -12,12 +12,7 @@ import typer
 from drosurv.cli.model_options import Coefficients, PredictionOptions
 from drosurv.cli.options import (
     Cause,
-    Force,
-    HoldOut,
-    HoldOutShare,
-    Json,
-    RowHashesOption,
-    Seed,
+    RunOptions,
     Settings,
     TrainingTable,
     about,
@@ -54,6 +49,7 @@ class TableToRepair(TrainingTable):
 
 @command(place=90)
 def repair(
+    run: RunOptions,
     source: TableToRepair,
     made: PredictionOptions,
     model: Annotated[
@@ -73,13 +69,7 @@ def repair(
     max_repairs: Annotated[int, about("Largest number of repairs.", "Search")] = 5,
     max_conditions: Annotated[int, about("Largest number of conditions in a rule.", "Search")] = 2,
     evidence: Annotated[float, about("Smallest e-value that a repair must reach.", "Search")] = 20.0,
-    hold_out: HoldOut = None,
-    hold_out_share: HoldOutShare = None,
-    seed: Seed = 0,
     set_: Settings = None,
-    row_hashes: RowHashesOption = True,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
 
@@ -93,9 +83,9 @@ def repair(
             raise InputError("name a table, as in `drosurv repair patients.csv --time months --event died`.")
         source = replace(source, data=predictions)
     saved = Path(model) if model is not None and Path(model).is_file() else None
-    check_outputs([output, corrected, hold_out], [source.data, predictions, saved, coefficients], force=True)
-    check_outputs([output, corrected], [], force=force)
-    if hold_out is not None and predictions is not None:
+    inputs = [source.data, predictions, saved, coefficients]
+    check_outputs([output, corrected], inputs, force=run.force, hold_out=source.hold_out)
+    if source.hold_out is not None and predictions is not None:
         raise InputError("--hold-out would remove patients from --predictions: leave out one of them.")
     if corrected is not None and predictions is None:
         raise InputError(
@@ -128,7 +118,7 @@ def repair(
         opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
         several = cause is not None or (opened is not None and opened.has_causes)
         parsed = source.parse(frame, causes=several)
-        table, held = source.hold_out(parsed, hold_out, hold_out_share, seed, force=force)
+        table, held = source.divided(parsed, run.seed, force=run.force)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
         given, notes = None, {}
@@ -140,7 +130,9 @@ def repair(
         trained = opened is None and given is None
         repaired = repairing.repair_from_table(
             table,
-            make_estimator(model, {}, read_settings(set_), seed) if trained and model is not None else None,
+            make_estimator(model, {}, read_settings(set_), run.seed)
+            if trained and model is not None
+            else None,
             opened=opened,
             predictions=given,
             categorical=source.categorical,
@@ -148,21 +140,27 @@ def repair(
             max_repairs=max_repairs,
             max_conditions=max_conditions,
             evidence=evidence,
-            random_state=seed,
+            random_state=run.seed,
             cause=cause_number(cause, table),
-            verbose=not as_json and sys.stderr.isatty(),
+            verbose=not run.as_json and sys.stderr.isatty(),
         )
-    source.write_held_out(held, hold_out, force=force)
+    source.write_held_out(held, force=run.force)
     if output is not None:
         save_with_notes(
-            repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned), **notes
+            repaired,
+            output,
+            table,
+            source.data,
+            row_hashes=source.row_hashes,
+            warnings=as_records(warned),
+            **notes,
         )
     if corrected is not None and given is not None:
         source.format.recognised(source.data).write(
             repairing.corrected(repaired, table.frame, given), corrected
         )
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
-    if as_json:
+    if run.as_json:
         print_json(
             {
                 "base": None if repaired.base_ is None else type(final_step(repaired.base_)).__name__,

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.options import Force, Json, ModelFile, about, command
+from drosurv.cli.options import ModelFile, OutputOptions, about, command
 from drosurv.cli.outputs import check_outputs, print_json, printable
 from drosurv.cli.repair import in_words
 
 
 @command(place=50)
 def summary(
+    run: OutputOptions,
     model: ModelFile,
     level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,
     output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
@@ -21,8 +22,6 @@ def summary(
         int | None, about("Cause to show, of a model of several causes; by default all.", min=1)
     ] = None,
     style: Annotated[str, about("text, markdown, latex or html.", None, "--format")] = "text",
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
 
@@ -35,7 +34,7 @@ def summary(
     from drosurv.tables.reading import FileFormat
     from drosurv.workflows.saved_model import OpenedModel
 
-    check_outputs([output], [model], force=force)
+    check_outputs([output], [model], force=run.force)
     if style not in ("text", "markdown", "latex", "html"):
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
     opened = OpenedModel.open(model)
@@ -58,7 +57,7 @@ def summary(
         frame = table.reset_index().assign(**wanted)
     if output is not None:
         FileFormat().write(frame, output)
-    if as_json:
+    if run.as_json:
         print_json(frame.to_dict("records"))
     else:
         if hasattr(last, "in_words"):

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.options import (
-    Force,
     Groups,
-    HoldOut,
-    HoldOutShare,
-    Json,
     Network,
-    RowHashesOption,
-    Seed,
+    RunOptions,
     Settings,
     TrainingTable,
     about,
@@ -35,6 +30,7 @@ if TYPE_CHECKING:
 
 @command(place=120)
 def tune(
+    run: RunOptions,
     source: TrainingTable,
     model: Annotated[str, about("Estimator whose settings are tried, beside plain Cox.")] = "dro-cox",
     network: Network = None,
@@ -52,17 +48,11 @@ def tune(
         float, about("Share of plain Cox's gain in log likelihood for everybody to give up.", "Choice")
     ] = 0.1,
     folds: Annotated[int, about("Folds that every setting is scored on.", "Choice")] = 5,
-    hold_out: HoldOut = None,
-    hold_out_share: HoldOutShare = None,
     output: Annotated[
         Path | None, about("File for the chosen model, trained on all patients.", None, "--output", "-o")
     ] = None,
     table: Annotated[Path | None, about("CSV file to write every setting's scores to.", "Output")] = None,
     jobs: Annotated[int, about("Processes.", "Choice")] = 1,
-    force: Force = False,
-    row_hashes: RowHashesOption = True,
-    seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Try a grid of settings on patients not trained on, and choose the one that serves the worst group best.
 
@@ -72,22 +62,21 @@ def tune(
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """
-    check_outputs([output, table, hold_out], [source.data], force=True)
-    check_outputs([output, table], [], force=force)
+    check_outputs([output, table], [source.data], force=run.force, hold_out=source.hold_out)
     require(jobs != 0, "jobs", "be at least 1, or -1 for one per processor core", jobs)
     with recording_warnings() as noted:
         frame = source.read()
     from drosurv.workflows.tuning import default_grid
     from drosurv.workflows.tuning import tune as tuned
 
-    estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
+    estimator = make_estimator(model, {"network": network}, read_settings(set_), run.seed)
     values = read_grid(grid)
     if values is None:
         values = default_grid(estimator)
     else:
         check_parameters(estimator, values, "--grid")
     with recording_warnings() as warned:
-        read, held = source.hold_out(source.parse(frame, groups), hold_out, hold_out_share, seed, force=force)
+        read, held = source.divided(source.parse(frame, groups), run.seed, force=run.force)
         try:
             found = tuned(
                 read,
@@ -98,20 +87,22 @@ def tune(
                 categorical=source.categorical,
                 keep_columns=source.keep_columns,
                 n_jobs=jobs,
-                random_state=seed,
-                verbose=False if as_json else None,
+                random_state=run.seed,
+                verbose=False if run.as_json else None,
             )
         except ArgumentError as error:
             if grid and error.argument in values:
                 raise InputError(f"--grid {str(error).removeprefix('--set ')}") from error
             raise
-    source.write_held_out(held, hold_out, force=force)
+    source.write_held_out(held, force=run.force)
     if output is not None:
-        found.trained.save(output, source.data, row_hashes=row_hashes, warnings=as_records(noted + warned))
+        found.trained.save(
+            output, source.data, row_hashes=source.row_hashes, warnings=as_records(noted + warned)
+        )
     if table is not None:
         source.format.recognised(source.data).write(found.settings, table)
     factor = getattr(found.trained.estimator, "recalibration_", None)
-    if as_json:
+    if run.as_json:
         print_json(
             {
                 "model": None if output is None else str(output),

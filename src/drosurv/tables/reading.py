@@ -20,15 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import (
-    ArgumentError,
-    ArgumentWarning,
-    InputError,
-    arg,
-    did_you_mean,
-    require,
-    warn_caller,
-)
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
 from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (

@@ -12,15 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import (
-    ArgumentError,
-    ArgumentWarning,
-    InputError,
-    arg,
-    as_number,
-    require,
-    warn_caller,
-)
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, as_number, require, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
