@@ -139,8 +139,9 @@ class SortedByRisk:
 
     def auc(self, weight: FloatArray) -> AUCCurve:
         """Return the AUC at every time, with patient weights (n,)."""
-        auc = _auc_at(
-            self.free_until, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE
+        auc = np.full(len(self.at), np.nan)
+        _write_auc(
+            self.free_until, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE, auc
         )
         mean = _mean(auc, KaplanMeier.of(self.target, weight).at(self.at))
         if np.isnan(mean):
@@ -161,16 +162,16 @@ def _mean(auc: FloatArray, survival: FloatArray) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _auc_at(
+def _write_auc(
     free_until: FloatArray,
     inverse: FloatArray,
     risk: FloatArray,
     weight: FloatArray,
     at: FloatArray,
     tolerance: float,
-) -> FloatArray:
-    """AUC at each time; patients are sorted by risk, and neighbours within `tolerance` are tied."""
-    auc = np.full(len(at), np.nan)
+    auc: FloatArray,
+) -> None:
+    """Write the AUC at each time where it is defined; of patients sorted by risk, those within `tolerance` are tied."""
     for m in range(len(at)):
         concordant = 0.0
         cases = 0.0
@@ -192,4 +193,3 @@ def _auc_at(
             start = stop
         if cases > 0.0 and controls > 0.0:
             auc[m] = concordant / (cases * controls)
-    return auc

@@ -63,9 +63,9 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
 
 def _total(rows: CoxRows, score: FloatArray) -> float:
     """Log partial likelihood of scores (n,) in the order of the rows."""
-    # Columns are needed for gradients only.
-    none, of_pairs = np.empty(0), np.empty((0, 0))
-    return float(log_likelihood(rows, np.empty((len(score), 0)), score, none, none, of_pairs, of_pairs))
+    none, pairs = np.empty(0), np.empty((0, 0))
+    columns = np.empty((len(score), 0))
+    return float(_maximise(rows, columns, 0.0, 0.0, score, none, none, none, none, none, pairs, pairs))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -172,11 +172,17 @@ def fit_cox(
     tolerance: the remaining error is about its square.
     """
     n, d = columns.shape
-    b, (gradient, step, first), (curvature, second) = np.zeros(d), np.zeros((3, d)), np.empty((2, d, d))
-    found = _maximise(
-        rows, columns, ridge, tolerance, b, np.empty(n), gradient, step, first, curvature, second
+    with_products = np.empty((n, d + d * (d + 1) // 2))
+    with_products[:, :d], place = columns, d
+    for a in range(d):
+        np.multiply(columns[:, : a + 1], columns[:, a : a + 1], out=with_products[:, place : place + a + 1])
+        place += a + 1
+    (b, gradient, step), (sums, totals) = np.zeros((3, d)), np.empty((2, with_products.shape[1]))
+    curvature, second = np.empty((2, d, d))
+    value = _maximise(
+        rows, with_products, ridge, tolerance, np.empty(n), b, gradient, step, sums, totals, curvature, second
     )
-    if not found:
+    if np.isnan(value):
         raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
     return b, curvature
 
@@ -187,34 +193,103 @@ def _maximise(
     columns: FloatArray,
     ridge: float,
     tolerance: float,
-    b: FloatArray,
     score: FloatArray,
+    b: FloatArray,
     gradient: FloatArray,
     step: FloatArray,
-    first: FloatArray,
+    sums: FloatArray,
+    totals: FloatArray,
     curvature: FloatArray,
     second: FloatArray,
-) -> bool:
-    """Kernel of :func:`fit_cox`, which writes the coefficients b; False if the curvature is singular.
+) -> float:
+    """Kernel of :func:`fit_cox`, which writes the coefficients b; NaN if the curvature is singular.
 
-    It solves the linear equations itself: LAPACK's solver takes six seconds to compile.
+    Without columns, the log partial likelihood of the scores (n,), with Breslow's ties. One function, with few loops,
+    and its own solver of linear equations: LAPACK's takes six seconds to compile.
+
+    The loop over the patients goes from the last time of each stratum to the first. At each time the risk set gains the
+    patients whose follow-up ends then, and loses those who entered at that time or later. `columns` are the d
+    columns and their products (the lower triangle, row by row), `sums` those of the risk set, `totals` those of all
+    events.
     """
-    n, d = columns.shape
+    time, event, _, weight, stratum, entry, by_entry = rows
+    (n, m), d = columns.shape, len(b)
     best, steps = -np.inf, 0
     while True:
-        for i in range(n):
-            total = 0.0
-            for a in range(d):
-                total += columns[i, a] * (b[a] + step[a])
-            score[i] = total
-        value = log_likelihood(rows, columns, score, gradient, first, curvature, second)
-        small = steps > 0
+        if d > 0:
+            for i in range(n):
+                total = 0.0
+                for a in range(d):
+                    total += columns[i, a] * (b[a] + step[a])
+                score[i] = total
+        for a in range(d):
+            gradient[a] = 0.0
+            for k in range(d):
+                curvature[a, k] = 0.0
+        for a in range(m):
+            totals[a] = 0.0
+        # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves
+        # early, the sums of later risk sets would underflow to 0.
+        shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
+        while stop > 0:
+            start, events = stop, 0.0
+            now, here = time[stop - 1], stratum[stop - 1]
+            if stop == n or stratum[stop] != here:
+                shift, mass = -np.inf, 0.0
+                for a in range(m):
+                    sums[a] = 0.0
+                while entered > 0 and stratum[by_entry[entered - 1]] != here:
+                    entered -= 1
+            while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
+                start -= 1
+                own, copies = float(score[start]), float(weight[start])
+                if own > shift:
+                    shrink = math.exp(shift - own)
+                    mass *= shrink
+                    for a in range(m):
+                        sums[a] *= shrink
+                    shift = own
+                share = copies * math.exp(own - shift)
+                mass += share
+                for a in range(m):
+                    sums[a] += share * columns[start, a]
+                if event[start]:
+                    events += copies
+                    value += copies * own
+                    for a in range(d):
+                        gradient[a] += copies * columns[start, a]
+            while (
+                entered > 0 and stratum[by_entry[entered - 1]] == here and entry[by_entry[entered - 1]] >= now
+            ):
+                entered -= 1
+                late = by_entry[entered]
+                share = float(weight[late]) * math.exp(score[late] - shift)
+                mass -= share
+                for a in range(m):
+                    sums[a] -= share * columns[late, a]
+            if events > 0.0:
+                value -= events * (math.log(mass) + shift)
+                per = events / mass
+                for a in range(m):
+                    totals[a] += per * sums[a]
+                for a in range(d):
+                    mean = per * sums[a] / mass
+                    for k in range(a + 1):
+                        curvature[a, k] -= mean * sums[k]
+            stop = start
+        if d == 0:
+            return value
+        small, place = steps > 0, d
         for a in range(d):
             moved = b[a] + step[a]
             value -= ridge / 2 * moved * moved
-            gradient[a] -= ridge * moved
-            curvature[a, a] += ridge
+            gradient[a] -= totals[a] + ridge * moved
             small = small and abs(step[a]) <= tolerance
+            for k in range(a + 1):
+                curvature[a, k] += totals[place]
+                curvature[k, a] = curvature[a, k]
+                place += 1
+            curvature[a, a] += ridge
         if not value >= best - 1e-12 * abs(best):
             # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns
             # the value after a full step may not even be finite.
@@ -227,11 +302,11 @@ def _maximise(
             for k in range(d):
                 second[a, k] = curvature[a, k]
         if small or steps == _MAX_STEPS:
-            return True
+            return value
         best, steps = value, steps + 1
         for k in range(d):
             if second[k, k] == 0.0:
-                return False
+                return np.nan
             for a in range(d):
                 if a != k:
                     factor = second[a, k] / second[k, k]
@@ -240,87 +315,3 @@ def _maximise(
                         second[a, j] -= factor * second[k, j]
         for a in range(d):
             step[a] /= second[a, a]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood(
-    rows: CoxRows,
-    columns: FloatArray,
-    score: FloatArray,
-    gradient: FloatArray,
-    first: FloatArray,
-    curvature: FloatArray,
-    second: FloatArray,
-) -> float:
-    """Log partial likelihood of scores (n,) with Breslow's ties; writes its gradient and minus its curvature (d, d).
-
-    The loop goes from the last time of each stratum to the first. At each time the risk set gains the patients whose
-    follow-up ends then, and loses those who entered at that time or later. `first` (d,) and `second` (d, d) are the
-    sums of its columns and of their products.
-    """
-    time, event, _, weight, stratum, entry, by_entry = rows
-    n, d = columns.shape
-    for a in range(d):
-        gradient[a] = 0.0
-        for b in range(d):
-            curvature[a, b] = 0.0
-    # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves early,
-    # the sums of later risk sets would underflow to 0.
-    shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
-    while stop > 0:
-        start, events = stop, 0.0
-        now, here = time[stop - 1], stratum[stop - 1]
-        if stop == n or stratum[stop] != here:
-            shift, mass = -np.inf, 0.0
-            for a in range(d):
-                first[a] = 0.0
-                for b in range(d):
-                    second[a, b] = 0.0
-            while entered > 0 and stratum[by_entry[entered - 1]] != here:
-                entered -= 1
-        while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
-            start -= 1
-            row_score, copies = float(score[start]), float(weight[start])
-            if row_score > shift:
-                shrink = math.exp(shift - row_score)
-                mass *= shrink
-                for a in range(d):
-                    first[a] *= shrink
-                    for b in range(a + 1):
-                        second[a, b] *= shrink
-                shift = row_score
-            share = copies * math.exp(row_score - shift)
-            mass += share
-            for a in range(d):
-                part = share * columns[start, a]
-                first[a] += part
-                for b in range(a + 1):
-                    second[a, b] += part * columns[start, b]
-            if event[start]:
-                events += copies
-                value += copies * row_score
-                for a in range(d):
-                    gradient[a] += copies * columns[start, a]
-        while entered > 0 and stratum[by_entry[entered - 1]] == here and entry[by_entry[entered - 1]] >= now:
-            entered -= 1
-            late = by_entry[entered]
-            share = float(weight[late]) * math.exp(score[late] - shift)
-            mass -= share
-            for a in range(d):
-                part = share * columns[late, a]
-                first[a] -= part
-                for b in range(a + 1):
-                    second[a, b] -= part * columns[late, b]
-        if events > 0.0:
-            value -= events * (math.log(mass) + shift)
-            per = events / mass
-            for a in range(d):
-                gradient[a] -= per * first[a]
-                mean = first[a] / mass
-                for b in range(a + 1):
-                    curvature[a, b] += per * (second[a, b] - mean * first[b])
-        stop = start
-    for a in range(d):
-        for b in range(a):
-            curvature[b, a] = curvature[a, b]
-    return value

@@ -119,7 +119,8 @@ def individual_influence(
     n, number = len(hazard), sampled_number(pairs, len(hazard))
     rows = unit_rows(X) if convention == "table" else np.ascontiguousarray(X)
     if number is None:
-        sums = _sums_over_pairs(hazard, rows, scale)
+        sums = np.zeros(n)
+        _add_excess(hazard, rows, scale, sums)
     else:
         sums = (n - 1) * excess_over_pairs(hazard, rows, scale, max(number, _PARTNERS * n // 2)).by_patient
     influence = sums / (n * (n - 1)) if convention == "table" else sums
@@ -145,7 +146,8 @@ def censored_influence(
     arguments = (hazard, np.ascontiguousarray(unit_rows(X)), scale, target.event, target.time, codes)
     number = sampled_number(pairs, len(target))
     if number is None or events * censored == 0:
-        sums = _sums_over_censored_pairs(*arguments)
+        sums = np.zeros(len(target))
+        _add_censored_excess(*arguments, sums)
     else:
         means = excess_over_censored_pairs(*arguments, max(number, _PARTNERS * len(target) // 2)).by_patient
         sums = means * np.where(target.event, censored, events)
@@ -219,10 +221,9 @@ def _over_censored_shifts(
 
 
 @numba.njit(cache=True, nogil=True)
-def _sums_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float) -> FloatArray:
-    """Each patient's sum over partners of [|h_i - h_j| - scale * distance]_+."""
+def _add_excess(hazard: FloatArray, rows: FloatArray, scale: float, sums: FloatArray) -> None:
+    """Add each patient's sum over partners of [|h_i - h_j| - scale * distance]_+."""
     n = len(hazard)
-    sums = np.zeros(n)
     for i in range(n):
         own = 0.0
         for j in range(i + 1, n):
@@ -230,16 +231,20 @@ def _sums_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float) -> Floa
             own += found
             sums[j] += found
         sums[i] += own
-    return sums
 
 
 @numba.njit(cache=True, nogil=True)
-def _sums_over_censored_pairs(
-    hazard: FloatArray, rows: FloatArray, scale: float, event: BoolArray, time: FloatArray, codes: IntArray
-) -> FloatArray:
-    """Sums as in `_sums_over_pairs`, over a censored patient and those of the same group with no earlier event."""
+def _add_censored_excess(
+    hazard: FloatArray,
+    rows: FloatArray,
+    scale: float,
+    event: BoolArray,
+    time: FloatArray,
+    codes: IntArray,
+    sums: FloatArray,
+) -> None:
+    """Add sums as in `_add_excess`, over a censored patient and those of the same group with no earlier event."""
     n = len(hazard)
-    sums = np.zeros(n)
     for i in range(n):
         if event[i]:
             continue
@@ -250,4 +255,3 @@ def _sums_over_censored_pairs(
                 own += found
                 sums[j] += found
         sums[i] += own
-    return sums
