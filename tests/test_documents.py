@@ -28,7 +28,7 @@ def blocks(page):
     return BLOCK.findall(page.read_text())
 
 
-def some_patients(load, most=900):
+def some_patients(load, most):
     """A function that gives at most so many of the patients that `load` gives."""
 
     def load_some(*arguments, **options):
@@ -44,8 +44,8 @@ def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
 
     mpl.use("agg")
     # Fewer replicates than by default, and fewer patients; nothing else is changed.
-    for name in ("load_flc", "make_hidden_minority"):
-        monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))
+    for name, most in {"load_flc": 900, "load_nwtco": 2100, "make_hidden_minority": 900}.items():
+        monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name), most))
     monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=4))
     monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
     monkeypatch.setenv("COLUMNS", "80")

@@ -99,7 +99,7 @@ class TorchLoss(OnePerPatient):
         import torch
 
         found = torch.autograd.grad(
-            self._losses, self._leaves, torch.tensor(weights), retain_graph=True, allow_unused=True
+            self._weighted(weights), self._leaves, retain_graph=True, allow_unused=True
         )
         pairs = zip(self._leaves, found, strict=True)
         by_score, by_extra = (
@@ -107,12 +107,19 @@ class TorchLoss(OnePerPatient):
         )
         return by_score, by_extra
 
+    def _weighted(self, weights: FloatArray) -> Tensor:
+        """Return the weighted sum of the losses: a number, because torch imports its compiler for gradients of more."""
+        import torch
+
+        assert self._losses is not None, "losses come before their gradients"
+        return (self._losses * torch.tensor(weights)).sum()
+
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n) by autograd; where these are small or negative, return the weights."""
         import torch
 
         scores = self._leaves[0]
-        (slope,) = torch.autograd.grad(self._losses, scores, torch.tensor(weights), create_graph=True)
+        (slope,) = torch.autograd.grad(self._weighted(weights), scores, create_graph=True)
         if not slope.requires_grad:
             return weights
         (second,) = torch.autograd.grad(slope.sum(), scores, retain_graph=True)

@@ -112,12 +112,12 @@ class RepairedCox(RepairedPredictions):
 
     Examples
     --------
-    >>> from drosurv import RepairedCox
+    >>> from drosurv import CoxPH, RepairedCox
     >>> from drosurv.datasets import make_hidden_minority
-    >>> data = make_hidden_minority(n_samples=2000, random_state=0)
-    >>> model = RepairedCox(random_state=0).fit(data.X, data.y)
+    >>> data = make_hidden_minority(n_samples=1000, random_state=0)
+    >>> model = RepairedCox(base=CoxPH(), random_state=0).fit(data.X, data.y)
     >>> [str(repair.rule) for repair in model.repairs_]
-    ['x5 > 1.08']
+    ['x5 > 0.98']
     """
 
     base: Any = None

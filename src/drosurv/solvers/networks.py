@@ -237,7 +237,8 @@ class ModuleBatch:
 
         assert self._scores is not None, "scores come before their pullback"
         cotangent = torch.as_tensor(gradient, dtype=self._scores.dtype, device=self._scores.device)
-        return list(torch.autograd.grad(self._scores, [self._leaf], cotangent))
+        # Of a sum, because torch imports its compiler to compare shapes of a gradient that is given.
+        return list(torch.autograd.grad((self._scores * cotangent).sum(), [self._leaf]))
 
     def by_name(self, joined: Tensor) -> dict[str, Tensor]:
         """Split a tensor (B, P) into the named parameters."""
