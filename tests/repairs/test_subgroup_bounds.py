@@ -289,7 +289,20 @@ def test_draws_have_mean_zero_and_the_variance_of_the_residuals(kind):
     drawn_covariance = np.cov(parts.reshape(len(parts), -1))
     near = {"rtol": 0.08, "atol": 0.08 * size}
     np.testing.assert_allclose(drawn_covariance, np.cov(observed), **near)
-    np.testing.assert_allclose(drawn_covariance, made.source.covariances(slice(None)).mean(axis=0), **near)
+    variances = made.source.variances_of(slice(None)).mean(axis=0)
+    np.testing.assert_allclose(drawn_covariance, made.source.as_covariance(variances[None])[0], **near)
+
+
+def test_probabilities_of_one_have_no_variance_and_no_subgroup_is_found_by_it():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": np.repeat([0.0, 1.0], 200), "b": rng.normal(size=400)})
+    F = np.repeat([0.95, 0.45], 200)
+    # Everybody has a third more events than predicted: corrected probabilities of half of them are 1.
+    event = rng.random(400) < np.minimum(1.0, 1.4 * F)
+    y = Surv.from_arrays(event, np.where(event, rng.uniform(0, 2, 400), 3.0))
+    found = certify((np.array([2.0]), 1 - F[:, None]), X, y, n_bootstrap=59)
+    assert found.rescaled is not None
+    assert np.isfinite(found.bounds["bound"].astype(float)).all()
 
 
 def test_copies_and_clusters_are_drawn_as_such():

@@ -46,6 +46,7 @@ _MOST_SAMPLED = 200_000
 # Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 _CERTAIN_HAZARD = 23.0
+_LEAST_DISPERSION = 0.05
 #: Columns of the table of significant subgroups.
 SIGNIFICANT = (
     "group",
@@ -100,9 +101,8 @@ class PatientEvents:
         counts = weight if id is None else 1.0 / np.bincount(id)[id]
         given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
         if not isinstance(residuals, WeightedResiduals):
-            source = Hazards.of(judged, residuals, until, rng)
-            events = {"observed": residuals.observed, "expected": residuals.expected}
-            return PatientEvents(**given, **events, ends=residuals.ends, source=source)
+            given |= {"observed": residuals.observed, "expected": residuals.expected, "ends": residuals.ends}
+            return PatientEvents(**given, source=Hazards.of(judged, residuals, until, rng))
         known = residuals.known_parts(np.ones(len(residuals), np.bool_))
         if known == 0:
             raise ArgumentError(
@@ -146,7 +146,8 @@ class PatientEvents:
         residual = np.bincount(self.clusters, self.weight * (self.observed - self.expected).sum(axis=1))
         seen = float((residual**2).sum())
         error = float(np.sqrt(((residual**2 - (residual**2).mean()) ** 2).sum()))
-        alone = float(self.weight @ self.source.covariances(slice(None)).sum(axis=(1, 2)))
+        variances = self.weight @ self.source.variances_of(slice(None))
+        alone = float(self.source.as_covariance(variances[None]).sum())
         same = replace(sample, shared=1.0)
         drawn = same.draw(slice(None), 32, same.units(32, rng), rng)
         by_cluster = np.column_stack(
@@ -241,9 +242,14 @@ class Hazards(NamedTuple):
         parts: list[Any] = [part[rows] for part in self]
         return Hazards(*parts)
 
-    def covariances(self, rows: slice) -> FloatArray:
-        """Return covariances (m, J, J) of the residuals of some patients in the parts: they are uncorrelated."""
-        return self.variances[rows][:, :, None] * np.eye(self.limit.shape[1])
+    def variances_of(self, rows: slice) -> FloatArray:
+        """Return variances (m, J) of the residuals of some patients in the parts, which are uncorrelated."""
+        return self.variances[rows]
+
+    @staticmethod
+    def as_covariance(sums: FloatArray) -> FloatArray:
+        """Return covariances (G, J, J) of groups, from the sums of `variances_of`."""
+        return sums[:, :, None] * np.eye(sums.shape[1])
 
     def rescaled(self, ratios: FloatArray) -> Hazards:
         """Return hazards that are multiplied by a number in each part, (J,)."""
@@ -286,13 +292,19 @@ class Probabilities(NamedTuple):
         parts: list[Any] = [part[rows] for part in self]
         return Probabilities(*parts)
 
-    def covariances(self, rows: slice) -> FloatArray:
-        """Return covariances (m, J, J) of the residuals of some patients in the parts."""
+    def variances_of(self, rows: slice) -> FloatArray:
+        """Return covariances (m, J * J) of the residuals of some patients by the J times."""
         parts = (self.probability, self.at_events, self.at_free, self.at_end)
-        until_ends = covariances_at_times(*(part[rows] for part in parts))
-        J = self.probability.shape[1]
+        found = covariances_at_times(*(part[rows] for part in parts))
+        return found.reshape(len(found), -1)
+
+    @staticmethod
+    def as_covariance(sums: FloatArray) -> FloatArray:
+        """Return covariances (G, J, J) of groups in the parts, from the sums of `variances_of`."""
+        J = round(np.sqrt(sums.shape[1]))
         difference = np.eye(J) - np.eye(J, k=-1)
-        return difference @ until_ends @ difference.T
+        found: FloatArray = difference @ sums.reshape(-1, J, J) @ difference.T
+        return found
 
     def rescaled(self, ratios: FloatArray) -> Probabilities:
         """Return probabilities that are multiplied by a number in each part, (J,)."""
@@ -393,14 +405,16 @@ def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: Floa
     return root
 
 
-@numba.vectorize(cache=True)
-def part_statistic(inside: float, outside: float, share: float, scale: float) -> float:
+def part_statistic(inside: Any, outside: Any, share: Any, scale: Any) -> Any:
     """Return the standardised difference between the events in a part of the follow-up and its share of all events.
 
     It is that of square roots of counts, which is about standard normal also with few events.
     """
-    first, second = max(inside, 0.0) + 0.375, max(outside, 0.0) + 0.375
+    first, second = np.maximum(inside, 0.0) + 0.375, np.maximum(outside, 0.0) + 0.375
     return 2.0 * (np.sqrt((1.0 - share) * first) - np.sqrt(share * second)) / np.sqrt(scale)
+
+
+_part_statistic = numba.njit(part_statistic, nogil=True)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -434,7 +448,7 @@ def _statistics(sums: FloatArray, scale: FloatArray, share: FloatArray) -> tuple
                 if np.isnan(scale[g, 1 + part]):
                     continue
                 inside = own + share[g, part] * expected
-                z = part_statistic(inside, observed - inside, share[g, part], scale[g, 1 + part])
+                z = _part_statistic(inside, observed - inside, share[g, part], scale[g, 1 + part])
                 squares[g, 1 + part] += z * z
                 extremes[2, j] = max(extremes[2, j], abs(z))
     return extremes, squares
@@ -480,16 +494,17 @@ def compare_events(
     J, w = len(patients.ends), patients.weight
 
     def columns(rows: slice) -> FloatArray:
-        mass = w[rows, None]
-        covariances = patients.source.covariances(rows).reshape(len(mass), -1)
-        events = mass * np.hstack([patients.observed[rows], patients.expected[rows], covariances])
-        return np.column_stack([patients.counts[rows], events])
+        parts = (patients.observed[rows], patients.expected[rows], patients.source.variances_of(rows))
+        return np.hstack([patients.counts[rows, None], w[rows, None] * np.hstack(parts)])
 
-    sums = subgroups.sums_of_parts(1 + 2 * J + J * J, columns)
+    sums = subgroups.sums_of_parts(columns(slice(0, 1)).shape[1], columns)
     sizes, observed, expected = sums[:, 0], sums[:, 1 : 1 + J], sums[:, 1 + J : 1 + 2 * J]
     events, predicted = observed.sum(axis=1), expected.sum(axis=1)
     share = expected / predicted[:, None]
-    scale = _dispersions(sums[:, 1 + 2 * J :].reshape(-1, J, J), expected)
+    # Where all probabilities are 1 there is no variance.
+    scale = np.maximum(
+        _dispersions(patients.source.as_covariance(sums[:, 1 + 2 * J :]), expected), _LEAST_DISPERSION
+    )
     drawn_from = subgroups.of_rows(sample.rows)
 
     def statistics(k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -51,8 +51,10 @@ def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
     shown = bounds.to_table()
     columns = tuple(replace(column, label=first_upper(str(column.label))) for column in shown.columns)
     words = {BRIER: f"Brier score at {moment(bounds.horizon, unit)}", GAIN: "gain over no model"}
-    rows = (row | {"measure": first_upper(words.get(row["measure"], row["measure"]))} for row in shown.rows)
-    yield Table("subgroup_bounds", shown.caption, columns, tuple(rows))
+    measures = (
+        row | {"measure": first_upper(words.get(row["measure"], row["measure"]))} for row in shown.rows
+    )
+    yield Table("subgroup_bounds", shown.caption, columns, tuple(measures))
     for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
         if found is not None and len(found):
             after = f", {bounds.correction}" if key == "rescaled" else ""
