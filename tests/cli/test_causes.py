@@ -174,7 +174,12 @@ def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, 
     shown = drosurv.ok("audit", *given, *FAST, "-o", page).stdout
     assert "sex m" in shown
     text = page.read_text()
-    assert "The event is one of cause 1." in text
+    assert text.splitlines()[0].endswith(", cancer")
+    assert "patients with " in text.splitlines()[2]
+    assert "events of 'cancer'" in text.splitlines()[2]
+    assert "to have the event 'cancer';" in text
+    assert "The event is 'cancer'." in text
+    assert "Cause 1" not in text
     assert "Cause by cause" in text
     assert "events of any cause" not in text
     drosurv.ok("audit", *given[:-1], "2", *FAST, "-o", tmp_path / "second.html")
@@ -187,7 +192,7 @@ def test_tables_of_incidences_are_audited(drosurv, files, tmp_path):
     for name, cause, said in (
         ("texts", "1", "Cause by cause"),
         ("codes", "1", "Cause by cause"),
-        ("codes", "any", "The event is one of any cause."),
+        ("codes", "any", "The event is an event of any cause."),
     ):
         made, page = files / f"made_{name}.csv", tmp_path / f"{name}_{cause}.md"
         assert (

@@ -47,7 +47,7 @@ def test_check_counts_patients_on_the_page_and_in_json(drosurv, eyes, tmp_path):
     found = drosurv.json("check", tmp_path / "eyes.csv", "-o", tmp_path / "c.html")
     assert (found["patients"], found["rows"]) == (PATIENTS, 2 * PATIENTS)
     page = (tmp_path / "c.html").read_text()
-    assert f"Judged on {PATIENTS} patients" in page
+    assert f"{PATIENTS} patients with" in page
     assert f"{2 * PATIENTS} patients" not in page
 
 
@@ -55,7 +55,7 @@ def test_audit_certify_and_evaluate_count_and_draw_patients(drosurv, files, eyes
     # All patients, so that there are enough; that the model knows them does not matter here.
     paths, options = (tmp_path / "m", tmp_path / "eyes.csv"), ("--bootstrap", "0", "--no-rules")
     drosurv.ok("audit", *paths, *options, "-o", tmp_path / "r.html")
-    assert f"Judged on {PATIENTS} patients" in (tmp_path / "r.html").read_text()
+    assert f"{PATIENTS} patients with" in (tmp_path / "r.html").read_text()
     summary = json.loads((tmp_path / "r.summary.json").read_text())
     assert summary["groups"][0]["patients"] == PATIENTS
     assert drosurv.json("certify", *paths)["n_patients"] == PATIENTS
@@ -68,4 +68,4 @@ def test_audit_of_predictions_takes_the_id_that_it_recognises(drosurv, eyes, tmp
     eyes.assign(S12=np.exp(-12 * hazard), S24=np.exp(-24 * hazard)).to_csv(tmp_path / "p.csv", index=False)
     given = ("--predictions", tmp_path / "p.csv", "--time", "months", "--event", "status")
     told = drosurv.ok("audit", *given, "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.html").stdout
-    assert f"Judged on {PATIENTS} patients" in told
+    assert f"With these {PATIENTS} patients" in told

@@ -56,11 +56,11 @@ def test_counts_per_100_patients_come_in_words(picture):
     words = {one.who: one.words for one in picture.rows}
     assert words["age infant"] == "of 100, 20 expected, 40 observed"
     assert words["age tiny"] == "fewer than 50 patients"
-    assert picture.counts == "Of 100 patients of age old the model expects 20 to have the event; 5 had it."
+    assert picture.counts() == "Of 100 patients of age old the model expects 20 to have the event; 5 had it."
     right = picture_of([row("all", attribute="overall"), row("adult")])
-    assert right.counts == "Of 100 patients the model expects 20 to have the event; 20 had it."
+    assert right.counts() == "Of 100 patients the model expects 20 to have the event; 20 had it."
     several = picture_of([row("all", attribute="overall", patients=10)])
-    assert several.counts == "Per 100 patients the model expects 200 events; 200 were observed."
+    assert several.counts() == "Per 100 patients the model expects 200 events; 200 were observed."
 
 
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):

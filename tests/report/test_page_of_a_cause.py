@@ -29,7 +29,7 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert as_it_is["ratio"] > 1.5
     assert 0.8 < repair["ratio"] < 1.25
     text = report.to_html()
-    assert "The event is one of cause 1." in text
+    assert "The event is an event of cause 1." in text
     assert "patients who had another one are free of it until a time of censoring" in text
     # Of one incidence alone hazards are not known: nothing is repaired.
     times = np.array([1.0, 2.0])

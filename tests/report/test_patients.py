@@ -79,7 +79,7 @@ def expected(X, y):
         "Patients": str(n),
         "Events": share(y["event"].sum(), n),
         "Median follow-up": f"{at[np.flatnonzero(censoring <= 0.5)[0]]:.3g} years",
-        "age, mean (SD)": f"{age.mean():.4g} ({age.std():.3g})",
+        "age, mean (SD)": f"{age.mean():.2f} ({age.std():.2f})",
         "age, missing": share(X["age"].isna().sum(), n),
         "stage, missing": share(X["stage"].isna().sum(), n),
         "treated = 1": share((X["treated"] == 1).sum(), n),
@@ -158,7 +158,7 @@ def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_ou
     cells = expected(*train)
     shown = table_1(report)
     # Numbers of a table are numbers: only the encoder says that they are codes.
-    assert shown.pop("site, mean (SD)") == f"{train[0]['site'].mean():.4g} ({train[0]['site'].std():.3g})"
+    assert shown.pop("site, mean (SD)") == f"{train[0]['site'].mean():.3f} ({train[0]['site'].std():.3f})"
     assert shown == {name: cell for name, cell in cells.items() if not name.startswith("site")}
 
 

@@ -16,7 +16,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.findings.verdict import PROBLEMS
-from drosurv.findings.words import SUBGROUP, who
+from drosurv.findings.words import SUBGROUP, counts_sentence, per_hundred, who
 from drosurv.presentation import axes_or_new, written
 
 if TYPE_CHECKING:
@@ -72,17 +72,6 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
-def per_hundred(events: float, patients: float) -> str:
-    """Return events per 100 patients as a whole number, or with one digit below 10.
-
-    >>> per_hundred(18, 100), per_hundred(7, 300), per_hundred(0, 50)
-    ('18', '2.3', '0')
-    """
-    share = 100 * events / patients
-    text = f"{share:.1f}" if 0 < share < 9.95 else f"{share:.0f}"
-    return text.removesuffix(".0")
-
-
 @dataclass(frozen=True)
 class GroupPicture:
     """Rows of groups, in the order in which they are drawn."""
@@ -124,20 +113,15 @@ class GroupPicture:
         """Values that are written below the axis."""
         return tuple(tick for tick in _TICKS if 1 / self.reach <= tick <= self.reach)
 
-    @property
-    def counts(self) -> str:
+    def counts(self, event: str = "the event") -> str:
         """Say how many of 100 patients had the event, of the group with the most serious problem, or of everybody."""
         known = [row for row in self.rows if row.expected > 0]
         wrong = [row for row in known if row.state == "wrong"]
         if not known:
             return ""
         row = (wrong or known)[0]
-        of = "" if row.everybody else f" of {row.who}"
-        expected, observed = (per_hundred(events, row.patients) for events in (row.expected, row.observed))
-        if max(row.expected, row.observed) > row.patients:
-            # Patients have several events, or are expected to have.
-            return f"Per 100 patients{of} the model expects {expected} events; {observed} were observed."
-        return f"Of 100 patients{of} the model expects {expected} to have the event; {observed} had it."
+        whom = "" if row.everybody else row.who
+        return counts_sentence(row.patients, row.expected, row.observed, whom=whom, event=event)
 
     def to_text(self) -> str:
         """Return the picture as lines of text; groups with a problem have an exclamation mark."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +30,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GREY = "0.45"
+# Most letters in a line of a panel's title.
+_LETTERS = 28
 
 
-def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-    """Draw a forest plot of a metric: everybody and every group, with intervals."""
+def groups_plot(result: Any, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw a forest plot of a metric: everybody and every group, with intervals.
+
+    By default it is the c-index, or without risk scores the likelihood gain.
+    """
+    known = sorted({row.metric for row in result.rows if row.kind == "group"})
+    if metric is None:
+        metric = "concordance_index" if "concordance_index" in known else "likelihood_gain"
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
-    if not any(row.kind == "group" for row in rows):
-        known = sorted({row.metric for row in result.rows if row.kind == "group"})
+    if metric not in known:
         raise ArgumentError.must("metric", f"be one that groups have, {known}", metric)
     from matplotlib.ticker import MaxNLocator
 
@@ -75,10 +83,10 @@ def decision_curves_plot(result: Any, attribute: str | None = None) -> Figure:
         ax.plot(at, part["net_benefit"], color="C0", lw=1.5, label="treat by the model")
         if result.settings.threshold is not None:
             ax.axvline(result.settings.threshold, color="C3", lw=0.8, ls="--", label="threshold")
-        ax.set_title(_who(part["attribute"].iloc[0], str(who)), fontsize="medium")
+        _set_title(ax, part["attribute"].iloc[0], str(who))
         # Treating everybody has large negative values at high thresholds, which are of no interest.
         ax.set(ylim=(-0.3 * top, 1.1 * top))
-    figure.supxlabel(f"risk by {moment(result.settings.horizon)} at which one would treat", fontsize="medium")
+    figure.supxlabel(f"risk by {_horizon(result)} at which one would treat", fontsize="medium")
     figure.supylabel("net benefit", fontsize="medium")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
     return figure
@@ -96,6 +104,9 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
     attribute = str(rows["attribute"].iloc[0])
     figure, panels = _panels(rows, height=3.2)
     top = min(1.0, 1.08 * float(np.nanmax(rows[["predicted", "observed"]].to_numpy(dtype=float))))
+    # Wide intervals are cut off at twice the risks; above them is room for the numbers.
+    peak = min(1.0, 2 * top, np.nanmax([top, *rows["high"].astype(float)]))
+    rows = rows.assign(high=rows["high"].clip(upper=peak))
     for ax, (group, part) in zip(panels, rows.groupby("group", sort=False), strict=True):
         ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
         if part["kind"].iloc[0] == "spline":
@@ -104,15 +115,15 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
         else:
             _points_with_intervals(ax, part, "C0")
         bars = _group_rows(curves.histogram, attribute, str(group))
-        heights = 0.15 * top * bars["patients"] / max(float(bars["patients"].max()), 1.0)
-        ax.bar(bars["low"], heights, bars["high"] - bars["low"], -0.2 * top, align="edge", color=_GREY)
+        heights = 0.15 * peak * bars["patients"] / max(float(bars["patients"].max()), 1.0)
+        ax.bar(bars["low"], heights, bars["high"] - bars["low"], -0.2 * peak, align="edge", color=_GREY)
         numbers = _group_rows(curves.numbers, attribute, str(group)).iloc[0].to_dict()
         text = ax.text(0.04, 0.97, corner_text(numbers), transform=ax.transAxes, va="top", fontsize="small")
         text.set_in_layout(False)
-        ax.set_title(_who(attribute, str(group)), fontsize="medium")
-        ax.set(xlim=(0.0, top), ylim=(-0.2 * top, 1.25 * top))
-        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= min(1.0, 1.25 * top)])
-    figure.supxlabel(f"predicted risk by {moment(result.settings.horizon)}", fontsize="medium")
+        _set_title(ax, attribute, str(group))
+        ax.set(xlim=(0.0, top), ylim=(-0.2 * peak, 1.4 * peak))
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= peak])
+    figure.supxlabel(f"predicted risk by {_horizon(result)}", fontsize="medium")
     figure.supylabel("observed risk", fontsize="medium")
     return figure
 
@@ -139,6 +150,19 @@ def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = 
         ax.plot(at, high, color=_GREY, lw=0.8, ls=style)
     ax.axhline(1.0, color=_GREY, lw=0.8, ls=":")
     ax.plot(rows["expected"], rows["ratio"], "o", color="C0", ms=4, label=_who(attribute, "").strip())
+    low, high = funnel(rows["expected"].to_numpy(dtype=float), FUNNEL_LEVELS[-1])
+    for _, row in rows[~rows["ratio"].between(low, high)].iterrows():
+        # Names of groups outside the outer lines, towards the middle of the picture.
+        side = "right" if row["expected"] > 0.5 * at[-1] else "left"
+        ax.annotate(
+            str(row["group"]),
+            (row["expected"], row["ratio"]),
+            xytext=(0, 5),
+            textcoords="offset points",
+            ha=side,
+            fontsize="small",
+            parse_math=False,
+        )
     ax.set(ylim=(0.0, 1.15 * max(float(rows["ratio"].max()), 2.0)))
     ax.set(xlabel="expected events", ylabel="observed / expected events")
     ax.legend(frameon=False)
@@ -175,7 +199,18 @@ def _panels(rows: pd.DataFrame, height: float = 2.4) -> tuple[Figure, list[Axes]
     panels = list(grid.flat)
     for unused in panels[n:]:
         unused.remove()
+    for lowest in panels[max(n - across, 0) : n]:
+        lowest.tick_params(labelbottom=True)
     return figure, panels[:n]
+
+
+def _set_title(ax: Axes, attribute: str, group: str) -> None:
+    """Write the name of a group above its panel, a long one on several lines."""
+    ax.set_title(fill(_who(attribute, group), _LETTERS), fontsize="medium")
+
+
+def _horizon(result: Any) -> str:
+    return moment(result.settings.horizon, result.settings.time_unit)
 
 
 def _group_rows(table: pd.DataFrame, attribute: str, group: str) -> pd.DataFrame:

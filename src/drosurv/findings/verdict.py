@@ -265,7 +265,12 @@ def _steps(
 def _few(rows: Sequence[FindingRow]) -> list[str]:
     """Return the groups with too few patients; empty if every group of an attribute has too few."""
     named = [row for row in rows if row.attribute not in (EVERYONE, SUBGROUP) and row.group != MISSING_LABEL]
-    few = {(row.attribute, row.group): row.who for row in named if row.status in ("too_few", "unclear")}
+    wrong = {(row.attribute, row.group) for row in named if row.status in PROBLEMS}
+    few = {
+        (row.attribute, row.group): row.who
+        for row in named
+        if row.status in ("too_few", "unclear") and (row.attribute, row.group) not in wrong
+    }
     enough = {row.attribute for row in named if (row.attribute, row.group) not in few}
     return list(few.values()) if {attribute for attribute, _ in few} <= enough else []
 

@@ -109,6 +109,33 @@ def spread(name: str, found: Adjusted) -> str:
     return f"Predicted risks of {name} differ too much ({slope})."
 
 
+def per_hundred(events: float, patients: float) -> str:
+    """Return events per 100 patients as a whole number, or with one digit below 10.
+
+    >>> per_hundred(18, 100), per_hundred(7, 300), per_hundred(0, 50)
+    ('18', '2.3', '0')
+    """
+    share = 100 * events / patients
+    text = f"{share:.1f}" if 0 < share < 9.95 else f"{share:.0f}"
+    return text.removesuffix(".0")
+
+
+def counts_sentence(
+    patients: float, expected: float, observed: float, *, whom: str = "", event: str = "the event"
+) -> str:
+    """Say how many of 100 patients, of everybody or of a group, were expected to have an event, and had it.
+
+    >>> counts_sentence(50, 3, 9, whom="age infants", event="a relapse")
+    'Of 100 patients of age infants the model expects 6 to have a relapse; 18 had it.'
+    """
+    of = f" of {whom}" if whom else ""
+    said = [per_hundred(events, patients) for events in (expected, observed)]
+    if max(expected, observed) > patients:
+        # Patients have several events, or are expected to have.
+        return f"Per 100 patients{of} the model expects {said[0]} events; {said[1]} were observed."
+    return f"Of 100 patients{of} the model expects {said[0]} to have {event}; {said[1]} had it."
+
+
 def percent(share: float) -> str:
     """Return a probability in percent, such as "30 %"."""
     return f"{written(100 * share, 'time')} %"

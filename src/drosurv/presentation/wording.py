@@ -244,13 +244,13 @@ def group_name(attribute: str, group: str) -> str:
 
     >>> group_name("age>65", ">65"), group_name("diabetes", "1"), group_name("sex & age>65", "f & <=65")
     ('age over 65', 'diabetes = 1', 'sex f & age 65 or below')
-    >>> group_name("age>65", "True"), group_name("hospital", "Hospital A")
-    ('age>65 True', 'Hospital A')
+    >>> group_name("age>65", "True"), group_name("hospital", "County Hospital")
+    ('age>65 True', 'County Hospital')
     """
     names, labels = attribute.split(AND), group.split(AND)
     if len(names) == len(labels) > 1:
         return AND.join(map(group_name, names, labels))
-    if group.casefold().startswith(f"{attribute.casefold()} "):
+    if group != attribute and re.search(rf"(?<!\w){re.escape(attribute)}(?!\w)", group, re.IGNORECASE):
         return group
     # Without "=" a number would look like a part of the name, or a count.
     sign = "= " if re.fullmatch(_NUMBER, group) else ""

@@ -234,6 +234,7 @@ def audit(
                 warnings=(*page.warnings, *({"severity": "note", "text": note} for note in notes)),
                 threshold=threshold,
                 cause=cause,
+                cause_names=tuple(page.cause_names),
                 sections=tuple(page.sections),
             )
         )
@@ -302,7 +303,7 @@ def _evidence_of_model(
         not hasattr(final_step(model), "check_proportional_hazards")
         or final_step(model).capabilities.own_curves
     ):
-        missing += (f"{UNTESTED}the model is not a Cox model.",)
+        missing += (f"{UNTESTED}there is no such test for {type(final_step(model)).__name__}.",)
     left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
         missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)

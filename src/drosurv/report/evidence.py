@@ -77,6 +77,7 @@ class Evidence:
     horizon: float | None = None
     threshold: float | None = None
     cause: int | None = None
+    cause_names: tuple[str, ...] = ()
     rows: Rows = field(default_factory=Rows)
     title: str | None = None
     data_name: str = ""
@@ -114,6 +115,19 @@ class Evidence:
     def time_unit(self) -> str:
         """Unit of times, such as "days"; empty if unknown."""
         return "" if self.time_title == "time" else self.time_title
+
+    def cause_name(self, cause: int) -> str:
+        """Return what a cause is called: its name in quotation marks, or its number."""
+        named = self.cause_names[cause - 1 : cause]
+        return f"cause {cause}" if not named or named[0] == str(cause) else f"'{named[0]}'"
+
+    @property
+    def event(self) -> str:
+        """The event of the report in words: "the event", or that of a cause."""
+        if self.cause is None:
+            return "an event of any cause" if has_causes(self.y) else "the event"
+        name = self.cause_name(self.cause)
+        return f"an event of {name}" if name.startswith("cause ") else f"the event {name}"
 
     @property
     def stop(self) -> Stop:
@@ -262,11 +276,30 @@ class Evidence:
     def findings(self) -> tuple[FindingRow, ...]:
         """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
         blocking = [warning["text"] for warning in self.warnings if warning["severity"] == "blocking"]
-        return (
-            *map(data_problem, blocking),
-            *from_frame(self.audited.findings),
-            *_of_subgroups(self.bounds, self.time_unit),
-        )
+        return (*map(data_problem, blocking), *from_frame(self.audited.findings), *self._found_by_search())
+
+    @cached_property
+    def subgroups(self) -> list[dict[str, Any]]:
+        """Significant subgroups of the search, except those inside a named group whose number of events is wrong."""
+        if isinstance(self.bounds, str):
+            return []
+        found = self.bounds.significant if self.bounds.rescaled is None else self.bounds.rescaled
+        wrong = [row for row in from_frame(self.audited.findings) if row.status == "miscalibrated"]
+        known = [f"{row.attribute} is {row.group}" for row in wrong if row.question == "level"]
+        return [
+            row
+            for row in plain_rows(found)
+            if not any(f" and {one} and " in f" and {row['group']} and " for one in known)
+        ]
+
+    def _found_by_search(self) -> Iterator[FindingRow]:
+        """Yield the significant subgroup that differs most."""
+        if isinstance(self.bounds, str) or not self.subgroups:
+            return
+        worst, more = self.subgroups[0], len(self.subgroups) - 1
+        after = "" if self.bounds.rescaled is None else ", also after that is corrected for everybody"
+        others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
+        yield subgroup_problem(worst, self.bounds.n_subgroups, after, others, self.time_unit)
 
     @cached_property
     def verdict(self) -> Judgement:
@@ -377,16 +410,3 @@ class Evidence:
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
-
-
-def _of_subgroups(bounds: SubgroupBounds | str, unit: str) -> Iterator[FindingRow]:
-    """Yield the significant subgroup that differs most."""
-    if isinstance(bounds, str):
-        return
-    significant = plain_rows(bounds.significant if bounds.rescaled is None else bounds.rescaled)
-    if not significant:
-        return
-    worst, more = significant[0], len(significant) - 1
-    after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
-    others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
-    yield subgroup_problem(worst, bounds.n_subgroups, after, others, unit)

@@ -37,6 +37,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
+from drosurv.target import has_causes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,9 +152,11 @@ class AuditReport:
             )
             for k, stop in enumerate(evidence.stops)
         )
-        name, data = evidence.stop.name, evidence.data_name
+        parts_of_title = [evidence.stop.name, *([f"on {evidence.data_name}"] if evidence.data_name else [])]
+        if evidence.cause is not None:
+            parts_of_title.append(evidence.cause_name(evidence.cause).strip("'"))
         return AuditReport(
-            title=evidence.title or (f"{name}, on {data}" if data else name),
+            title=evidence.title or ", ".join(parts_of_title),
             subtitle=_subtitle(evidence),
             created=date.today().isoformat(),
             version=__version__,
@@ -318,6 +321,10 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # A line ends neither before a percent sign nor inside "p = 0.01".
+        finalize=lambda value: (
+            value.replace(" %", "\u00a0%").replace("p = ", "p\u00a0=\u00a0") if type(value) is str else value
+        ),
     )
     environment.filters["first_upper"] = first_upper
     return environment
@@ -368,9 +375,19 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
     return found
 
 
+def _of_cause(evidence: Evidence) -> str:
+    """Return the cause of the events, or the names of all causes; empty if there are no causes."""
+    if not has_causes(evidence.y):
+        return ""
+    if evidence.cause is not None:
+        return f" of {evidence.cause_name(evidence.cause)}"
+    names = [f"'{name}'" for name in evidence.cause_names if not name.isdecimal()]
+    return f" of any cause{f' ({listing(names)})' if names else ''}"
+
+
 def _subtitle(evidence: Evidence) -> str:
     target = evidence.target
-    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}"
+    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}{_of_cause(evidence)}"
     if evidence.attributes:
         text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
     trained = evidence.trained_on

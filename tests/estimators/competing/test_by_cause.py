@@ -156,7 +156,7 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     # Group b often dies of the second cause first.
     assert any("Cause 1: if other causes counted as censored" in text and "site b" in text for text in said)
     assert "Cause by cause" in report.to_html()
-    assert "The event is one of any cause." in report.parts["verdict"].facts["note"]
+    assert "The event is an event of any cause." in report.parts["verdict"].facts["note"]
     ranked = next(text for text in said if "the c-index is lowest" in text)
     assert "site a" in ranked
     assert "site b" in ranked

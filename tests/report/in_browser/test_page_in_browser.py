@@ -112,8 +112,8 @@ def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
     first = page.run("document.querySelector('#said').textContent")
     page.press("ArrowRight", 39)
     second = page.run("document.querySelector('#said').textContent")
-    assert first.startswith("0 days: predicted 100.0 %")
-    assert second.startswith("100 days: predicted 95.0 %")
+    assert first.startswith("0 days: predicted 100.0\u00a0%")
+    assert second.startswith("100 days: predicted 95.0\u00a0%")
     assert page.run("document.querySelector('#tip').textContent") == second
     page.press("Escape", 27)
     assert page.run("document.querySelector('#tip').hidden")

@@ -7,12 +7,12 @@ from typing import Any
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
-from drosurv.evaluation.result_views import BETWEEN, named, per_pair
+from drosurv.evaluation.result_views import BETWEEN, per_pair
 from drosurv.presentation import Column, Statement, Table, plain
 from drosurv.report.charts import forests
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.sections.first_section import by_attribute, reading
+from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
@@ -59,12 +59,13 @@ def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]
 def forest_table(result: EvaluationResult) -> Table:
     """Return the group table, one block per attribute in the order of the attributes."""
     shown = [
-        named(row, result.headings)
+        row
+        | {"group": row["label"], "attribute": row["heading"]}
         | {
-            "note": "" if row["judged"] else f"not judged: {row['why']}",
-            "finding": reading(result, row) if row["judged"] else "",
+            "note": "" if row["judged"] else row["finding"],
+            "finding": row["finding"] if row["judged"] else "",
         }
-        for row in by_attribute(result)
+        for row in group_rows(result)
     ]
     columns = (
         Column("group", "Group"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,7 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
+    first_upper,
     group_name,
     headings,
     moment,
@@ -115,11 +117,14 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
     """Return mean predicted survival and Kaplan-Meier with its interval over time.
 
     Kaplan-Meier ends where fewer than five patients are at risk: its interval does not show how uncertain the end is.
+    Attributes with many groups are left out.
     """
     unknown, called = {"observed": None, "low": None, "high": None}, result.headings
+    counts = result.groups["attribute"].value_counts()
     rows = tuple(
         named(row, called) | (unknown if row["at_risk"] < FEWEST else {})
         for row in plain_rows(result.survival)
+        if counts[row["attribute"]] <= MANY_GROUPS
     )
     caption = "Mean predicted survival and Kaplan-Meier over time"
     return Table("survival", caption, survival_columns(time_column("time", time_unit)), rows)
@@ -143,9 +148,12 @@ def calibration_charts(
         return ()
     top = min(1.0, 1.1 * max(row[key] for row in rows for key in ("predicted", "observed")))
     x = Axis.over("predicted risk", [0.0, top], kind="share", count=4, include=(0.0, top))
-    upper = Axis.over("observed risk", [0.0, 1.3 * top], kind="share", count=5, include=(0.0, 1.3 * top))
+    # Wide intervals are cut off at twice the risks.
+    peak = min(1.0, 2 * top, max([top, *(row["high"] for row in rows if row["high"] is not None)]))
+    upper = Axis.over("observed risk", [0.0, peak], kind="share", count=5, include=(0.0, peak))
     # Room for the numbers above, and for the histogram below.
-    y = Axis(upper.title, -0.2 * top, 1.35 * top, tuple(tick for tick in upper.ticks if tick.value <= 1.0))
+    y = replace(upper, low=-0.2 * peak, high=1.35 * peak)
+    rows = [row | {"high": row["high"] and min(row["high"], peak)} for row in rows]
     charts = []
     for row in numbers.rows:
         who = row["attribute"], row["group"]
@@ -193,7 +201,7 @@ def _calibration_chart(
         bars=()
         if bars is None
         else tuple(
-            (start, end, frame.y.low + 0.16 * top * height)
+            (start, end, (1 - 0.8 * height) * frame.y.low)
             for start, end, height in zip(bars["edges"], bars["edges"][1:], bars["heights"], strict=False)
             if height > 0 and start < top
         ),
@@ -289,7 +297,7 @@ def collect_causes(evidence: Evidence) -> Part | None:
         "causes",
         "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
         (
-            Column("cause", "Cause", "count"),
+            Column("cause", "Cause"),
             Column("group", "Group"),
             Column("attribute", "Attribute"),
             time_column("horizon", evidence.time_unit),
@@ -301,7 +309,10 @@ def collect_causes(evidence: Evidence) -> Part | None:
             Column("patients", "Patients", "count"),
             Column("events", "Events", "count"),
         ),
-        tuple(named(row, called) for row in plain_rows(found)),
+        tuple(
+            named(row, called) | {"cause": first_upper(evidence.cause_name(row["cause"]).strip("'"))}
+            for row in plain_rows(found)
+        ),
     )
     judged = findings_by_cause(
         evidence.predicted,
@@ -313,19 +324,24 @@ def collect_causes(evidence: Evidence) -> Part | None:
         time_unit=evidence.time_unit,
     )
     wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]
-    event = "any cause" if evidence.cause is None else f"cause {evidence.cause}"
-    statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit))
-    return Part(statements=statements, tables=(table,), facts={"event": event})
+    statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit, evidence.cause_name))
+    return Part(statements=statements, tables=(table,), facts={"event": evidence.event})
 
 
 def cause_statements(
-    table: pd.DataFrame, wrong: Sequence[tuple[int, str]], time_unit: str
+    table: pd.DataFrame,
+    wrong: Sequence[tuple[int, str]],
+    time_unit: str,
+    called: Callable[[int], str] = "cause {}".format,
 ) -> Iterator[Statement]:
     """State for each cause: wrong predictions, the group with the lowest c-index, and the error of censoring others."""
-    for cause, rows in table.groupby("cause"):
-        at = moment(rows["horizon"].iloc[0], time_unit)
-        for _, text in (pair for pair in wrong if pair[0] == cause):
-            yield Statement("cause_calibration", f"Cause {cause}: {text}", concern=True)
+    for number, rows in table.groupby("cause"):
+        at, cause = (
+            moment(rows["horizon"].iloc[0], time_unit),
+            first_upper(called(int(str(number))).strip("'")),
+        )
+        for _, text in (pair for pair in wrong if pair[0] == number):
+            yield Statement("cause_calibration", f"{cause}: {text}", concern=True)
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
         # NaN if follow-up is too short.
         error = (rows["observed_if_others_censored"] - rows["observed"]).dropna().sort_values()
@@ -333,14 +349,14 @@ def cause_statements(
         if most is not None:
             yield Statement(
                 "cause_censored",
-                f"Cause {cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
+                f"{cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
                 f"{written(most['observed_if_others_censored'], 'share')}, where "
                 f"{written(most['observed'], 'share')} had it"
                 f"{', the largest error of all groups' if len(others) > 1 else ''}.",
             )
 
 
-def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
+def _ranking(cause: str, groups: pd.DataFrame) -> Iterator[Statement]:
     """State the largest difference in c-index between two groups of one attribute."""
     ranked = groups[groups["c_index"].notna()].sort_values("c_index")
     gaps = ranked.groupby("attribute")["c_index"].agg(lambda values: values.max() - values.min())
@@ -348,7 +364,7 @@ def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
         rows = plain_rows(ranked[ranked["attribute"] == gaps.idxmax()])
         yield Statement(
             "cause_ranking",
-            f"Cause {cause}: the c-index is lowest for {_who(rows[0])}, {written(rows[0]['c_index'])}, against "
+            f"{cause}: the c-index is lowest for {_who(rows[0])}, {written(rows[0]['c_index'])}, against "
             f"{written(rows[-1]['c_index'])} for {_who(rows[-1])}. Whether it is chance was not tested.",
         )
 
@@ -363,7 +379,7 @@ CAUSES = Section(
     place=35,
     collect=collect_causes,
     intro="""
-<p>The rest of this report is about an event of {{ part.facts.event }}. This section is about each cause; after an event
+<p>The rest of this report is about {{ part.facts.event }}. This section is about each cause; after an event
 of another cause it can no longer happen.</p>
 """,
 )

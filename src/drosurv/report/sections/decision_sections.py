@@ -11,7 +11,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.result_views import DECISIONS, named
-from drosurv.findings.words import ALL_PATIENTS
+from drosurv.findings.words import ALL_PATIENTS, percent
 from drosurv.presentation import (
     Column,
     Statement,
@@ -39,7 +39,7 @@ def collect(evidence: Evidence) -> Part | None:
         curves = curve_table(result, evidence.time_unit)
         marked = tuple(row for row in curves.rows if row["threshold"] == result.settings.threshold)
         columns = tuple(column for column in curves.columns if column.key != "threshold")
-        at = written(result.settings.threshold, "share")
+        at = percent(result.settings.threshold or 0.0)
         tables.append((curves, Table("at_threshold", f"If treated from a risk of {at}", columns, marked)))
     return Part(by_model=tuple(tables), facts={"threshold": plain(evidence.audited.settings.threshold)})
 
@@ -62,9 +62,9 @@ def curve_table(result: EvaluationResult, time_unit: str) -> Table:
         Column("group", "Group"),
         Column("attribute", "Attribute"),
         Column("threshold", "Treated from a risk of", "share"),
+        Column("avoided_per_100", "Treatments avoided per 100", "time"),
         Column("net_benefit", "Net benefit of the model", "value", ("low", "high")),
         Column("treat_all", "Of treating everybody", "value"),
-        Column("avoided_per_100", "Treatments avoided per 100", "time"),
     )
     when = moment(result.settings.horizon, time_unit)
     rows = tuple(named(row, result.headings) for row in _shown(result))
@@ -143,8 +143,9 @@ SECTION = Section(
 false positives weighted by the odds of the threshold. A threshold of 10 % means that nine needless treatments are
 accepted for one that is needed.</p>
 <p><span class="key model">treat by the model, with a {{ report.level }} band for the whole curve</span>
-<span class="key everybody">treat everybody</span> The dotted line at 0 is treating nobody.{% if part.facts.threshold %}
-The dashed line is the given threshold.{% endif %}</p>
+<span class="key everybody">treat everybody</span></p>
+<p>The dotted line at 0 is treating nobody.
+{% if part.facts.threshold %}The dashed line is the given threshold.{% endif %}</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
@@ -178,7 +179,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     lead = (
         f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
         f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
-        f"{written(settings.threshold, 'share')}, and would be treated."
+        f"{percent(settings.threshold or 0.0)}, and would be treated."
     )
     said = [Statement("decisions", lead), *_found(evidence)]
     unknown = groups[groups["value"].isna()]

@@ -16,7 +16,6 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
-    counted,
     first_upper,
     in_years,
     listing,
@@ -42,9 +41,10 @@ _MOST_PROBLEMS = 8
 def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
+    counts = result.picture.counts(evidence.event)
     said = (
         Statement("verdict", found.text, found.status in PROBLEMS),
-        *([Statement("counts", result.picture.counts)] if result.picture.counts else ()),
+        *([Statement("counts", counts)] if counts else ()),
         Statement("excluded", evidence.excluded),
         Statement("closing", evidence.closing),
         *_warnings(evidence),
@@ -117,8 +117,6 @@ def _warnings(evidence: Evidence) -> Iterator[Statement]:
 def _all_patients(evidence: Evidence) -> Iterator[Statement]:
     """State how well all patients together are predicted."""
     everybody, unit = plain_rows(evidence.audited.groups)[0], evidence.time_unit
-    patients, events = counted(everybody["patients"], "patient"), counted(evidence.target.n_events, "event")
-    yield Statement("size", f"Judged on {patients} with {events}.")
     if everybody["c_index"] is not None:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
@@ -128,10 +126,12 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
     if everybody["expected"] is not None:
         observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
         until = evidence.last_judged
-        by = "" if until is None else f"By {moment(until, unit)}, allowing for those censored before, "
+        by = "" if until is None else f"by {moment(until, unit)}, allowing for those censored before"
         if until is None and round(everybody["observed"]) < evidence.target.n_events:
-            by = "While the model predicts, "
-        yield Statement("events", f"{by}{observed} events were observed and {expected} expected.")
+            by = "while the model predicts"
+        if by:
+            said = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
+            yield Statement("events", said)
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         predicted, free = (
             written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
@@ -158,7 +158,8 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         shown_as = named(row, result.headings)
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
         hidden = not row["judged"] and row["expected"] is not None
-        shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
+        kept = ("attribute", "group", "patients", "judged")
+        shown = {key: None for key in row if key not in kept} if hidden else row
         under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
         rows.append({**row, **shown, **under, "who": name, "finding": reading(result, row)})
     return rows
@@ -175,14 +176,11 @@ def reading(result: EvaluationResult, row: Mapping[str, Any]) -> str:
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """Yield rows of significant subgroups, with p-values adjusted for all subgroups that were searched."""
-    bounds = evidence.bounds
-    if isinstance(bounds, str):
-        return
-    significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
-    note = "" if bounds.rescaled is None else "after correction for everybody"
+    rescaled = not isinstance(evidence.bounds, str) and evidence.bounds.rescaled is not None
+    note = "after correction for everybody" if rescaled else ""
     # Columns of the group table that are not known of a subgroup are empty.
     empty = dict.fromkeys(evidence.audited.groups.columns)
-    for row in plain_rows(significant.head(_MOST_FOUND)):
+    for row in evidence.subgroups[:_MOST_FOUND]:
         # Events of a part of the follow-up are named as such.
         when = period(row["since"], row["until"], evidence.time_unit)
         name = f"{row['group']}, {when}" if when else row["group"]
@@ -250,9 +248,7 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
     said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
     if has_causes(evidence.y):
-        said.append(
-            f"The event is one of {'any cause' if evidence.cause is None else f'cause {evidence.cause}'}."
-        )
+        said.append(f"The event is {evidence.event.removeprefix('the event ')}.")
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes
@@ -300,7 +296,7 @@ SECTION = Section(
   <div>
     <h3>All patients</h3>
     {% for statement in said if statement.code in
-      ("size", "ranking", "level of all", "shape in time of all", "spread of all", "events", "survival") %}
+      ("ranking", "level of all", "shape in time of all", "spread of all", "events", "survival") %}
     <p>{{ statement.text }}</p>
     {% endfor %}
     {% set more = said | selectattr("code", "equalto", "problem") | list %}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ def collect(evidence: Evidence) -> Part | None:
         Column("shrunken", "Shrunken", "value", ("low", "high")),
     )
     table = Table("many_groups", "Observed over expected events of many groups", columns, tuple(rows))
-    return Part(statements=tuple(_statements(rows, evidence.level)), tables=(table,))
+    numbers = {called[a.name]: len(a.labels) for a in evidence.attributes}
+    return Part(statements=tuple(_statements(rows, numbers, evidence.level)), tables=(table,))
 
 
 def _by_attribute(rows: Any) -> dict[str, list[dict[str, Any]]]:
@@ -55,20 +56,24 @@ def _by_attribute(rows: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _statements(rows: list[dict[str, Any]], level: float) -> Iterator[Statement]:
+def _is_outside(row: dict[str, Any]) -> bool:
+    """Whether a group lies outside the outer lines of the funnel plot."""
+    low, high = funnel(np.array([row["expected"]]), FUNNEL_LEVELS[-1])
+    return not low[0] <= row["ratio"] <= high[0]
+
+
+def _statements(rows: list[dict[str, Any]], numbers: Mapping[str, int], level: float) -> Iterator[Statement]:
     for attribute, own in _by_attribute(rows).items():
         *groups, new = own
-        limits = [funnel(np.array([row["expected"]]), FUNNEL_LEVELS[-1]) for row in groups]
-        outside = [
-            row["group"]
-            for row, (low, high) in zip(groups, limits, strict=True)
-            if not low[0] <= row["ratio"] <= high[0]
-        ]
+        outside = [row["group"] for row in groups if _is_outside(row)]
         beyond = f" Outside the outer lines: {listing(outside, 5)}." if outside else ""
+        shown = counted(len(groups), "group")
+        if len(groups) < numbers[attribute]:
+            shown = f"{len(groups)} of {numbers[attribute]} groups; the others are too small"
         yield Statement(
             "many_groups",
-            f"{attribute}: {counted(len(groups), 'group')}. A new one would have {written(new['low'])} to "
-            f"{written(new['high'])} times the predicted events ({100 * level:g} % prediction interval).{beyond}",
+            f"{attribute}: {shown}. A new group would have {new['low']:.2f} to {new['high']:.2f} times the predicted "
+            f"events ({100 * level:g} % prediction interval).{beyond}",
             concern=bool(outside),
         )
 
@@ -108,7 +113,8 @@ def funnel_chart(attribute: str, rows: list[dict[str, Any]]) -> Chart:
                 row["ratio"],
                 f"{row['group']}: {written(row['observed'], 'count')} events, {written(row['expected'], 'time')} "
                 f"expected; shrunken {_ratio(row)}",
-                role="part",
+                role="part named" if _is_outside(row) else "part",
+                label=row["group"] if _is_outside(row) else "",
                 drawn=True,
             )
             for row in rows

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import floor, log10
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.attributes import Attribute
+from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.metrics import FollowUp, log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import (
@@ -41,6 +43,7 @@ _TIMES_AT_RISK = 5
 _MOST_POINTS = 2_000
 ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
+_SIZE = ("Patients", "Events", "Median follow-up")
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,12 @@ class ColumnSummary:
 
     @property
     def mean_text(self) -> str:
-        """Mean (standard deviation)."""
-        return NOTHING if self.mean is None else f"{self.mean:.4g} ({self.deviation:.3g})"
+        """Mean (standard deviation), both with as many decimals as give the deviation three digits."""
+        if self.mean is None or self.deviation is None:
+            return NOTHING
+        size = max(abs(self.mean), self.deviation) if self.deviation == 0 else self.deviation
+        decimals = min(max(2 - floor(log10(size)), 0), 6) if size > 0 else 0
+        return f"{self.mean:,.{decimals}f} ({self.deviation:,.{decimals}f})"
 
     @property
     def ones(self) -> int | None:
@@ -161,13 +168,44 @@ def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str,
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return a table of characteristics and one of Kaplan-Meier curves for every attribute."""
-    attributes: list[Attribute | None] = [*evidence.attributes] or [None]
+    """Return a table of characteristics and one of Kaplan-Meier curves for every attribute.
+
+    Attributes with many groups have a table of their sizes, which follows one of all patients.
+    """
     trained = TrainingPatients.of(evidence)
+    attributes: list[Attribute | None] = sorted(evidence.attributes, key=_has_many)
+    if not attributes or _has_many(attributes[0]):
+        attributes = [None, *attributes]
     tables = [
-        table for a in attributes for table in (_characteristics(evidence, a, trained), _curves(evidence, a))
+        table
+        for a in attributes
+        for table in (
+            _sizes(evidence, a) if _has_many(a) else _characteristics(evidence, a, trained),
+            _curves(evidence, a),
+        )
     ]
     return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": trained.why})
+
+
+def _has_many(attribute: Attribute | None) -> bool:
+    """Whether an attribute has too many groups for a column each."""
+    return attribute is not None and len(attribute.labels) > MANY_GROUPS
+
+
+def _sizes(evidence: Evidence, attribute: Attribute | None) -> Table:
+    """Return patients, events and follow-up of each group of an attribute, a row each."""
+    rows = [{"name": name, **_size(evidence, rows)} for name, rows in _members(evidence, attribute).items()]
+    columns = (Column("name", "Group"), *(Column(name, name) for name in _SIZE))
+    name = "" if attribute is None else attribute.name
+    return Table(f"patients {name}", f"Patients by {evidence.audited.headings[name]}", columns, tuple(rows))
+
+
+def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
+    """Return patients, events and median follow-up of some patients."""
+    target = evidence.target.take(np.flatnonzero(members))
+    _, censoring = KaplanMeier.both(target)
+    n, followed = len(target), _median(censoring.times, censoring.survival, evidence.time_unit)
+    return dict(zip(_SIZE, (written(n, "count"), _count_text(target.n_events, n), followed), strict=True))
 
 
 def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
@@ -183,19 +221,17 @@ def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolA
 
 
 def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
-    target = evidence.target
     groups = {f"group {name}": members for name, members in _members(evidence, attribute).items()}
-    rows: list[dict[str, Any]] = [{"name": name} for name in ("Patients", "Events", "Median follow-up")]
-    for group, members in groups.items():
-        n, (_, censoring) = int(members.sum()), KaplanMeier.both(target.take(np.flatnonzero(members)))
-        rows[0][group] = written(n, "count")
-        rows[1][group] = _count_text(int(target.event[members].sum()), n)
-        rows[2][group] = _median(censoring.times, censoring.survival, evidence.time_unit)
-    for row in rows:
-        row[TRAINING] = trained.cells.get(row["name"], NOT_KEPT)
+    sizes = {group: _size(evidence, members) for group, members in groups.items()}
+    rows: list[dict[str, Any]] = [
+        {"name": name, TRAINING: trained.cells.get(name, NOT_KEPT), **{g: sizes[g][name] for g in groups}}
+        for name in _SIZE
+    ]
     if evidence.features is not None:
-        table = readable_table(evidence.features, len(target))
-        for name in table.columns[:_MOST_COLUMNS]:
+        table = readable_table(evidence.features, len(evidence.target))
+        # The groups themselves are the columns of this table.
+        shown = [name for name in table.columns if attribute is None or name != attribute.name]
+        for name in shown[:_MOST_COLUMNS]:
             rows += _of_column(table[name], groups, trained.columns.get(name))
     columns = [
         Column("name", "Characteristic"),
@@ -220,29 +256,30 @@ def _of_column(
     if trained is not None:
         found[TRAINING] = trained
 
+    named = str(column.name)
+
     def row(name: str, cells: dict[str, str]) -> dict[str, Any]:
-        return {"name": f"{column.name}{name}", TRAINING: NOT_KEPT, **cells}
+        return {"name": name, TRAINING: NOT_KEPT, **cells}
 
     if by_level:
         # The most frequent levels first; those that only training patients have last.
         levels = list(dict.fromkeys(level for one in found.values() for level in one.levels))
         shown = levels if len(levels) <= _MOST_LEVELS else levels[: _MOST_LEVELS - 1]
         for level in shown:
-            yield row(
-                f" = {level}", {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
-            )
+            cells = {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
+            yield row(f"{named} = {label_name(named, level)}", cells)
         if others := levels[len(shown) :]:
             cells = {g: one.count_text(sum(one.levels.get(k, 0) for k in others)) for g, one in found.items()}
-            yield row(f", {len(others)} other levels", cells)
+            yield row(f"{named}, {len(others)} other levels", cells)
     elif column.dropna().isin([0, 1]).all() and all(
         one.mean is None or one.ones is not None for one in found.values()
     ):
         cells = {g: NOTHING if one.ones is None else one.count_text(one.ones) for g, one in found.items()}
-        yield row(" = 1", cells)
+        yield row(f"{named} = 1", cells)
     else:
-        yield row(", mean (SD)", {g: one.mean_text for g, one in found.items()})
+        yield row(f"{named}, mean (SD)", {g: one.mean_text for g, one in found.items()})
     if any(one.missing for one in found.values()):
-        yield row(", missing", {g: one.count_text(one.missing) for g, one in found.items()})
+        yield row(f"{named}, missing", {g: one.count_text(one.missing) for g, one in found.items()})
 
 
 def _sample_deviation(variance: float, n: int) -> float:
@@ -309,7 +346,7 @@ def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str,
         return ()
     return (
         f"Log-rank test that all groups have the same survival: {p_text(test.p)} (chi-square {test.chi_square:.2f}, "
-        f"{counted(test.degrees, 'degree')} of freedom). It is about the patients, not about the model.",
+        f"{counted(test.degrees, 'degree')} of freedom).",
     )
 
 
@@ -372,8 +409,8 @@ SECTION = Section(
     intro="""
 <p>Who was audited, group by group{% if "Training" in part.tables[0].header %}, beside the training patients{% endif %}.
 Follow-up is the median time to censoring (reverse Kaplan-Meier). Curves are shown while at least five patients are at
-risk. Counts from 1 to 4 are written as “under 5”; they may follow from other numbers of this page, which is not
-anonymous.</p>
+risk; the log-rank test is about the patients, not about the model. Counts from 1 to 4 are written as “under 5”; they
+may follow from other numbers of this page, which is not anonymous.</p>
 """,
     template="""
 {% for patients, chart, at_risk, curves in drawn %}

@@ -40,7 +40,9 @@ def collect(evidence: Evidence) -> Part:
     bounds = evidence.bounds
     if isinstance(bounds, str):
         return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
-    first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
+    # The page says at its top which event it is about.
+    notes = tuple(note for note in bounds.notes if not note.startswith("the event is "))
+    first, *more = replace(bounds, notes=notes).summary(evidence.time_unit, overall=False).split("\n")
     said = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
     return Part(
         statements=said, tables=tuple(_tables(bounds, evidence.time_unit)), facts={"bounds": bounds.to_dict()}
