@@ -69,7 +69,7 @@ def test_fit_proposes_a_command_that_judges_one_cause(drosurv, files, tmp_path):
     assert "Next, fit it again with --hold-out test.csv" in alone
     following = drosurv.json(*given, "-o", model, "--hold-out", held)["next"]
     assert following == ["audit", str(model), str(held), "--cause", "cancer", "--groups", "sex"]
-    assert "Cause 1" in drosurv.ok(*following, "--bootstrap", "0", "--no-rules", "-o", page).stdout
+    assert "the event 'cancer'" in drosurv.ok(*following, "--bootstrap", "0", "--no-rules", "-o", page).stdout
 
 
 @pytest.mark.filterwarnings("ignore:half of the patients")

@@ -186,7 +186,7 @@ def _audit_predictions(
             title=page.title,
             data_name=path.name,
             time_unit=page.unit(table),
-            cause_names=table.columns.causes_in(table.frame),
+            cause_names=causes,
             warnings=[*_about(path.name, as_records(warned)), *notes],
         ),
         **settings,

@@ -185,12 +185,12 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         }
         for record in result.group_records()
     ]
+    if result.groups["expected"].notna().any():
+        typer.echo(printable(f"{result.picture.counts()}\n{result.picture.to_text()}"))
     for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
         if rows:
             print_frame(pd.DataFrame(rows), heading)
     at = moment(result.groups["horizon"].iloc[0], time_unit)
-    if result.groups["expected"].notna().any():
-        typer.echo(printable(result.picture.to_text()))
     print_frame(_events_and_survival(result.groups), f"Events, survival at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")

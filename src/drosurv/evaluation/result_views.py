@@ -57,7 +57,9 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     overall = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(overall.values()))
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
+    counts = result.picture.counts()
     return (
+        *([Statement("counts", counts)] if counts else []),
         sentences.overall_statement(first.patients, first.events, numbers),
         *_found(result.verdict),
         *_unknown_decisions(result.decisions),

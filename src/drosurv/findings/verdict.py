@@ -29,6 +29,8 @@ COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "
 WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
 # Largest number of problems that the verdict's text, and of groups that a sentence, names.
 _MOST_NAMED = 3
+# Status and question of groups whose number of events is wrong.
+_WRONG = ("miscalibrated", "level")
 
 
 class FindingRow(NamedTuple):
@@ -265,7 +267,7 @@ def _steps(
 def _few(rows: Sequence[FindingRow]) -> list[str]:
     """Return the groups with too few patients; empty if every group of an attribute has too few."""
     named = [row for row in rows if row.attribute not in (EVERYONE, SUBGROUP) and row.group != MISSING_LABEL]
-    wrong = {(row.attribute, row.group) for row in named if row.status in PROBLEMS}
+    wrong = {(row.attribute, row.group) for row in named if (row.status, row.question) == _WRONG}
     few = {
         (row.attribute, row.group): row.who
         for row in named

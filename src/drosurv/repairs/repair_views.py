@@ -193,7 +193,7 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
     sentences.append(
         f"Checked on the {repair.checked:,} patients{group}: they had {before.value:.2f} times the predicted events, "
         f"after the repair {after.value:.2f} times ({after.low:.2f} to {after.high:.2f}); the gain in log likelihood "
-        f"per patient is {gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f})."
+        f"per patient is {gain.value:.3f} ({gain.low:.3f} to {gain.high:.3f})."
     )
     if repair.version != "level":
         sentences.append(

@@ -299,11 +299,10 @@ def _evidence_of_model(
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
     if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
         missing += (f"{UNTESTED}the model has no coefficients.",)
-    elif (
-        not hasattr(final_step(model), "check_proportional_hazards")
-        or final_step(model).capabilities.own_curves
-    ):
+    elif not hasattr(final_step(model), "check_proportional_hazards"):
         missing += (f"{UNTESTED}there is no such test for {type(final_step(model)).__name__}.",)
+    elif final_step(model).capabilities.own_curves:
+        missing += (f"{UNTESTED}the model is not a Cox model.",)
     left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
         missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.estimators import CoxPHCV, NullModel
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
+from drosurv.findings.words import per_hundred
 from drosurv.metrics.inference import adjusted_p, is_beyond_chance
 from drosurv.presentation import Statement, sentences, written
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
@@ -70,8 +71,16 @@ class PlainComparison:
             large = sign * rows[metric]["difference"] >= sentences.LEAST_DIFFERENCE
             if large and is_beyond_chance(p, _LEVEL):
                 gain, of_plain = (written(of[metric]["value"]) for of in (rows, plain))
-                found[_WHO[metric]] = f"likelihood gain {gain}; {PLAIN}: {of_plain}"
+                found[_WHO[metric]] = f"{self._pairs(metric)}likelihood gain {gain}; {PLAIN}: {of_plain}"
         return found
+
+    def _pairs(self, metric: str) -> str:
+        """Say how many of 100 pairs of patients both models rank rightly; empty for a group, or without scores."""
+        ranked = [of.get("concordance_index") for of in (self._rows(MODEL), self._rows(PLAIN))]
+        if metric != GAIN or ranked[0] is None or ranked[1] is None:
+            return ""
+        of_model, of_plain = (per_hundred(row["value"], 1.0) for row in ranked if row is not None)
+        return f"of 100 pairs of patients it ranks {of_model} in the right order; {PLAIN}: {of_plain}; "
 
     @property
     def dominated(self) -> bool:
