@@ -205,7 +205,7 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
         "--no-rules",
     )
     shown = drosurv.ok(*folded, "--bootstrap", "0", "-o", tmp_path / "folds.html").stdout
-    assert f"Judged on {len(table):,} patients with {table['died'].sum():,} events" in shown
+    assert f"With these {len(table):,} patients and {table['died'].sum():,} events" in shown
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())

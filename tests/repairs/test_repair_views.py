@@ -177,7 +177,7 @@ def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
         )
         r = model.held_out_[checked]
         gains = event[checked] * r - np.expm1(r) * hazard[checked]
-        assert f"the gain in log likelihood per patient is {gains.mean():.2f}" in words
+        assert f"the gain in log likelihood per patient is {gains.mean():.3f}" in words
 
 
 def test_sentences_of_every_kind_of_repair_are_checked():
