@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.datasets.dataset import data_fingerprint
 from drosurv.errors import as_whole, require
 from drosurv.files import write_file
 from experiments.benchmark.contenders import CONTENDERS, find_contenders
@@ -24,6 +23,7 @@ from experiments.benchmark.encoded_part import EncodedPart, split_in_two
 from experiments.benchmark.measures import MEASURES, judge, time_grid
 from experiments.datasets import available
 from experiments.datasets.catalog import EVERY, load_each
+from experiments.fingerprint import data_fingerprint
 from experiments.runs import Outcome, Progress, Task, command_line, one_thread, run_units
 
 # The second set can be asked for by name.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.datasets.dataset import data_fingerprint
+from experiments.fingerprint import data_fingerprint
 from experiments.paper.comparison import load_published
 from experiments.paper.methods import METHODS
 from experiments.paper.nearest import AUTHORS_SETTING

@@ -10,9 +10,9 @@ from pathlib import Path
 import joblib
 import pandas as pd
 
-from drosurv.datasets.dataset import data_fingerprint
 from drosurv.solvers.device import check_device, resolve_device
 from experiments.datasets.catalog import load_each
+from experiments.fingerprint import data_fingerprint
 from experiments.paper.comparison import agreement
 from experiments.paper.document import write_document
 from experiments.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL

@@ -8,9 +8,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import concordance_index_censored, integrated_brier_score
 
 from drosurv.datasets import load
-from drosurv.datasets.dataset import data_fingerprint
 from experiments.benchmark import tournament
 from experiments.benchmark.tournament import Match, evaluate_match
+from experiments.fingerprint import data_fingerprint
 
 # Every sixth patient: the pairs of all take seconds.
 EVERY = 6

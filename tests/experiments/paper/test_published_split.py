@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from drosurv import DROCoxSplit, Surv
-from drosurv.datasets.dataset import data_fingerprint
+from experiments.fingerprint import data_fingerprint
 from experiments.paper import Protocol
 from experiments.paper.methods import METHODS
 from experiments.paper.published_split import PublishedSplit

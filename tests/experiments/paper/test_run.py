@@ -11,8 +11,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 
-from drosurv.datasets.dataset import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
+from experiments.fingerprint import data_fingerprint
 from experiments.paper import Protocol, run
 from experiments.paper.methods import METHODS
 from experiments.paper.run import _estimators, cohort_of, evaluate_unit, load_dataset, train_units

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv
-from drosurv.datasets.dataset import data_fingerprint
+from experiments.fingerprint import data_fingerprint
 
 
 @dataclass
