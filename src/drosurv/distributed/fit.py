@@ -124,10 +124,7 @@ def _check(estimator: Any) -> None:
     if able is None or able.devices != "cluster":
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
-    allowed: dict[str, tuple[Any, ...]] = {
-        "network": ("linear",),
-        "solver": ("auto", "convex"),
-    }
+    allowed: dict[str, tuple[Any, ...]] = {"network": ("linear",), "solver": ("auto", "convex")}
     for name, choices in allowed.items():
         if getattr(estimator, name) not in choices:
             wanted = " or ".join(map(repr, choices))

@@ -183,8 +183,7 @@ class Baseline(Curves):
         if (stratum < 0).any():
             known, unknown = list(self.strata), given[stratum < 0][0]
             raise ArgumentError(
-                "strata",
-                f"{arg('strata')} contains {unknown!r}, but the model was fitted with {known}.",
+                "strata", f"{arg('strata')} contains {unknown!r}, but the model was fitted with {known}."
             )
         without_events = np.flatnonzero(np.isnan(self.log_cumulative[stratum]).any(axis=1))
         if len(without_events):

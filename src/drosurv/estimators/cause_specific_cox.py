@@ -260,12 +260,7 @@ class CauseSpecificCox(SurvivalModel):
         return np.concatenate([cumulative_incidence(part)[row][:, index] for part in hazards])
 
     def predict_survival_function(  # type: ignore[override]
-        self,
-        X: Any,
-        times: ArrayLike | None = None,
-        *,
-        strata: Any = None,
-        offset: ArrayLike | None = None,
+        self, X: Any, times: ArrayLike | None = None, *, strata: Any = None, offset: ArrayLike | None = None
     ) -> FloatArray:
         """Return the probability (n, T) of no event of any cause by each time.
 

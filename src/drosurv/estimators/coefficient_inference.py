@@ -265,8 +265,7 @@ def check_linear(model: Any, asked: str) -> None:
     check_is_fitted(model)
     if not hasattr(model, "coef_"):
         raise ArgumentError(
-            "network",
-            f"{asked} needs coefficients, which {arg('network', model.network)} does not have.",
+            "network", f"{asked} needs coefficients, which {arg('network', model.network)} does not have."
         )
 
 

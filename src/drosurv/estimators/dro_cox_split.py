@@ -106,8 +106,7 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
             raise ArgumentError(
-                "n1",
-                f"{arg('n1', n1)} leaves {name} empty among {n} patients; choose n1 nearer to 0.5.",
+                "n1", f"{arg('n1', n1)} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
             )
     if not (event & in_first).any() or (both and not (event & ~in_first).any()):
         raise ArgumentError(

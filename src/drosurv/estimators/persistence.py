@@ -113,11 +113,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     content = {
         "model": pack(model, arrays),
         "notes": pack(dict(notes or {}), arrays, "notes"),
-        "versions": {
-            "drosurv": __version__,
-            "python": platform.python_version(),
-            **_versions(),
-        },
+        "versions": {"drosurv": __version__, "python": platform.python_version(), **_versions()},
     }
     # One key only, because safetensors writes several keys in random order.
     described = json.dumps({"format": FORMAT, "checksum": _checksum(content, arrays), "content": content})

@@ -141,9 +141,7 @@ class SubgroupRobustCox(NetworkEstimator):
     def _describe(self, result: Result) -> None:
         super()._describe(result)
         describe_subgroups(
-            self,
-            result,
-            f"Raise {arg('min_group')} or alpha: averages over few patients are mostly noise.",
+            self, result, f"Raise {arg('min_group')} or alpha: averages over few patients are mostly noise."
         )
 
     def _columns(self, data: TrainingData) -> FloatArray:

@@ -30,11 +30,7 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
     _by_patient = ("target", "_with_event", "_at_risk")
 
     def __init__(
-        self,
-        target: Target,
-        n_intervals: int = 20,
-        link: str = "logit",
-        weight: FloatArray | None = None,
+        self, target: Target, n_intervals: int = 20, link: str = "logit", weight: FloatArray | None = None
     ) -> None:
         super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)

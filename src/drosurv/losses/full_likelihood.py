@@ -262,13 +262,7 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
         return in_torch
 
 
-def full_likelihood(
-    log_risk: Tensor,
-    psi: Tensor,
-    event: Tensor,
-    time: Tensor,
-    cut_points: Tensor,
-) -> Tensor:
+def full_likelihood(log_risk: Tensor, psi: Tensor, event: Tensor, time: Tensor, cut_points: Tensor) -> Tensor:
     """Full-likelihood loss of each patient with a piecewise-constant baseline hazard, differentiable, on any device.
 
         l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)

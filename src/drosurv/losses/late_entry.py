@@ -312,12 +312,7 @@ def _pull_in_levels(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _add_features(
-    X: FloatArray,
-    runs: Runs,
-    risk: FloatArray,
-    height: FloatArray,
-    level: FloatArray,
-    out: FloatArray,
+    X: FloatArray, runs: Runs, risk: FloatArray, height: FloatArray, level: FloatArray, out: FloatArray
 ) -> None:
     """Add each patient's risk times features to all event times of the window, relative to the level of each time."""
     members, start, first, last, step = runs

@@ -57,11 +57,7 @@ class TorchLoss(OnePerPatient):
     recordable = False
 
     def __init__(
-        self,
-        function: Function,
-        target: Target,
-        start: FloatArray = NOTHING,
-        shift: FloatArray | None = None,
+        self, function: Function, target: Target, start: FloatArray = NOTHING, shift: FloatArray | None = None
     ) -> None:
         require_extra("torch", "deep")
         super().__init__(target)

@@ -423,7 +423,6 @@ def restored(state: Any, build: Callable[[], Module]) -> Any:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
         raise ArgumentError(
-            "network",
-            f"{arg('network')} builds a module of another shape than the trained one: {error}",
+            "network", f"{arg('network')} builds a module of another shape than the trained one: {error}"
         ) from error
     return module.eval()

@@ -92,8 +92,7 @@ class TrainingData:
                 weight = None
         if np.ptp(target.time) == 0:
             raise ArgumentError(
-                "y",
-                f"y has the same time, {target.time[0]}, for every patient, so no model can be fitted.",
+                "y", f"y has the same time, {target.time[0]}, for every patient, so no model can be fitted."
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         return cls(X, target, mass, weight, kept, n, names, seed=seed)

@@ -84,10 +84,7 @@ class CoxTable(pd.DataFrame):
             columns.insert(0, Column("cause", "cause", "count"))
         if self.ratio is None:
             columns[-1] = Column(
-                "coef",
-                f"coefficient ({percent} interval)",
-                "value",
-                interval_names("coef", self.level),
+                "coef", f"coefficient ({percent} interval)", "value", interval_names("coef", self.level)
             )
         else:
             bounds = interval_names("exp(coef)", self.level)
