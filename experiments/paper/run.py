@@ -16,13 +16,13 @@ import pandas as pd
 from drosurv import estimators
 from drosurv.datasets import Dataset, load_flc, load_seer, load_support, split
 from drosurv.errors import InputError, OnProcessorOnly
-from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.follow_up import brier_times
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray
 from experiments.fingerprint import data_fingerprint
+from experiments.grid import fit_grids
 from experiments.paper.published_split import PublishedSplit
 from experiments.paper.scoring import HeldOut, interval_columns
 from experiments.paper.unit import CONTROLS, DRAWS, PARTS, STORED_METRICS, Unit

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from drosurv import CoxPH, DROCox, DROCoxSplit
-from drosurv.estimators.grid import fit_grid
+from experiments.grid import fit_grid
 from experiments.speed import peers, textbook
 from experiments.speed.clock import best
 from experiments.speed.data import correlated, flc

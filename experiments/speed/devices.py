@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.estimators.grid import fit_grid
 from drosurv.solvers import TorchCriterion
 from drosurv.solvers.adam import adam
 from drosurv.solvers.device import separate_stream, worth_moving, worth_solving_on_accelerator
 from drosurv.solvers.solver import make_networks
+from experiments.grid import fit_grid
 from experiments.speed.clock import best
 from experiments.speed.data import correlated
 from experiments.speed.rows import Row, missing, seconds, within

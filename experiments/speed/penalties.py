@@ -4,7 +4,7 @@ import torch
 
 from drosurv import MLP, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.grid import fit_grid, fit_grids
+from experiments.grid import fit_grid, fit_grids
 from experiments.speed.clock import best
 from experiments.speed.data import flc
 from experiments.speed.memory import linear_memory

@@ -8,10 +8,10 @@ import torch
 
 from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.grid import fit_grid, fit_grids, fit_together
 from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
 from drosurv.solvers.solver import _choose_device
 from drosurv.target import Surv
+from experiments.grid import fit_grid, fit_grids, fit_together
 
 # The same processor, by the name that leads through the accelerator's code.
 AS_DEVICE = "cpu:0"

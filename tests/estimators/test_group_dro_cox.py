@@ -6,8 +6,8 @@ from sklearn.base import clone
 
 from drosurv import MLP, CoxPH, GroupDROCox, load
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators.grid import fit_grid
 from drosurv.target import Surv
+from experiments.grid import fit_grid
 
 DATA = make_hidden_minority(n_samples=300, n_features=5, minority=0.3, random_state=0)
 X, Y, GROUPS = DATA.X, DATA.y, DATA.sensitive_features["membership"]

@@ -8,8 +8,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from drosurv import MLP, CoxPH, RegularizedCox, datasets, metrics
 from drosurv.disparities import PENALTIES
 from drosurv.errors import ArgumentError
-from drosurv.estimators.grid import fit_grid
 from drosurv.target import Surv
+from experiments.grid import fit_grid
 
 NAMES = sorted(PENALTIES)
 GROUPED = [name for name in NAMES if PENALTIES[name].needs_groups]

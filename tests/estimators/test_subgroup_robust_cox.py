@@ -7,9 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv import MLP, CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators.grid import fit_grid
 from drosurv.solvers.neighborhoods import Partitions, forest, nearest_neighbors
 from drosurv.target import Surv
+from experiments.grid import fit_grid
 
 DATA = make_hidden_minority(n_samples=400, n_features=6, random_state=0)
 X, Y = DATA.X, DATA.y

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 
 from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.estimators.grid import fit_grid
+from experiments.grid import fit_grid
 
 MODELS = [
     CoxPH(l2=0.01, ties="efron"),

@@ -206,15 +206,6 @@ class SurvivalModel(BaseEstimator):
         for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
             self.__dict__.pop(name, None)
 
-    def _share_checks(self, other: Self) -> None:
-        """Prepare to train on data that another estimator of the same class has checked."""
-        self._forget_last_fit()
-        self._check_parameters()
-        for name in ("n_features_in_", "feature_names_in_", "encoder_"):
-            self.__dict__.pop(name, None)
-            if name in other.__dict__:
-                setattr(self, name, getattr(other, name))
-
     def _check_groups(self, sensitive_features: Any) -> None:
         """Raise if groups are given but not compared in training, or compared but not given."""
         needed_by = self._compares_groups

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import DROCox
 from drosurv.estimators.capabilities import WEIGHTED
-from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.predictions import Predictions, final_step, prepared, select_rows
 from drosurv.target import IntArray
@@ -164,18 +162,15 @@ def train_alpha_path(
 
 def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
     """Return the models that can be trained; raise the first error if none can."""
-    try:
-        fit_grid(list(path.values()), X, y)
-        return path
-    except ValueError as first:
-        # One model that fails makes all fail: train each alone.
-        kept = {}
-        for alpha, estimator in path.items():
-            with suppress(ValueError):
-                kept[alpha] = estimator.fit(X, y)
-        if not kept:
-            raise first
-        return kept
+    kept, errors = {}, []
+    for alpha, estimator in path.items():
+        try:
+            kept[alpha] = estimator.fit(X, y)
+        except ValueError as error:
+            errors.append(error)
+    if not kept:
+        raise errors[0]
+    return kept
 
 
 def _with_alpha(estimator: Any, alpha: float) -> Any:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from drosurv import MLP
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
-from drosurv.estimators.grid import batches, fit_grid, fit_grids
+from experiments.grid import batches, fit_grid, fit_grids
 
 
 @pytest.fixture(scope="module")

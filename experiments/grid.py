@@ -82,7 +82,7 @@ def fit_grids(
             groups = given.get("sensitive_features") if lead._compares_groups is not None else None
             data.append(lead._training_data(given["X"], given["y"], given.get("sample_weight"), groups))
             for estimator in others:
-                estimator._share_checks(lead)
+                _share_checks(estimator, lead)
         if _error(fit_together, together, data) is not None:
             for found, batch, training in zip(errors, together, data, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
@@ -109,6 +109,16 @@ def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[Trai
         follow_up = training_follow_up(training)
         for estimator, result in zip(batch, results, strict=True):
             estimator._accept(estimator._recalibrated(result), follow_up)
+
+
+def _share_checks(estimator: SurvivalModel, other: SurvivalModel) -> None:
+    """Prepare to train on data that another estimator of the same class has checked."""
+    estimator._forget_last_fit()
+    estimator._check_parameters()
+    for name in ("n_features_in_", "feature_names_in_", "encoder_"):
+        estimator.__dict__.pop(name, None)
+        if name in other.__dict__:
+            setattr(estimator, name, getattr(other, name))
 
 
 def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
