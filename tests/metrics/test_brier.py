@@ -6,8 +6,9 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
+from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp, integrated_brier_score
-from drosurv.metrics.brier import brier_contributions, brier_weight_error
+from drosurv.metrics.brier import brier_against_null, brier_weight_error
 from drosurv.target import Surv, parse_target
 
 
@@ -36,7 +37,7 @@ def test_score_equals_scikit_survival(seed):
     expected = reference(train, test, survival, times)
     assert integrated_brier_score(train, test, survival, times) == pytest.approx(expected, rel=1e-12)
     assert integrated_brier_score(FollowUp.parse(train), test, survival, times) == pytest.approx(expected)
-    assert brier_contributions(train, test, survival, times).mean() == pytest.approx(expected)
+    assert brier_against_null(train, test, survival, times).model.mean() == pytest.approx(expected)
 
 
 def test_step_functions_of_a_fitted_model_are_read_at_the_times():
@@ -90,8 +91,8 @@ def test_what_happens_after_the_training_follow_up_does_not_matter():
     changed["event"][late] = ~changed["event"][late]
     changed["time"][late] += 100
     np.testing.assert_array_equal(
-        brier_contributions(train, test, survival, times),
-        brier_contributions(train, changed, survival, times),
+        brier_against_null(train, test, survival, times).model,
+        brier_against_null(train, changed, survival, times).model,
     )
 
 
@@ -160,20 +161,24 @@ def test_groups_with_other_follow_up_have_the_scores_of_complete_follow_up():
     y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
     at = np.linspace(0.1, 0.7, 7)
     survival = np.broadcast_to(np.exp(-at), (len(y), len(at)))
-    found = brier_contributions(y, y, survival, at, groups=group)
+    found = brier_against_null(y, y, survival, at, groups=parse_groups(group)).model
     truth = trapezoid(np.exp(-at) * (1 - np.exp(-at)), at) / 0.6
     for label in ("a", "b"):
         assert found[group == label].mean() == pytest.approx(truth, rel=0.03)
     # With one censoring distribution for everybody the groups seem to differ.
-    pooled = brier_contributions(y, y, survival, at)
+    pooled = brier_against_null(y, y, survival, at).model
     assert pooled[group == "a"].mean() > 1.3 * pooled[group == "b"].mean()
 
 
 def test_without_a_label_there_is_no_score_by_group():
     y = Surv.from_arrays([1, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
-    found = brier_contributions(
-        y, y, np.full((4, 2), 0.5), [1.0, 2.0], groups=["a", None, "a", "a"], missing="drop"
-    )
+    found = brier_against_null(
+        y,
+        y,
+        np.full((4, 2), 0.5),
+        [1.0, 2.0],
+        groups=parse_groups(["a", None, "a", "a"], missing="drop", at_least=1),
+    ).model
     assert np.isnan(found).tolist() == [False, True, False, False]
 
 

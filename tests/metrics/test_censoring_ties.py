@@ -12,6 +12,7 @@ from scipy.stats import mannwhitneyu
 from sksurv.metrics import concordance_index_ipcw, cumulative_dynamic_auc
 from sksurv.metrics import integrated_brier_score as sksurv_brier
 
+from drosurv.groups import parse_groups
 from drosurv.metrics import (
     FollowUp,
     brier_score_by_cause,
@@ -19,7 +20,7 @@ from drosurv.metrics import (
     integrated_brier_score,
     uno_concordance,
 )
-from drosurv.metrics.brier import brier_contributions
+from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
 from drosurv.target import Surv
 
@@ -160,7 +161,9 @@ def test_censoring_at_the_last_time_changes_no_score_at_that_time(cut):
         assert integrated_brier_score(train, now, predicted, at) == pytest.approx(expected, rel=1e-12)
         found = dynamic_auc_curve(train, now, x, at).auc
         np.testing.assert_allclose(found, cumulative_dynamic_auc(y, y, x, at)[0], rtol=1e-12)
-    one_group = brier_contributions(now, now, predicted, at, groups=np.zeros(len(x)))
+    one_group = brier_against_null(
+        now, now, predicted, at, groups=parse_groups(np.zeros(len(x)), at_least=1)
+    ).model
     assert one_group.mean() == pytest.approx(expected, rel=1e-12)
     by_cause = [
         brier_score_by_cause(

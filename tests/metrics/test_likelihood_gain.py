@@ -7,8 +7,6 @@ from sksurv.functions import StepFunction
 from sksurv.metrics import integrated_brier_score as reference_ibs
 from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 
-from drosurv.curve_values import ScoreValues
-from drosurv.curves import SmoothCurves
 from drosurv.metrics import FollowUp, brier_skill, integrated_brier_score, likelihood_gain
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.likelihood_gain import likelihood_gains
@@ -219,40 +217,3 @@ def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
         wanted.append(by_null - hazard[edges <= time][-1] + np.log(rate))
     found = likelihood_gains(replace(null, other_times=True), y, np.exp(-hazards), edges)
     np.testing.assert_allclose(found, wanted)
-
-
-def true_curves(x):
-    """Survival of patients with hazards exp(x)."""
-    return SmoothCurves(ScoreValues(np.exp(x), np.outer, np.multiply))
-
-
-def test_groups_with_other_follow_up_gain_what_complete_follow_up_gains():
-    rng = np.random.default_rng(9)
-    n = 40_000
-    group, x = np.repeat(["a", "b"], n // 2), np.tile(rng.normal(size=n // 2), 2)
-    time = rng.exponential(np.exp(-x))
-    censored = rng.exponential(1 / np.where(group == "a", 0.2, 2.0))
-    train = Surv.from_arrays(np.ones(n), time)
-    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
-    found = likelihood_gains(train, y, true_curves(x), groups=group)
-    # All followed to the time that ten percent of group b are at risk at, nobody censored before.
-    end = np.sort(y["time"][group == "b"])[-(n // 20)]
-    complete = Surv.from_arrays(time <= end, np.minimum(time, end))
-    truth = likelihood_gains(train, complete, true_curves(x)).mean()
-    for label in ("a", "b"):
-        assert found[group == label].mean() == pytest.approx(truth, abs=0.025)
-    alone = likelihood_gains(train, y, true_curves(x))
-    assert alone[group == "a"].mean() - alone[group == "b"].mean() > 0.1
-
-
-def test_without_censoring_groups_change_nothing_up_to_the_horizon():
-    rng = np.random.default_rng(10)
-    x = rng.normal(size=400)
-    time = rng.exponential(np.exp(-x))
-    end = np.sort(time)[-40]
-    y = Surv.from_arrays(time <= end, np.minimum(time, end))
-    by_group = likelihood_gains(y, y, true_curves(x), groups=np.zeros(400))
-    # Within intervals the null model is read as straight lines by group, else as steps.
-    alone = likelihood_gains(y, y, true_curves(x))
-    np.testing.assert_allclose(by_group, alone, atol=0.1)
-    assert by_group.mean() == pytest.approx(alone.mean(), abs=0.005)

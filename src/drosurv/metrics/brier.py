@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.curves import SurvivalCurves, parse_survival
-from drosurv.groups import Missing
+from drosurv.groups import Groups
 from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.target import FloatArray, Target, parse_target
@@ -76,46 +76,8 @@ def integrated_brier_score(
     """
     target = parse_target(y_test, name="y_test", require_event=False)
     weight = parse_weights(sample_weight, len(target))
-    scores = brier_contributions(y_train, target, survival, times, grid=grid)
+    scores, _ = _contributions(y_train, target, survival, times, grid, None, against_null=False)
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
-
-
-def brier_contributions(
-    y_train: Any,
-    y_test: Any,
-    survival: Any,
-    times: Any = None,
-    *,
-    grid: Grid = "inside",
-    groups: Any = None,
-    missing: Missing = "group",
-) -> FloatArray:
-    """Integrated Brier score of each patient, (n,), whose mean over patients is the IBS.
-
-    The mean over any group is the group's score. Because of the censoring weights only means are meaningful, not the
-    value of one patient.
-
-    Parameters
-    ----------
-    y_train, y_test, survival, times, grid
-        As in :func:`integrated_brier_score`.
-    groups : (n,) labels or (n, J) for intersections, optional
-        Groups that are to be compared. The censoring weights are then estimated in each group of scored patients, and
-        times end where a tenth of every group with at least 50 patients is still at risk, so that groups with different
-        follow-up can be compared (:func:`compare_follow_up`).
-    missing : "group" or "drop"
-        Patients without a label form a group of their own, or get NaN.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
-    >>> brier_contributions(y, y, survival, times=[1.0, 2.0]).round(3).tolist()
-    [0.025, 0.085, 0.025, 0.01]
-    """
-    model, _ = _contributions(y_train, y_test, survival, times, grid, groups, missing, against_null=False)
-    return model
 
 
 def _contributions(
@@ -124,8 +86,7 @@ def _contributions(
     survival: Any,
     times: Any,
     grid: Grid,
-    groups: Any,
-    missing: Missing,
+    groups: Groups | None,
     *,
     against_null: bool,
 ) -> tuple[FloatArray, FloatArray]:
@@ -133,7 +94,7 @@ def _contributions(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
-    by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
+    by_group = None if groups is None else GroupFollowUp.of(target, groups)
     at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
     if len(at) == 0:
         warn_undefined(
@@ -255,13 +216,17 @@ def brier_against_null(
     times: Any = None,
     *,
     grid: Grid = "inside",
-    groups: Any = None,
-    missing: Missing = "group",
+    groups: Groups | None = None,
 ) -> BrierAgainstNull:
     """Integrated Brier score of each patient under a model and under the null model, for the skill of any group.
 
-    Parameters as in :func:`brier_contributions`. The skill of a group is ``1 - sum(model) / sum(null)`` over its
-    members; use the same `times` for all groups.
+    The mean over any group is the group's score. Because of the censoring weights only means are meaningful, not the
+    value of one patient. The skill of a group is ``1 - sum(model) / sum(null)`` over its members.
+
+    Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. With `groups` that are to be
+    compared, the censoring weights are estimated in each group of scored patients, and times end where a tenth of every
+    group with at least 50 patients is still at risk, so that groups with different follow-up can be compared
+    (:func:`compare_follow_up`). Patients without a group get NaN.
 
     Examples
     --------
@@ -273,7 +238,7 @@ def brier_against_null(
     np.float64(0.888)
     """
     return BrierAgainstNull(
-        *_contributions(y_train, y_test, survival, times, grid, groups, missing, against_null=True)
+        *_contributions(y_train, y_test, survival, times, grid, groups, against_null=True)
     )
 
 

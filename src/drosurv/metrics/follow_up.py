@@ -206,11 +206,6 @@ class GroupFollowUp:
     horizon: float
 
     @classmethod
-    def parse(cls, target: Target, groups: Any, *, missing: Missing = "group") -> GroupFollowUp:
-        """From scored patients and their labels, (n,) or (n, J); patients who are left out get NaN."""
-        return cls.of(target, parse_groups(groups, len(target), missing=missing, at_least=1))
-
-    @classmethod
     def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
         """From scored patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
         parts = [target.take(groups.codes == k) for k in range(len(groups))]
@@ -234,23 +229,6 @@ class GroupFollowUp:
             observed = left_limit(curve.times, curve.survival, at)
             free[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(at)), where=observed > 0)
         return CensoringWeights(free_until(target), self.inverse_probability(target), free)
-
-    def weighted_time(self, time: FloatArray, edges: FloatArray) -> FloatArray:
-        r"""Time at risk of each patient in each interval, (n, m), weighted by 1 / G of their group.
-
-        .. math:: \int_{t_{m-1}}^{\min(t_m, Y_i)} \frac{dt}{\hat G_g(t)}
-
-        The m + 1 edges of the intervals lie up to the horizon; patients are at risk until their time (n,).
-        """
-        spent = np.full((len(time), len(edges) - 1), np.nan)
-        for k, curve in enumerate(self.censoring):
-            rows = self.codes == k
-            steps = np.concatenate(([0.0], curve.times[curve.times > 0]))
-            observed = step_function(curve.times, curve.survival, steps, before=1.0)
-            weight = np.divide(1.0, observed, out=np.zeros(len(steps)), where=observed > 0)
-            total = np.concatenate(([0.0], np.cumsum(weight[:-1] * np.diff(steps))))
-            spent[rows] = np.diff(np.interp(np.minimum(time[rows, None], edges), steps, total), axis=1)
-        return spent
 
 
 def last_with_enough_at_risk(target: Target) -> float:

@@ -8,8 +8,7 @@ import numpy as np
 
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
-from drosurv.groups import Missing
-from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.target import FloatArray, parse_target
 
@@ -26,8 +25,6 @@ def likelihood_gains(
     n_intervals: int = 20,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
-    groups: Any = None,
-    missing: Missing = "group",
 ) -> FloatArray:
     r"""Each patient's log likelihood under the model minus that under the null model, (n,).
 
@@ -61,16 +58,6 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive at a predicted survival of 0 would
         have an infinite loss.
-    groups : (n,) labels or (n, J) for intersections, optional
-        Groups that are to be compared. A patient with longer follow-up can gain more, so that groups with different
-        follow-up would differ although they are predicted equally well. With groups, the gains estimate those under
-        complete follow-up to the time :math:`\tau` at which a tenth of every group with at least 50 patients is still
-        at risk: with G the probability of not being censored in the patient's group,
-
-        .. math:: g_i = \int_0^\tau \frac{1}{\hat G(t-)} \left( \log \frac{\lambda_i}{\lambda_0}
-                  dN_i - 1[Y_i \ge t] (\lambda_i - \lambda_0) dt \right)
-    missing : "group" or "drop"
-        Patients without a label form a group of their own, or get NaN.
 
     Examples
     --------
@@ -83,7 +70,6 @@ def likelihood_gains(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
-    by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
     require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
     edges = interval_edges(follow_up, n_intervals)
     if len(edges) == 1:
@@ -91,11 +77,10 @@ def likelihood_gains(
             "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
         )
     knots = _few_times(follow_up, curves.times, edges)
-    # Patients are scored only as long as curves are known, and all groups are observed.
-    until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
-    if until < np.inf:
-        edges = np.unique(np.minimum(edges, until))
-        target = target.until(until)
+    if knots is not None:
+        # Patients are scored only as long as curves are known.
+        edges = np.unique(np.minimum(edges, knots[-1]))
+        target = target.until(knots[-1])
 
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))
@@ -125,12 +110,7 @@ def likelihood_gains(
         # A null model fitted to the scored patients gains about 1/2 of log likelihood per interval: E[d log(d / m)] is
         # about 1/2 for d events with mean m. Without this correction a correct model would have a negative gain.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
-    if by_group is None:
-        null_hazard = follow_up.cumulative_hazard_at(target.time)
-        gains: FloatArray = null_hazard - hazard + target.event * log_ratio
-        return gains
-    spent = by_group.weighted_time(target.time, edges)
-    gains = ((null_rate - rate) * spent).sum(axis=1) + by_group.inverse_probability(target) * log_ratio
+    gains: FloatArray = follow_up.cumulative_hazard_at(target.time) - hazard + target.event * log_ratio
     return gains
 
 
@@ -168,7 +148,7 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
 
     A step function lags behind a continuous curve by up to one step. The lag does not matter if the curve has as many
     steps as the null model, which has the same lag, or very many. An interval without a step would have no hazard. For
-    curves with different steps for each patient, such intervals are merged instead (`_rates`).
+    curves with different steps for each patient, such intervals are merged instead (`interval_rates`).
     """
     if jumps is None or not (jumps > 0).any() or follow_up.other_times:
         return None
