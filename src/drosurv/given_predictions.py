@@ -239,8 +239,7 @@ def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> 
         raise ArgumentError(
             "kind",
             f"{arg('kind')} is needed: by its name, column {found.names[0]!r} is {named}, but "
-            f"{how.partition(', ')[0]}: pass "
-            f"{arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
+            f"{how.partition(', ')[0]}: pass {arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
         )
     return named
 

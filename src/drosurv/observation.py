@@ -303,8 +303,7 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
         raise ArgumentError(
             name,
             f"{arg(name)} contains {len(missing)} missing labels (first at row {missing[0]}): drop those rows, or "
-            "give each "
-            "a label of its own.",
+            "give each a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -357,9 +356,8 @@ def _check_rows_of_patients(
         earlier = order[:-1][over][0]
         raise ArgumentError(
             "id",
-            f"rows {earlier} and {later} of one id overlap: ({entry[earlier]}, "
-            f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
-            "at one time.",
+            f"rows {earlier} and {later} of one id overlap: ({entry[earlier]}, {target.time[earlier]}] and "
+            f"({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice at one time.",
         )
 
 

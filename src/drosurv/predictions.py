@@ -358,8 +358,7 @@ def _one_form(model: Any, name: str) -> Any:
     raise ArgumentError(
         name,
         f"{arg(name)} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a pair "
-        "(times, "
-        f"survival), or an array of risk scores; got {type(model).__name__}.",
+        f"(times, survival), or an array of risk scores; got {type(model).__name__}.",
     )
 
 

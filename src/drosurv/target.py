@@ -203,9 +203,8 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
     event, time = y[fields[0]], y[fields[1]]
     if event.dtype != np.bool_:
         raise InputError(
-            f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. "
-            "Convert it with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need "
-            "CauseSpecificCox."
+            f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. Convert it "
+            "with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need CauseSpecificCox."
         )
     return _checked(event, time, name=name, require_event=require_event)
 

@@ -332,9 +332,8 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         raise ArgumentError(
             "missing",
             f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
-            f"{counted(rows, 'row')}: if those texts mean a missing value, pass "
-            f"{arg('missing', here)}; if the column is a category, name it in {arg('categorical')}; or "
-            "correct the table.",
+            f"{counted(rows, 'row')}: if those texts mean a missing value, pass {arg('missing', here)}; if the "
+            f"column is a category, name it in {arg('categorical')}; or correct the table.",
         )
     if commas.mean() > 0.5:
         written = shown([text for text in texts if has_decimal_comma(text)], 3)
@@ -353,8 +352,7 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         raise ArgumentError(
             "drop",
             f"column {name!r} holds {len(counts):,} different texts: name it in {arg('drop')}{patient}; or, if they "
-            "are "
-            f"categories, in {arg('categorical')}.",
+            f"are categories, in {arg('categorical')}.",
         )
     if len(counts) > _MOST_RARE and sum(rows < FEWEST_QUOTED for rows in counts.values()) > len(counts) / 2:
         raise ArgumentError(

@@ -96,8 +96,7 @@ def _months(column: pd.Series[Any], argument: str) -> FloatArray:
         raise ArgumentError(
             argument,
             f"{arg(argument)} {fault}, as those of the other column are: write both alike, and the date of the last "
-            "visit "
-            "where the end is not known.",
+            "visit where the end is not known.",
         )
     return values // 100 * 12 + values % 100
 
@@ -112,8 +111,7 @@ def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
             argument,
-            f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like "
-            "2021-03-31: correct it.",
+            f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like 2021-03-31: correct it.",
         )
     if form:
         text = column.astype("Int64").astype("string")
@@ -158,6 +156,5 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
     raise ArgumentError(
         argument,
         f"{arg(argument)} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or "
-        "the "
-        "month comes first: write them like 2021-03-31.",
+        "the month comes first: write them like 2021-03-31.",
     )

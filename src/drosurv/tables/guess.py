@@ -352,8 +352,7 @@ def _unknown(
     return UnknownColumns(
         "time",
         f"which columns hold {_missing(time, event)}? It cannot be guessed from names and values. Pass "
-        f"{arg('time', text='COLUMN')} and "
-        f"{arg('event', text='COLUMN')}.{maybe} {_columns(frame)}",
+        f"{arg('time', text='COLUMN')} and {arg('event', text='COLUMN')}.{maybe} {_columns(frame)}",
     )
 
 

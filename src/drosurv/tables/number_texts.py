@@ -153,8 +153,7 @@ def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str] | None:
             "decimal",
             f"column {text.name!r} holds {', '.join(map(repr, marked[~fits].unique()[:3].tolist()))}, with a point "
             f"that does not separate thousands, although {arg('decimal', decimal)}: write all numbers with the same "
-            "decimal "
-            "mark.",
+            "decimal mark.",
         )
     return text.str.replace(other, "", regex=False).str.replace(decimal, ".", regex=False)
 

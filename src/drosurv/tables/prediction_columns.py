@@ -153,8 +153,7 @@ def prediction_columns(
         raise ArgumentError(
             "survival",
             f"no column of the table is recognised as predictions: pass {arg('survival', ['S365=365', 'S730=730'])} "
-            "for columns "
-            f"of probabilities at times, or {arg('risk', text='COLUMN')} for one of risk scores.",
+            f"for columns of probabilities at times, or {arg('risk', text='COLUMN')} for one of risk scores.",
         )
     ordered = sorted(at, key=lambda name: at[name].time)
     return PredictionColumns(
@@ -294,8 +293,7 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, _AtTime]:
         raise ArgumentError(
             "survival",
             f"{arg('survival')} names columns with times in different units: {', '.join(entries)}. Pass COLUMN=TIME "
-            "for each, "
-            "in the unit of the times of the table.",
+            "for each, in the unit of the times of the table.",
         )
     return found
 

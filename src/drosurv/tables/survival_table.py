@@ -59,9 +59,8 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
             middle = f"{np.nanmedian(to_floats(column)):g}"
             raise ArgumentError(
                 "groups",
-                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
-                f"for example {arg('groups', f'{spec}>{middle}')}, or name it in {arg('categorical')} if "
-                "they are codes.",
+                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for "
+                f"example {arg('groups', f'{spec}>{middle}')}, or name it in {arg('categorical')} if they are codes.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(

@@ -52,8 +52,7 @@ class WantedColumns:
         if (self.start is None) != (self.end is None) or (self.time is not None and self.start is not None):
             raise ArgumentError(
                 "start",
-                f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of "
-                "dates or of numbers.",
+                f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of dates or of numbers.",
             )
         time = self.end or self.time
         for role, name in (("start", self.start), ("end", self.end)):

@@ -228,9 +228,8 @@ class TargetColumns:
             if unknown.any():
                 raise ArgumentError(
                     "event",
-                    f"{arg('event')} column {self.event!r} holds a cause in {counted(int(unknown.sum()), 'row')} that "
-                    "is not "
-                    f"one of {shown(self.cause_names)}: correct it.",
+                    f"{arg('event')} column {self.event!r} holds a cause in {counted(int(unknown.sum()), 'row')} "
+                    f"that is not one of {shown(self.cause_names)}: correct it.",
                 )
             numbers = {name: number for number, name in enumerate(self.cause_names, start=1)}
             codes = held.map(numbers).fillna(0)
@@ -283,8 +282,7 @@ class TargetColumns:
             raise ArgumentError(
                 "event_value",
                 f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "
-                "which "
-                f"holds {quoted(counts)}.",
+                f"which holds {quoted(counts)}.",
             )
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
@@ -307,8 +305,7 @@ class TargetColumns:
             raise ArgumentError(
                 "event",
                 f"{arg('event')} column {self.event!r} holds {len(names)} different texts, none of which is known to "
-                "mean "
-                "censored: write 0 or censored there, and a code or text for each cause.",
+                "mean censored: write 0 or censored there, and a code or text for each cause.",
             )
         told = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
         warn_caller(

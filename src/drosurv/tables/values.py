@@ -134,8 +134,7 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         raise ArgumentError(
             "missing",
             f"{role}{first_wrong(column, wrong, 'not a number')}: "
-            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
-            f"{arg('missing')}.",
+            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in {arg('missing')}.",
         )
     return values
 

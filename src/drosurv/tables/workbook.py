@@ -116,8 +116,7 @@ def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sh
         raise ArgumentError(
             "sheet",
             f"which sheet of {path} holds the patients? It has {listing(sizes, 8)}: pass "
-            f"{arg('sheet', tables[0].name)} or "
-            "another one; if patients are on several sheets, put them on one.",
+            f"{arg('sheet', tables[0].name)} or another one; if patients are on several sheets, put them on one.",
         )
     if not sheets:
         raise InputError(f"{path} has no visible sheet.")

@@ -158,7 +158,6 @@ def predictions_in(
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} hold risk scores only, which a repair cannot use: give survival probabilities at "
-            "times, in "
-            "columns such as survival_12.",
+            "times, in columns such as survival_12.",
         )
     return found

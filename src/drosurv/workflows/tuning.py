@@ -74,8 +74,7 @@ def default_grid(estimator: Any) -> dict[str, list[Any]]:
         raise ArgumentError(
             "grid",
             f"{type(estimator).__name__} has no parameter that is tuned by default: give a {arg('grid')}, such as l2 "
-            "with the "
-            "values 0, 0.01 and 0.1.",
+            "with the values 0, 0.01 and 0.1.",
         )
     return grid
 
