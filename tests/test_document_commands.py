@@ -84,14 +84,14 @@ def read(words):
     command.make_context("drosurv", list(rest))
 
 
-_check, _checked = check_workflow.check, {}
+_check, _checked = check_workflow.check_prepared, {}
 
 
-def check_once(table, *, on_step, **options):
+def check_once(prepared, **options):
     """What check finds in a table: the same for all commands that ask, which differ in what they write."""
-    asked = table.to_csv(), repr(options)
+    asked = prepared.table.frame.to_csv(), repr(prepared.wanted)
     if asked not in _checked:
-        _checked[asked] = _check(table, n_bootstrap=2, on_step=on_step, **options)
+        _checked[asked] = _check(prepared, n_bootstrap=2, **options)
     return _checked[asked]
 
 
@@ -123,7 +123,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "_REPLICATES", 20)
     monkeypatch.setattr(tuning, "_REPLICATES", 20)
     monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
-    monkeypatch.setattr(check_workflow, "check", check_once)
+    monkeypatch.setattr(check_workflow, "check_prepared", check_once)
     monkeypatch.setattr(check_workflow, "_FOLDS", 3)
     few = {"splines": False, "l2s": [0.01, 0.1], "cv": 3}
     monkeypatch.setattr(check_workflow, "CoxPHCV", partial(check_workflow.CoxPHCV, **few))

@@ -12,15 +12,15 @@ from drosurv import load
 def check_once(monkeypatch):
     """Results of check: commands that ask for the same get the same, because they differ in what they write."""
     checking = import_module("drosurv.workflows.check")
-    check, found = checking.check, {}
+    check, found = checking.check_prepared, {}
 
-    def once(table, *, on_step, **options):
-        asked = repr(options)
+    def once(prepared, **options):
+        asked = repr(prepared.wanted)
         if asked not in found:
-            found[asked] = check(table, on_step=on_step, **options)
+            found[asked] = check(prepared, **options)
         return found[asked]
 
-    monkeypatch.setattr(checking, "check", once)
+    monkeypatch.setattr(checking, "check_prepared", once)
     return found
 
 

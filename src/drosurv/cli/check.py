@@ -59,17 +59,15 @@ def check(
     """
     from drosurv.presentation.progress import bar
     from drosurv.tables.guess import UnknownColumns
-    from drosurv.tables.reading import strays_as_missing
-    from drosurv.tables.table_to_check import WantedColumns
+    from drosurv.tables.table_to_check import WantedColumns, prepare_table
 
     check_outputs([output, save], [data], force=run.force)
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
-        given = {**asdict(columns), "groups": groups or None}
+        wanted = WantedColumns(**asdict(columns), groups=groups or None)
         try:
-            read, _ = strays_as_missing(frame, marks.decimal, columns.categorical)
-            WantedColumns(**given).guess(read)
+            prepared = prepare_table(frame, wanted, marks, data.name)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -79,14 +77,11 @@ def check(
             ]
             raise InputError(f"{error} Type one of: {'; '.join(commands)}") from error
         # Slow to import, so that the errors above come at once.
-        from drosurv.workflows.check import check as checked
+        from drosurv.workflows.check import check_prepared
 
-        result = checked(
-            frame,
-            **given,
+        result = check_prepared(
+            prepared,
             horizon=horizon,
-            file_format=marks,
-            data_name=data.name,
             random_state=run.seed,
             on_step=lambda name, steps: progress(doing=name, of=steps),
         )

@@ -114,10 +114,13 @@ def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:
 class TableToCheck:
     """The patients and features that can be used, and what was left out.
 
-    `left_out` are columns with the reason, `strays` texts in columns of numbers, which were taken as missing, with
-    their numbers of rows; `messages` are warnings that were given, and `n_rows` is the number of rows of the table.
+    `wanted` are the columns that the user named, `found` those that are used; `left_out` are columns with the reason,
+    `strays` texts in columns of numbers, which were taken as missing, with their numbers of rows; `messages` are
+    warnings that were given; `name` and `n_rows` are those of the table.
     """
 
+    name: str
+    wanted: WantedColumns
     table: SurvivalTable
     found: GuessedColumns
     problems: tuple[str, ...]
@@ -149,7 +152,9 @@ def prepare_table(
         patients, problems, left_out = _patients(frame, found, columns, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
     told = dict.fromkeys(map(str, [*_stray_problems(strays), *problems, *messages]))
-    return TableToCheck(patients, found, tuple(told), left_out, strays, messages, len(frame))
+    return TableToCheck(
+        table_name, wanted, patients, found, tuple(told), left_out, strays, messages, len(frame)
+    )
 
 
 def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

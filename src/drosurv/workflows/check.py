@@ -20,13 +20,14 @@ from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing
+from drosurv.presentation.progress import bar
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
 from drosurv.report.section import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.tables.table_to_check import TableToCheck, WantedColumns, prepare_table
 from drosurv.workflows.training import Trained, audit_rows, plain_cox_table, train
 
 _FOLDS = 5
@@ -39,7 +40,7 @@ _REPAIR_AND_SUBGROUPS = (
 )
 # A summary names up to so many columns in a row.
 _MOST_NAMED = 20
-_STEPS = ("reading", "training", "plain Cox", "repair", "audit")
+_STEPS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,10 +178,9 @@ def check(
     keep_columns: Sequence[str] = (),
     horizon: float | None = None,
     file_format: FileFormat | None = None,
-    data_name: str | None = None,
     n_bootstrap: int = 200,
     random_state: int = 0,
-    on_step: Callable[[str, int], None] | None = None,
+    verbose: bool | None = None,
 ) -> CheckResult:
     """Check a table of patients, train a Cox model on it, and audit and repair the model.
 
@@ -208,14 +208,12 @@ def check(
         Time at which survival is compared; the median follow-up by default.
     file_format : FileFormat, optional
         Separator, decimal mark, encoding and missing values of a CSV file; recognised by default.
-    data_name : str, optional
-        Name of the table on the page; by default that of the file.
     n_bootstrap : int
         Number of bootstrap replicates for intervals.
     random_state : int
         Seed of everything random.
-    on_step : callable, optional
-        Called with the name of each step and the number of steps.
+    verbose : bool, optional
+        Whether a progress bar is shown; by default in a terminal.
 
     Returns
     -------
@@ -230,13 +228,29 @@ def check(
     >>> found = drosurv.check(patients, groups=["x1>0"], n_bootstrap=20)  # doctest: +SKIP
     >>> found.to_html("check.html")  # doctest: +SKIP
     """
-    step = on_step or (lambda name, of: None)
-    table_name = data_name or (Path(table).name if isinstance(table, (str, os.PathLike)) else "the table")
-    step(_STEPS[0], len(_STEPS))
     wanted = WantedColumns(
         time, event, event_value, start, end, entry, id, groups, drop, categorical, numeric, keep_columns
     )
-    prepared = prepare_table(table, wanted, file_format, table_name)
+    name = Path(table).name if isinstance(table, (str, os.PathLike)) else "the table"
+    with bar("reading", shown=verbose) as progress:
+        return check_prepared(
+            prepare_table(table, wanted, file_format, name),
+            horizon=horizon,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+            on_step=lambda doing, steps: progress(doing=doing, of=steps),
+        )
+
+
+def check_prepared(
+    prepared: TableToCheck,
+    *,
+    on_step: Callable[[str, int], None],
+    horizon: float | None = None,
+    n_bootstrap: int = 200,
+    random_state: int = 0,
+) -> CheckResult:
+    """Check a table that is prepared, as :func:`check` does; `on_step` is told each step and their number."""
     patients, found = prepared.table, prepared.found
     if patients.n_with_event < _FEWEST_EVENTS:
         raise ArgumentError(
@@ -246,11 +260,11 @@ def check(
         )
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        step(_STEPS[1], len(_STEPS))
-        trained = _train(patients, wanted, random_state)
-        step(_STEPS[2], len(_STEPS))
+        on_step("training", _STEPS)
+        trained = _train(prepared, random_state)
+        on_step("plain Cox", _STEPS)
         cox, hazards = plain_cox_table(trained)
-        step(_STEPS[3], len(_STEPS))
+        on_step("repair", _STEPS)
         X = patients.X[trained.encoder.used_]
         unfitted = Pipeline(
             [("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))]
@@ -258,8 +272,9 @@ def check(
         repaired = RepairedCox(base=clone(unfitted), random_state=random_state).fit(
             X, patients.y, **patients.row_arguments
         )
-        step(_STEPS[4], len(_STEPS))
-        guesses = found.in_one_line(None if event_value is not None else patients.columns.event_value)
+        on_step("audit", _STEPS)
+        event_value_given = prepared.wanted.event_value is not None
+        guesses = found.in_one_line(None if event_value_given else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
         report = audit(
             unfitted,
@@ -273,7 +288,7 @@ def check(
             random_state=random_state,
             verbose=False,
             page=Page(
-                data_name=table_name,
+                data_name=prepared.name,
                 time_unit="" if patients.columns.unit == "time" else patients.columns.unit,
                 warnings=[*notes, *as_records(_for_report(prepared.messages))],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired),
@@ -293,20 +308,20 @@ def check(
         tuple(prepared.left_out),
         prepared.n_rows - len(patients),
         tuple(f"{name}=*" for name in prepared.strays),
-        event_value is not None,
+        event_value_given,
     )
 
 
-def _train(patients: SurvivalTable, wanted: WantedColumns, random_state: int) -> Trained:
+def _train(prepared: TableToCheck, random_state: int) -> Trained:
     """Train the model on a table whose rows may be intervals of a patient's time, or share a patient."""
-    observed: dict[str, str] = {}
+    patients, observed = prepared.table, {}
     if patients.id is not None and patients.repeated is not None:
         observed["clusters" if patients.entry is None else "id"] = patients.id
     return train(
         patients,
         CoxPHCV(random_state=random_state),
-        categorical=wanted.categorical,
-        keep_columns=wanted.keep_columns,
+        categorical=prepared.wanted.categorical,
+        keep_columns=prepared.wanted.keep_columns,
         observed=observed,
     )
 
