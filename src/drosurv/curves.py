@@ -424,17 +424,17 @@ class CompetingCurves:
 
         Events at a time are divided among the causes in proportion to their hazards.
         """
-        own, jumps = self.of_cause(cause), self.any_cause.times
+        self.of_cause(cause)  # Raises if there is no such cause.
+        jumps = self.any_cause.times
         assert jumps is not None
         index = np.searchsorted(jumps, times, side="right")
-        found = np.empty((len(self), len(index)))
+        jumps, found = jumps[: index.max(initial=0)], np.empty((len(self), len(index)))
         for batch in self.any_cause._batches(len(jumps)):
             survival = self.any_cause.take(batch).survival(jumps)
             left = -np.diff(survival, axis=1, prepend=1.0)
-            total = sum(_increments(part.take(batch), jumps) for part in self.causes)
-            share = np.divide(
-                _increments(own.take(batch), jumps), total, out=np.zeros_like(left), where=total > 0
-            )
+            parts = [_increments(curves.take(batch), jumps) for curves in self.causes]
+            total = sum(parts)
+            share = np.divide(parts[cause - 1], total, out=np.zeros_like(left), where=total > 0)
             steps = np.column_stack([np.zeros(len(left)), np.cumsum(left * share, axis=1)])
             found[batch] = steps[:, index]
         return found

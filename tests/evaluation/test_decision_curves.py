@@ -124,7 +124,7 @@ def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_ag
         outcomes = OutcomesAtHorizon.of(target.take(rows), risk[rows], 1.0, columns[rows])
         return decision_curves(outcomes, {ALL: np.arange(500)}, thresholds, level=level)
 
-    draws = [curve(rng.integers(500, size=500))["net_benefit"] for _ in range(200)]
+    draws = [curve(rng.integers(500, size=500))["net_benefit"] for _ in range(100)]
     found = curve(np.arange(500), 0.95)
     # Two correlated thresholds need between 1.96 and 2.24 standard errors.
     ratio = (found["high"] - found["low"]) / 2 / np.std(draws, axis=0)

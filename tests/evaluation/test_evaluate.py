@@ -173,7 +173,7 @@ def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
 
 
 def test_the_result_does_not_depend_on_threads(model, train, held_out):
-    frames = [quick(model, train, held_out, n_bootstrap=3, n_jobs=k).to_frame() for k in (1, 3)]
+    frames = [quick(model, train, held_out, n_bootstrap=2, n_jobs=k).to_frame() for k in (1, 2)]
     pd.testing.assert_frame_equal(*frames)
 
 
@@ -737,20 +737,18 @@ def test_replicates_draw_patients_where_some_have_several_rows(model, train, hel
         assert errors[0] == pytest.approx(errors[1], rel=0.1)
 
 
-@pytest.mark.parametrize("form", ["model", "predictions", "pair", "search", "frozen"])
-def test_every_form_of_predictions_is_evaluated(form, model, train, held_out):
+def test_every_form_of_predictions_is_evaluated(plain, model, train, held_out):
     times = model.unique_times_
     survival = model.predict_survival_function(held_out.X, times=times)
-    forms = {
-        "model": model,
-        "predictions": Predictions(model.predict(held_out.X), survival, times),
-        "pair": (times, survival),
-        "search": GridSearchCV(CoxPH(), {"l2": [0.0]}, cv=2).fit(train.X, train.y),
-        "frozen": FrozenEstimator(model),
-    }
-    found = quick(forms[form], train, held_out)
-    for metric in ("integrated_brier_score", "brier_skill"):
-        assert found.value(metric) == pytest.approx(quick(model, train, held_out).value(metric), rel=1e-9)
+    for form in (
+        Predictions(model.predict(held_out.X), survival, times),
+        (times, survival),
+        GridSearchCV(CoxPH(), {"l2": [0.0]}, cv=2).fit(train.X, train.y),
+        FrozenEstimator(model),
+    ):
+        found = quick(form, train, held_out)
+        for metric in ("integrated_brier_score", "brier_skill"):
+            assert found.value(metric) == pytest.approx(plain.value(metric), rel=1e-9)
 
 
 TIMES = np.array([5.0, 20.0])

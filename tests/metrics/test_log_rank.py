@@ -68,8 +68,9 @@ def test_without_events_there_is_no_test():
 def test_p_values_of_equal_groups_are_uniform():
     rng = np.random.default_rng(1)
     p = []
-    for _ in range(400):
+    for _ in range(200):
         time, censored = rng.exponential(size=(2, 60))
         y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
         p.append(log_rank_test(y, rng.integers(0, 3, 60)).p)
-    assert 8 <= np.sum(np.array(p) < 0.05) <= 34
+    # 10 are expected; fewer than 3 or more than 19 are one of a hundred cases.
+    assert 3 <= np.sum(np.array(p) < 0.05) <= 19

@@ -43,7 +43,7 @@ def test_hospitals_that_differ_by_chance_only_are_all_alike():
 def test_intervals_of_new_hospitals_hold_their_share_of_them():
     rng = np.random.default_rng(1)
     inside = []
-    for _ in range(20):
+    for _ in range(12):
         expected = rng.uniform(5, 60, 25)
         found = random_intercept(rng.poisson(expected * np.exp(rng.normal(0.1, 0.3, 25))), expected)
         new = np.exp(rng.normal(0.1, 0.3, 50))
