@@ -123,6 +123,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "_REPLICATES", 20)
     monkeypatch.setattr(tuning, "_REPLICATES", 20)
     monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
+    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
     monkeypatch.setattr(check_workflow, "check_prepared", check_once)
     monkeypatch.setattr(check_workflow, "_FOLDS", 3)
     few = {"splines": False, "l2s": [0.01, 0.1], "cv": 3}

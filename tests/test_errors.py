@@ -1,5 +1,5 @@
-import ast
 import pickle
+import re
 import warnings
 from pathlib import Path
 
@@ -68,10 +68,6 @@ def test_a_number_of_numpy_is_written_as_python_writes_it():
 def test_bad_input_is_an_input_error_so_that_a_value_error_is_an_error_of_ours():
     sources = Path(errors.__file__).parent.rglob("*.py")
     raised = [
-        f"{path.name}:{node.lineno}"
-        for path in sources
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
-        if isinstance(node.exc.func, ast.Name) and node.exc.func.id == "ValueError"
+        path.name for path in sources if re.search(r"^\s*raise ValueError\b", path.read_text(), re.MULTILINE)
     ]
     assert raised == [], "raise drosurv.errors.InputError, or ArgumentError if one argument is wrong"

@@ -101,9 +101,9 @@ def demo(
     Examples
     --------
     >>> from drosurv.datasets import make_hidden_minority
-    >>> found = demo(loaders={"simulated": lambda: make_hidden_minority(900, random_state=0)})
+    >>> found = demo(loaders={"simulated": lambda: make_hidden_minority(450, random_state=0)})
     >>> found["simulated"].n_train, found["simulated"].n_test
-    (600, 300)
+    (300, 150)
     """
     found = {}
     for name, load in (datasets(random_state) if loaders is None else loaders).items():
