@@ -71,6 +71,8 @@ class Predictions:
     incidence : mapping of causes to (n, k) arrays, optional
         With competing causes: the probability of an event of each cause, from 1, by the `times`. `survival` is by
         default 1 minus their sum. Of one cause alone, it is judged at these times only.
+    design : (n, p) array, optional
+        With `trained_on`, the columns that linear models have coefficients for: tests allow for the error of these.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Predictions:
     curve_type: CurveType = "points"
     score_type: ScoreType = "log hazard"
     incidence: Mapping[int, Any] | None = None
+    design: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Raise if there is neither risk nor survival nor incidence, or the score type is unknown."""
@@ -108,6 +111,7 @@ class Predictions:
             risk=select_rows(self.risk, rows),
             survival=select_rows(self.survival, rows),
             incidence=select_rows(self.incidence, rows),
+            design=select_rows(self.design, rows),
             trained_on=parts,
         )
 

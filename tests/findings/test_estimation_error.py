@@ -5,7 +5,11 @@ import pytest
 
 from drosurv import CoxPH, Surv
 from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.questions import group_sums
 from drosurv.findings.residuals import martingale_residuals
+from drosurv.predictions import as_predictions
+from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import Target
 
 
@@ -36,7 +40,7 @@ def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
     X, target = draw(rng, 400)
     rate = np.exp(X @ [0.7, 0.3])
     residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2)
-    error = EstimationError(residuals, np.ones(4), X, cross_fitted=True)
+    error = EstimationError(residuals, np.ones(4), X, folds=np.arange(400) % 5)
     sums = residuals.sums(np.ones(400), error.covariance(np.ones(400)))
     ones = np.ones(4)
     assert ones @ (sums.model + sums.error) @ ones < 0.1 * ones @ sums.model @ ones
@@ -49,9 +53,31 @@ def test_a_parametric_shape_in_time_cancels_only_for_the_whole_follow_up():
     rate = np.exp(X @ [0.7, 0.3])
     residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2)
     any_shape, parametric = (
-        EstimationError(residuals, np.ones(4), cross_fitted=True, any_shape=known).covariance(np.ones(400))
+        EstimationError(residuals, np.ones(4), folds=np.arange(400) % 5, any_shape=known).covariance(
+            np.ones(400)
+        )
         for known in (True, False)
     )
     total, contrast = np.ones(4), np.array([1.0, -1.0, 0.0, 0.0])
     assert total @ parametric @ total == pytest.approx(total @ any_shape @ total, rel=0.05)
     assert abs(contrast @ parametric @ contrast) < 0.1 * -contrast @ any_shape @ contrast
+
+
+def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
+    """Of everybody, of a group by a column of the model, and of one by chance: 7 coefficients, 100 events."""
+    ratios = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(150, 7))
+        time, end = rng.exponential(np.exp(-X[:, :2] @ [0.6, 0.4])), rng.uniform(0.5, 2.5, 150)
+        y = Surv.from_arrays(time <= end, np.minimum(time, end))
+        found = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 5, seed))
+        judged = judged_patients(as_predictions(found.predictions, None, 150), y)
+        groups = np.ones(150, bool), X[:, 0] > 0, rng.random(150) < 0.5
+        for mask in groups:
+            sums = group_sums(judged.residuals, mask, judged.error)
+            ones = np.ones(len(sums.observed))
+            ratios.append((sums.observed - sums.expected).sum() / np.sqrt(sums.variance(ones)))
+    everybody, by_column, by_chance = np.std(np.reshape(ratios, (-1, 3)), axis=0)
+    assert everybody < by_column < by_chance
+    assert 0.75 < by_chance < 1.2

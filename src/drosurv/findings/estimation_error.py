@@ -11,7 +11,7 @@ one fold raises the predictions of all others. So the same term is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -31,15 +31,16 @@ class EstimationError:
     """Estimation error of a model that was fitted to `training_events` (J,) in each part of the follow-up.
 
     `columns` (n, p) are the features of a linear model, None for other models. `stratum` (n,) are strata with separate
-    hazards. With `cross_fitted`, the model was fitted to the other folds of the same patients. `any_shape` says whether
-    the hazard may have any shape in time, as in a Cox model, or has a shape that few parameters determine.
+    hazards. With `folds` (n,), numbers from 0, each patient was predicted by a model that was fitted to the other
+    folds. `any_shape` says whether the hazard may have any shape in time, as in a Cox model, or has a shape that few
+    parameters determine.
     """
 
     residuals: PatientResiduals
     training_events: FloatArray
     columns: FloatArray | None = None
     stratum: IntArray | None = None
-    cross_fitted: bool = False
+    folds: IntArray | None = None
     any_shape: bool = True
 
     def covariance(self, w: FloatArray) -> FloatArray:
@@ -47,16 +48,31 @@ class EstimationError:
         columns = self.columns
         if columns is None:
             # Of cross-fitted models that are not linear it is not known which errors cancel.
-            columns = np.empty((len(w), 0)) if self.cross_fitted else w[:, None]
+            columns = w[:, None] if self.folds is None else np.empty((len(w), 0))
         fit = self._fit(columns)
-        # Each column is the influence of the training patients' residuals on the expected events of a part.
-        influence = fit.inverse @ fit.shared @ self._sums(w[:, None] * self._expected, fit.columns)
-        found: FloatArray = influence.T @ fit.spread @ influence
-        if not self.cross_fitted:
-            return found
-        # The variance of w less that influence on the other folds' predictions.
-        both = influence.T @ fit.shared @ self._sums(w[:, None] * self._variances, fit.columns)
-        return self._further(fit) * np.diag(w**2 @ self._variances) + found - both - both.T
+        expected = w[:, None] * self._expected
+        if self.folds is None:
+            # Each column is the influence of the training patients' residuals on the expected events of a part.
+            influence = fit.inverse @ fit.shared @ self._sums(expected, fit.columns)
+            return np.asarray(influence.T @ fit.spread @ influence)
+        total = self._sums(expected, fit.columns)
+        found = self._further(fit) * np.diag(w**2 @ self._variances)
+        for inside, factor, spread in self._of_folds(fit):
+            # The influence of a patient of this fold on the predictions of the others.
+            others = total - self._sums(expected * inside, fit.columns)
+            influence = factor * fit.inverse @ fit.shared @ others
+            both = influence.T @ fit.shared @ self._sums(w[:, None] * self._variances * inside, fit.columns)
+            found += influence.T @ spread @ influence - both - both.T
+        return found
+
+    def _of_folds(self, fit: _Fit) -> Iterator[tuple[FloatArray, float, FloatArray]]:
+        """Yield who is in each fold (n, 1), by what its models' errors are larger, and the spread of its scores."""
+        assert self.folds is not None
+        for number in range(int(self.folds.max()) + 1):
+            inside = (self.folds == number)[:, None].astype(np.float64)
+            share = float((self._expected * inside).sum() / max(self._expected.sum(), 1e-12))
+            spread = fit.shared @ self._products(self._variances * inside, fit.columns) @ fit.shared.T
+            yield inside, 1 / max(1 - share, 1e-12), spread
 
     def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
         """Return the covariances (G, J, J) to add to those of the residuals of G subgroups in J parts.
@@ -64,7 +80,7 @@ class EstimationError:
         `sums(k, values)` returns sums (G, k) over subgroups of what `values(rows)` returns for some rows, (m, k).
         """
         J = self._expected.shape[1]
-        if self.columns is None and not self.cross_fitted:
+        if self.columns is None and self.folds is None:
             return sums(J, lambda rows: self._expected[rows] / self._factor)[:, :, None] * np.eye(J)
         fit = self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
         strata, n_strata = self._strata
@@ -82,15 +98,20 @@ class EstimationError:
             levels = found[:, :, None, :n_strata] * np.eye(J)[:, :, None]
             return np.concatenate([levels.reshape(len(found), J, -1), found[:, :, n_strata:]], axis=2)
 
-        influence = of_parts(self._expected) @ fit.shared.T @ fit.inverse
-        found: FloatArray = influence @ fit.spread @ influence.transpose(0, 2, 1)
-        if not self.cross_fitted:
-            return found
-        own = of_parts(self._variances)
-        total = own[:, :, : own.shape[2] - p].sum(axis=2)
-        both = influence @ fit.shared @ own.transpose(0, 2, 1)
-        more: FloatArray = self._further(fit) * total[:, :, None] * np.eye(J)
-        return more + found - both - both.transpose(0, 2, 1)
+        total = of_parts(self._expected)
+        if self.folds is None:
+            influence = total @ fit.shared.T @ fit.inverse
+            return np.asarray(influence @ fit.spread @ influence.transpose(0, 2, 1))
+        found: FloatArray = np.zeros((len(total), J, J))
+        for inside, factor, spread in self._of_folds(fit):
+            own = of_parts(self._variances * inside)
+            others = total - of_parts(self._expected * inside)
+            influence = factor * others @ fit.shared.T @ fit.inverse
+            both = influence @ fit.shared @ own.transpose(0, 2, 1)
+            found += influence @ spread @ influence.transpose(0, 2, 1) - both - both.transpose(0, 2, 1)
+            variances = own[:, :, : own.shape[2] - p].sum(axis=2)
+            found += self._further(fit) * variances[:, :, None] * np.eye(J)
+        return found
 
     @cached_property
     def _expected(self) -> FloatArray:
@@ -103,7 +124,7 @@ class EstimationError:
     @property
     def _factor(self) -> FloatArray:
         """Training events over expected events in each part, (J,)."""
-        if self.cross_fitted:
+        if self.folds is not None:
             return np.ones(self._expected.shape[1])
         events = np.maximum(self.training_events, _FEWEST_EVENTS)
         found: FloatArray = events / np.maximum(self._expected.sum(axis=0), 1e-12)
@@ -125,7 +146,7 @@ class EstimationError:
             self._products(self._factor * mass, columns) for mass in (self._expected, self._variances)
         )
         shared = np.eye(len(information))
-        if self.cross_fitted and not self.any_shape:
+        if self.folds is not None and not self.any_shape:
             # Errors cancel over the whole follow-up only: all parts share one level.
             J, p = self._expected.shape[1], columns.shape[1]
             n_strata = (len(information) - p) // J

@@ -99,10 +99,9 @@ def judged_patients(
         known.curves,
         cohort,
         horizon=horizon,
-        design=design_columns(predicted),
+        design=_standardised(design_columns(predicted)),
         stratum=stratum,
         training_events=events,
-        cross_fitted=predicted.trained_on is not None,
         reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
         incidence=known.incidence,
         at_times=known.at_times,
@@ -215,8 +214,17 @@ def _training_events(predicted: Predicted, trained: Any, cause: int | None) -> f
     return None if trained is None else FollowUp.parse(trained).training_events
 
 
+def _standardised(columns: FloatArray | None) -> FloatArray | None:
+    if columns is None:
+        return None
+    found: FloatArray = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-12)
+    return found
+
+
 def design_columns(predicted: Predicted) -> FloatArray | None:
-    """Return the standardised features (n, p) of a linear model; None for other models, and more than 60 columns."""
+    """Return the columns (n, p) that a linear model has coefficients for; None for others, and more than 60 columns."""
+    if predicted.given is not None:
+        return predicted.given.design
     estimator = final_step(predicted.model)
     coef = np.atleast_2d(np.asarray(getattr(estimator, "coef_", np.empty((1, 0))), dtype=float))
     Z = predicted.features
@@ -228,10 +236,7 @@ def design_columns(predicted: Predicted) -> FloatArray | None:
     design = getattr(estimator, "_design", None)
     if design is not None and Z.shape[1] == estimator.n_features_in_:
         Z = design.standardised(Z.astype(np.float64))
-    if Z.shape[1] != coef.shape[-1]:
-        return None
-    found: FloatArray = (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-12)
-    return found
+    return None if Z.shape[1] != coef.shape[-1] else Z.astype(np.float64)
 
 
 def _censoring_columns(groups: FloatArray | None, features: Any, n: int) -> FloatArray:

@@ -278,7 +278,6 @@ def judge_curves(
     design: FloatArray | None = None,
     stratum: IntArray | None = None,
     training_events: float | None = None,
-    cross_fitted: bool = False,
     reference: SurvivalCurves | None = None,
     incidence: Callable[[float], FloatArray] | None = None,
     at_times: bool = False,
@@ -299,8 +298,6 @@ def judge_curves(
         Strata with baseline hazards of their own.
     training_events : float, optional
         Number of events that the model was fitted to, if known.
-    cross_fitted : bool
-        Whether each patient was predicted by a model that was fitted to the others.
     reference : SurvivalCurves, optional
         Curves of the model to compare with.
     incidence : callable, optional
@@ -318,16 +315,19 @@ def judge_curves(
     judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
     if incidence is not None and not few:
         judged = replace(judged, risk=incidence(judged.horizon))
-    trained = training_events is not None or cross_fitted
-    if not trained:
+    if training_events is None and not cohort.folds:
         return judged
+    folds = np.zeros(len(cohort), np.intp) if cohort.folds else None
+    for number, (rows, _) in enumerate(cohort.folds):
+        assert folds is not None
+        folds[rows] = number
     errors = [
         EstimationError(
             residuals,
             _events_in_parts(cohort.follow_up, residuals, training_events or 0.0),
             design,
             stratum,
-            cross_fitted,
+            folds,
             any_shape=isinstance(curves, StepCurves),
         )
         for residuals in (judged.residuals, judged.at_horizon)

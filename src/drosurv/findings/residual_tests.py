@@ -227,7 +227,7 @@ def _dispersions(
     sums = residuals.sums(w, None if error is None else error(w))
     ones = np.ones(len(sums.observed))
     with_error, without = sums.variance(ones), sums.variance(ones, with_error=False)
-    return with_error / information, min(with_error, without) / information
+    return max(with_error, without) / information, without / information
 
 
 def _binned(x: FloatArray, mass: FloatArray, *sums: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
@@ -278,7 +278,7 @@ def _spread_at_horizon(
 
     def root(slope: float) -> float:
         value, variance = patients.statistic(slope - 1)
-        dispersion = with_error if value > 0 else min(with_error, without)
+        dispersion = max(with_error, without) if value > 0 else without
         return float(value / np.sqrt(max(variance * dispersion, _TINY)))
 
     best = 1 + _zero(lambda change: patients.statistic(change)[0])

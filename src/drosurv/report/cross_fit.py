@@ -17,6 +17,7 @@ from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.findings.from_predictions import design_columns
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, draw_folds, generator
 from drosurv.predictions import Predicted, as_predictions, final_step, prepared, take
@@ -77,6 +78,7 @@ def cross_fitted(
         options[f"{prefix}{name}"] = values
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
+    designs: list[tuple[IntArray, FloatArray | None]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
         fold_options = {name: take(values, learned) for name, values in options.items()}
@@ -89,21 +91,35 @@ def cross_fitted(
             # Scores of different models have different zeros: subtract the mean of each model's training patients.
             in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
             risk[test] = predicted.risk - np.mean(in_training.risk)
+        designs.append((test, design_columns(predicted)))
         if predicted.curves is not None:
             found.append((test, _known_at(predicted.curves, times)))
     curves = joined_curves(n, found) if found else None
     score_type = predicted.score_type
     if scale is None:
         known = None if curves is None else trained_on
-        predictions = Predictions(risk, curves, trained_on=known, score_type=score_type)
+        design = None if curves is None else _joined(n, designs)
+        predictions = Predictions(risk, curves, trained_on=known, score_type=score_type, design=design)
         return FromEntry(predictions, y, y, ())
-    since_start = Predictions(survival=curves, trained_on=trained_on, score_type=score_type)
+    design = _joined(n, designs)
+    since_start = Predictions(survival=curves, trained_on=trained_on, score_type=score_type, design=design)
     survival = survival_from_entry(
         Predicted(since_start, X, n, Rows()).survival_curves, parse_target(y), rows.entry, times
     )
     from_entry = scale.with_predictions(survival)
     predictions = replace(from_entry.predictions, trained_on=trained_on)
     return from_entry._replace(predictions=predictions, since_start=since_start)
+
+
+def _joined(n: int, parts: Sequence[tuple[IntArray, FloatArray | None]]) -> FloatArray | None:
+    """Return the columns (n, p) of all folds; None if a fold has none, or another number of them."""
+    known = [columns for _, columns in parts if columns is not None]
+    if len(known) < len(parts) or len({columns.shape[1] for columns in known}) != 1:
+        return None
+    found = np.empty((n, known[0].shape[1]))
+    for rows, columns in parts:
+        found[rows] = columns
+    return found
 
 
 def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
