@@ -1,8 +1,8 @@
 """How often bands hold the whole curve of a model: ``python -m experiments.studies.curve_bands --runs 1000``.
 
 Where predictions are right, the curve of calibration is the diagonal; with ``--spread`` other than 1 or ``--shift``
-other than 0 they are wrong, and only net benefit is judged. Censoring depends on the risk and the group, or there is
-none. Exponential times, log-logistic ones, and whole years.
+other than 0 they are wrong, and only ICI and net benefit are judged. Censoring depends on the risk and the group, or
+there is none. Exponential times, log-logistic ones, and whole years.
 """
 
 import argparse
@@ -46,36 +46,38 @@ def predicted(risk, rate, wrong):
     return -np.expm1(-np.exp(middle + shift + spread * (cloglog(risk) - middle)))
 
 
-def true_benefit(rate, truth, wrong):
-    """Net benefit at the thresholds, from many patients."""
+def true_values(rate, truth, wrong):
+    """Net benefit at the thresholds, and mean distance of predicted from true risks, from many patients."""
     risk = patients(MANY, rate, truth, False, np.random.default_rng(12345))[0]
     given = predicted(risk, rate, wrong)
     at_least = [given >= t for t in THRESHOLDS]
     odds = THRESHOLDS / (1 - THRESHOLDS)
-    return np.array(
-        [(risk[own].sum() * (1 + w) - own.sum() * w) / MANY for own, w in zip(at_least, odds, strict=True)]
-    )
+    benefit = [
+        (risk[own].sum() * (1 + w) - own.sum() * w) / MANY for own, w in zip(at_least, odds, strict=True)
+    ]
+    return np.array(benefit), float(np.abs(given - risk).mean())
 
 
 def covered(case):
     """Whether the bands of everybody and of a group hold the truth on one sample; nan where there is no spline."""
-    n, rate, truth, censored, wrong, benefit, seed = case
+    n, rate, truth, censored, wrong, (benefit, distance), seed = case
     risk, group, target = patients(n, rate, truth, censored, np.random.default_rng(seed))
     outcomes = OutcomesAtHorizon.of(target, predicted(risk, rate, wrong), 2.0, group[:, None].astype(float))
     rows = {ALL: np.arange(n), ("group", "1"): np.flatnonzero(group)}
     curve = decision_curves(outcomes, {ALL: rows[ALL]}, THRESHOLDS)
     held = float(((curve["low"] <= benefit) & (benefit <= curve["high"])).all())
-    if wrong != (1.0, 0.0):
-        return [np.nan] * 4 + [held]
     found = calibration_curves(outcomes, rows)
+    numbers = found.numbers.iloc[0]
+    at_all = numbers["ici_low"] <= distance <= numbers["ici_high"] if numbers["ici"] >= 0 else np.nan
+    if wrong != (1.0, 0.0):
+        return [*[np.nan] * 4, float(at_all), held]
     inside = []
     for who in rows:
         points = found.points[(found.points["attribute"] == who[0]) & (found.points["group"] == who[1])]
         near = ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
         inside.append(float(near) if points["kind"].iloc[0] == "spline" else np.nan)
-    numbers = found.numbers.iloc[0]
     inside += [float(numbers[f"{key}_low"] <= 1 <= numbers[f"{key}_high"]) for key in ("ratio", "slope")]
-    return [*inside, held]
+    return [*inside, float(at_all), held]
 
 
 def main():
@@ -95,16 +97,16 @@ def main():
     seeds = range(given.first_seed, given.first_seed + given.runs)
     chance = 196 * np.sqrt(0.0475 / given.runs)
     print(f"{given.runs} runs; chance moves a coverage of 95 % by {chance:.1f}.")
-    print("| truth | censored | patients | rate | curve | curve of a group | O/E | slope | net benefit |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    benefits = {}
+    print(
+        "| truth | censored | patients | rate | curve | curve of a group | O/E | slope | ICI | net benefit |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    true = {}
     with ProcessPoolExecutor(given.jobs) as pool:
         for truth, censored, n, rate in itertools.product(given.truth, given.censored, given.n, given.rate):
-            if (rate, truth) not in benefits:
-                benefits[rate, truth] = true_benefit(rate, truth, wrong)
-            cases = [
-                (n, rate, truth, censored == "yes", wrong, benefits[rate, truth], seed) for seed in seeds
-            ]
+            if (rate, truth) not in true:
+                true[rate, truth] = true_values(rate, truth, wrong)
+            cases = [(n, rate, truth, censored == "yes", wrong, true[rate, truth], seed) for seed in seeds]
             held = np.array(list(pool.map(covered, cases, chunksize=10)))
             known = np.isfinite(held).sum(axis=0)
             shares = np.where(

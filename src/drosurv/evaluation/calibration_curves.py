@@ -21,6 +21,8 @@ from scipy.special import ndtri
 from drosurv.estimators.spline_design import find_knots, knots_for_events
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
 from drosurv.findings.residuals import cloglog
+from drosurv.metrics.inference.intervals import Draws, Interval
+from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.splines import spline_columns
 from drosurv.target import FloatArray, IntArray
 
@@ -34,6 +36,8 @@ _FEWEST_FOR_SLOPE = 10
 _POINTS, _ENDS = 41, (0.01, 0.99)
 _BINS = 20
 _MOST_STEPS, _TOLERANCE = 50, 1e-9
+# Replicates of a curve, at so many quantiles of the risks, for the interval of its distance from the predictions.
+_REPLICATES, _PLACES = 500, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +208,7 @@ class _Group:
             if line is not None:
                 slope, spread = float(line.coef[1]), float(np.sqrt(line.covariance[1, 1]))
                 slope_low, slope_high = slope - z * spread, slope + z * spread
-        ici = ici_low = ici_high = np.nan
-        if self.fitted is not None:
-            curve, low, high = self._predict(self.risk)
-            ici = float(self.weight @ np.abs(curve - self.risk)) / self.total
-            # The smallest and the largest mean distance of any curve inside the band.
-            nearest = np.maximum(np.maximum(low - self.risk, self.risk - high), 0.0)
-            furthest = np.maximum(np.abs(low - self.risk), np.abs(high - self.risk))
-            ici_low, ici_high = (float(self.weight @ one) / self.total for one in (nearest, furthest))
+        distance = self._distance()
         return {
             "patients": round(self.total),
             "observed": observed,
@@ -222,10 +219,29 @@ class _Group:
             "slope": slope,
             "slope_low": slope_low,
             "slope_high": slope_high,
-            "ici": ici,
-            "ici_low": ici_low,
-            "ici_high": ici_high,
+            "ici": distance.estimate,
+            "ici_low": distance.low,
+            "ici_high": distance.high,
         }
+
+    def _distance(self) -> Interval:
+        """Return the mean distance between curve and prediction, with replicates from the errors of the curve."""
+        if self.fitted is None:
+            return Interval(np.nan, np.nan, np.nan, self.level)
+        ici = (
+            float(self.weight @ np.abs(self._curve(self.fitted.coef[None], self.risk)[0] - self.risk))
+            / self.total
+        )
+        at = weighted_quantiles(self.risk, self.weight, (np.arange(_PLACES) + 0.5) / _PLACES)
+        rng = np.random.default_rng(0)
+        coef = rng.multivariate_normal(self.fitted.coef, self.fitted.covariance, _REPLICATES)
+        draws = np.abs(self._curve(coef, at) - at).mean(axis=1)
+        return Draws(ici, draws, 0.0, 1.0, "distance").interval(self.level)
+
+    def _curve(self, coef: FloatArray, risk: FloatArray) -> FloatArray:
+        """Return the curves (r, k) of coefficients (r, q) at risks (k,)."""
+        found: FloatArray = -np.expm1(-np.exp(np.minimum(coef @ self._basis(cloglog(risk)).T, 5.0)))
+        return found
 
 
 def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArray) -> Regression | None:

@@ -105,7 +105,7 @@ def test_the_interval_of_a_distance_allows_for_what_chance_adds(true):
     low, high = np.array(found).T
     if true == 0:
         # No distance is below 0, so only the lower end can be wrong.
-        assert 0.91 < (low < 1e-12).mean() < 0.99
+        assert 0.91 < (low == 0).mean() < 0.99
     else:
         assert 0.85 < ((low <= true) & (true <= high)).mean() < 0.97
         assert (low > true).mean() < 0.09

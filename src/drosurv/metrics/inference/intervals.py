@@ -394,7 +394,9 @@ def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[fl
     if x > _FAR:
         reach = float(ndtri((1 + level) / 2) * draws.std(ddof=1))
         return estimate - reach, estimate + reach
-    low, high = (float(np.sqrt(chndtrinc(x, k, p) * v / k)) for p in ((1 + level) / 2, (1 - level) / 2))
+    squares = chndtrinc(x, k, [(1 + level) / 2, (1 - level) / 2])
+    # It returns the smallest positive number in place of 0.
+    low, high = np.sqrt(np.where(squares > 1e-12, squares, 0.0) * v / k).tolist()
     return min(low, estimate), max(high, estimate)
 
 
