@@ -95,11 +95,13 @@ def decision_table(
     level : float, optional
         Coverage of the intervals; None for none.
     """
-    curves = benefit[benefit["threshold"] == threshold].set_index(["attribute", "group"])
+    curves: dict[Key, Any] = {
+        (row.attribute, row.group): row for row in benefit[benefit["threshold"] == threshold].itertuples()
+    }
     records: list[dict[str, Any]] = []
     for key, rows in groups.items():
         if outcomes.weight[rows].sum() > 0:
-            records += _decisions(outcomes, key, rows, threshold, curves.loc[key], level)
+            records += _decisions(outcomes, key, rows, threshold, curves[key], level)
     table = pd.DataFrame(records)
     gaps = [
         _gap(str(attribute), str(metric), part, level)
@@ -115,7 +117,7 @@ def _decisions(
     key: Key,
     rows: IntArray,
     threshold: float,
-    benefit: pd.Series,
+    benefit: Any,
     level: float | None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the measures of one group: ratios of sums of two terms, a constant and one that is weighted events."""
@@ -134,7 +136,10 @@ def _decisions(
     known = outcomes.is_known(rows)
     for metric, (part, whole, reason) in measures.items():
         value, predicted = (
-            _ratio(weight @ (part[0] + part[1] * happened), weight @ (whole[0] + whole[1] * happened))
+            _ratio(
+                float(weight @ (part[0] + part[1] * happened)),
+                float(weight @ (whole[0] + whole[1] * happened)),
+            )
             for happened in (events, risk)
         )
         record = {**shared, "metric": metric, "value": np.nan, "low": np.nan, "high": np.nan}
@@ -153,9 +158,9 @@ def _decisions(
     yield {
         **shared,
         "metric": "net_benefit",
-        "value": benefit["net_benefit"],
-        "low": benefit["low"],
-        "high": benefit["high"],
+        "value": benefit.net_benefit,
+        "low": benefit.low,
+        "high": benefit.high,
         "standard_error": _standard_error(outcomes, rows, -above * odds, above * (1 + odds)) / weight.sum(),
         "predicted": float(weight @ (above * (risk * (1 + odds) - odds)) / weight.sum()),
         "reason": "" if known else f"follow-up ends before {moment(outcomes.horizon)}",

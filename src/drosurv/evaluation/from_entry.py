@@ -172,8 +172,8 @@ def survival_from_entry(
     known = None if isinstance(curves, StepCurves) else KnownCurves(curves, target)
     steps = curves if known is None else known.curves
     if known is not None and not isinstance(steps, StepCurves):
-        later = [known.accumulated(entry + time)[0] for time in times]
-        return np.exp(known.accumulated(entry)[0][:, None] - np.column_stack(later))
+        hazards = np.column_stack([known.accumulated(entry + time)[0] for time in times])
+        return np.asarray(np.exp(known.accumulated(entry)[0][:, None] - hazards), np.float64)
     jumps = steps.times
     assert jumps is not None
     out = np.empty((len(curves), len(times)))

@@ -81,7 +81,8 @@ class EstimationError:
         """
         J = self._expected.shape[1]
         if self.columns is None and self.folds is None:
-            return sums(J, lambda rows: self._expected[rows] / self._factor)[:, :, None] * np.eye(J)
+            of_parts_alone = sums(J, lambda rows: self._expected[rows] / self._factor)
+            return np.asarray(of_parts_alone[:, :, None] * np.eye(J), np.float64)
         fit = self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
         strata, n_strata = self._strata
         p = fit.columns.shape[1]
