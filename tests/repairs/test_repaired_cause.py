@@ -87,14 +87,15 @@ def test_incidences_of_a_table_are_repaired_as_the_model_is(model, repaired):
 
 
 def test_one_cause_gives_the_repairs_of_an_event():
-    X, y = cohort(1)
+    X, y = cohort(1, n=1_000)
     event = Surv.from_arrays(y["cause"] == 1, y["time"])
     one = Surv.competing(y["cause"] == 1, y["time"])
-    train, old = cohort(0, hidden=0.0)
+    train, old = cohort(0, n=1_000, hidden=0.0)
     cox = CoxPH().fit(train, Surv.from_arrays(old["cause"] == 1, old["time"]))
     causes = CauseSpecificCox().fit(train, Surv.competing(old["cause"] == 1, old["time"]))
     plain = repair(cox, X, event, frozen=True, **SIMPLE)
     found = repair(causes, X, one, frozen=True, cause=1, **SIMPLE)
+    assert found.repairs_
     pd.testing.assert_frame_equal(found.to_frame(), plain.to_frame())
     np.testing.assert_allclose(
         found.predict_cumulative_incidence(X, TIMES),
@@ -104,7 +105,8 @@ def test_one_cause_gives_the_repairs_of_an_event():
     survival = cox.predict_survival_function(X, times=TIMES)
     tables = repair((TIMES, survival), X, event, **SIMPLE)
     incidence = repair(Predictions(incidence={1: 1 - survival}, times=TIMES), X, one, cause=1, **SIMPLE)
-    assert incidence.in_words() == tables.in_words()
+    # The words of the table are those at its times; without causes only.
+    assert [str(one.rule) for one in incidence.repairs_] == [str(one.rule) for one in tables.repairs_]
     corrected = incidence.correct(Predictions(incidence={1: 1 - survival}, times=TIMES), X)
     np.testing.assert_allclose(corrected.survival, tables.correct((TIMES, survival), X), atol=1e-9)
 

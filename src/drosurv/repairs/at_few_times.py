@@ -61,8 +61,10 @@ class AtFewTimes:
         Of the counted patients, the sums of z times their residuals are zero, up to the penalties (p,), after hazards
         are multiplied by exp(r + z theta).
         """
+        if len(self.times) > 1:
+            return None
         residuals = self.judged(r, np.flatnonzero(counted)).residuals
-        if len(self.times) > 1 or not isinstance(residuals, WeightedResiduals):
+        if not isinstance(residuals, WeightedResiduals):
             return None
         hazard = -np.log1p(-np.clip(residuals.probability[:, -1], 1e-9, 1 - 1e-9))
         happened, known, z = residuals.happened[:, -1], residuals.inverse[:, -1], z[counted]
