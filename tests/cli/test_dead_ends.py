@@ -65,7 +65,7 @@ def test_the_commands_that_check_and_fit_propose_run_one_after_the_other(
     drosurv, patients, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    patients.to_csv("patients.csv", index=False)
+    patients.head(200).to_csv("patients.csv", index=False)
     following = drosurv.json("check", "patients.csv")["next"]
     assert "--groups" in following
     trained = drosurv.json(*following)

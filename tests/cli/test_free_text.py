@@ -9,9 +9,9 @@ SECRET = "Zwickau"
 
 @pytest.fixture
 def notes():
-    """300 patients with comments: in a column of their own, among numbers, among times, and as a rare category."""
+    """150 patients with comments: in a column of their own, among numbers, among times, and as a rare category."""
     rng = np.random.default_rng(0)
-    n = 300
+    n = 150
     age = rng.integers(40, 80, n)
     frame = pd.DataFrame(
         {

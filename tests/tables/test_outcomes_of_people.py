@@ -1,7 +1,5 @@
 """Outcomes as people name and code them: understood, asked about, or refused; never taken for something else."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars
@@ -170,12 +168,6 @@ def test_a_beginning_of_observation_is_the_entry():
     time = days() + 100
     found = guess_columns(table(entry=time // 3, futime=time, death=DEAD.astype(int)))
     assert (found.time, found.entry) == ("futime", "entry")
-
-
-def test_a_guess_is_not_given_as_a_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read(table(days=days(), status=np.where(DEAD, "dead", "alive")))
 
 
 def test_a_table_of_polars_is_guessed_and_read_as_that_of_pandas():
