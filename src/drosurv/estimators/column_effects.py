@@ -153,7 +153,8 @@ class ColumnInference:
         splined = SplineDesign.learn(training.X, training.weight, most_knots) if most_knots else design
         if not splined.nonlinear.any():
             return found
-        tested = fitted if _same_knots(splined, design) else Unpenalised.fit(training, splined, ties)
+        same = all(np.array_equal(a, b) for a, b in zip(splined.knots, design.knots, strict=True))
+        tested = fitted if same else Unpenalised.fit(training, splined, ties)
         p = found.p_nonlinear if tested is None else tested.nonlinearity(splined)
         return cls(found.coef, found.covariances, p)
 
@@ -161,10 +162,6 @@ class ColumnInference:
     def known(self) -> bool:
         """Whether any coefficient has an interval."""
         return bool(np.isfinite(self.coef).any())
-
-
-def _same_knots(one: SplineDesign, other: SplineDesign) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one.knots, other.knots, strict=True))
 
 
 class EffectTable(CoxTable):

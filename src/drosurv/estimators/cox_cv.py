@@ -231,6 +231,9 @@ class CoxPHCV(SurvivalModel):
     def _folds(self, training: TrainingData) -> IntArray:
         """Return the fold (n,) of each row, numbered from 0."""
         units, event = training.clusters, training.target.event
+        # Without a seed the folds are the same in every fit.
+        seed = 0 if self.random_state is None else self.random_state
+        rng = generator(int(seed.randint(2**31 - 1)) if isinstance(seed, np.random.RandomState) else seed)
         with_event = int((np.bincount(units, event) > 0).sum())
         if with_event < 2:
             raise ArgumentError(
@@ -245,7 +248,7 @@ class CoxPHCV(SurvivalModel):
         return draw_folds(
             len(event),
             min(int(self.cv), with_event),
-            self._generator(),
+            rng,
             event,
             units,
             training.target.stratum,
@@ -257,13 +260,6 @@ class CoxPHCV(SurvivalModel):
         self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
         self._counted = initial_findings(training).counted
         self._kept_training = training
-
-    def _generator(self) -> np.random.Generator:
-        """Return the random generator of the folds; without a seed it is the same in every fit."""
-        given = 0 if self.random_state is None else self.random_state
-        if isinstance(given, np.random.RandomState):
-            given = int(given.randint(2**31 - 1))
-        return generator(given)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the log hazard ratio (n,) of each patient to the mean of the training patients.

@@ -195,7 +195,10 @@ class EfronTies:
 
     def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
         self.rows, self.block = rows, block
-        self.count, self.step = np.bincount(block), tie_shares(block)
+        self.count = np.bincount(block)
+        # k/m (E,) with k = 0..m-1 for the m tied events of each time: the term of Efron's mean of each event.
+        before = np.arange(len(block)) - (np.cumsum(self.count) - self.count)[block]
+        self.step: FloatArray = before / self.count[block]
         self.log_weight = 0.0 if weight is None else np.log(weight[rows])
         self._share: FloatArray = np.empty(0)
         self._slope: FloatArray = np.empty(0)
@@ -253,13 +256,6 @@ def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: Flo
                 left = 1.0 - k / m * rho[b, j]
                 value[b, j] += np.log(left) / m
                 slope[b, j] -= k / m / left / m
-
-
-def tie_shares(block: IntArray) -> FloatArray:
-    """Return k/m (E,) with k = 0..m-1 for the m tied events of each time: the term of Efron's mean of each event."""
-    _, first, count = np.unique(block, return_index=True, return_counts=True)
-    shares: FloatArray = (np.arange(len(block)) - np.repeat(first, count)) / np.repeat(count, count)
-    return shares
 
 
 def cox_partial(

@@ -207,10 +207,10 @@ def robust_value(objective: Callable[[FloatArray], RobustObjective], losses: Any
     return float(values) if values.ndim == 0 else values
 
 
-def is_tensor(losses: Any) -> bool:
-    """Return whether losses are a torch tensor, without importing torch."""
+def is_tensor(array: Any) -> bool:
+    """Return whether something is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(losses, torch.Tensor)
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def numpy_alpha(alpha: Any) -> FloatArray:

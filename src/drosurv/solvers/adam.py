@@ -77,7 +77,8 @@ def make_step(
     """
     parameters = network.parameters
     trained = parameters if extra is None else [*parameters, extra]
-    rates = [_like(lr, p) for p in trained]
+    # Learning rates in a shape that broadcasts over each parameter.
+    rates = [array_like(p, lr.reshape(-1, *([1] * (p.ndim - 1)))) for p in trained]
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
     # Extra parameters may be on another device than the network.
@@ -127,11 +128,6 @@ def _on_device(device: Any, numbers: list[float]) -> Any:
     import torch
 
     return torch.tensor(numbers, dtype=torch.float64, device=device)
-
-
-def _like(lr: FloatArray, parameter: Any) -> Any:
-    """Shape learning rates to broadcast over one parameter."""
-    return array_like(parameter, lr.reshape(-1, *([1] * (parameter.ndim - 1))))
 
 
 class MiniBatches:

@@ -236,11 +236,8 @@ class ChunkProblem(ConvexProblem):
     def _same(self, value: Any) -> list[Any]:
         return [value] * len(self.chunks)
 
-    def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        return self.workers.map(work, self.chunks, *arguments)
-
     def _gathered(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        return self.workers.gather(self._each(work, *arguments))
+        return self.workers.gather(self.workers.map(work, self.chunks, *arguments))
 
 
 def _joined(by_chunk: list[list[FloatArray]]) -> list[FloatArray]:

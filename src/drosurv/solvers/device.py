@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from drosurv.errors import ArgumentError, arg, require
+from drosurv.objectives.balls import is_tensor as is_tensor
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -34,12 +35,6 @@ _MEMORY = 4
 _ROWS = 1 << 20
 # Calls before a CUDA graph is recorded: in them libraries choose kernels and workspaces, which cannot be recorded.
 _WARM_UP = 3
-
-
-def is_tensor(array: Any) -> bool:
-    """Whether something is a torch tensor, without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def check_device(device: Any) -> None:
