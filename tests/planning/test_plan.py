@@ -113,7 +113,7 @@ def test_a_plan_is_read_printed_and_drawn():
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["n"] == 30
     ax = found.plot()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["everybody", "wom$en", "a subgroup of 5 %", "all subgroups of 5 %"]
+    assert labels == ["everybody", "wom$en", "a subgroup of 5 %", "all subgroups of 5 %", "30 patients"]
     ax.figure.canvas.draw()
 
 

@@ -95,7 +95,8 @@ def monitor(
         cause=cause_number(cause, table),
         time_unit=unit,
     )
-    found.to_html(output, title=title or f"{type(opened.estimator).__name__}, {data.name}")
+    names = [type(opened.estimator).__name__, data.name, *([cause] if cause else [])]
+    found.to_html(output, title=title or ", ".join(names))
     if path is not None:
         file.format.recognised(data).write(found.with_text(found.path), path)
     write_plot(found.plot, plot)

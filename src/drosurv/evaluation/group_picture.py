@@ -173,7 +173,9 @@ class GroupPicture:
             raise ArgumentError(
                 "model", "there are no expected events to draw: the predictions have no survival curves."
             )
-        ax = axes_or_new(ax, width=8.4, height=0.9 + 0.36 * max(len(self.rows), 2))
+        longest = max(len(row.who) for row in self.rows)
+        # Room for the names, beside that for the axis and the counts.
+        ax = axes_or_new(ax, width=6.2 + 0.09 * longest, height=0.9 + 0.36 * max(len(self.rows), 2))
         top = self.reach
         ax.axvline(1.0, color="0.45", lw=0.8)
         for y, row in enumerate(self.rows):

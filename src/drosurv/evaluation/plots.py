@@ -21,7 +21,7 @@ from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, MANY_GROUPS, NEW_G
 from drosurv.evaluation.reference import disparity_column
 from drosurv.observation import in_pandas
 from drosurv.predictions import final_step, unwrapped
-from drosurv.presentation import axes_or_new, moment, written
+from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray
 
@@ -231,13 +231,13 @@ def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None 
     """
     attribute = attribute or _first_attribute(result.survival)
     rows = _of_attribute(result.survival, attribute)
-    ax = axes_or_new(ax)
+    ax = lines_or_new(ax, rows["group"].nunique() + 1)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
         ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
         ax.step(part["time"], part["observed"], where="post", color=f"C{k}", lw=1.0, ls="--")
     ax.plot([], [], color=_GREY, lw=1.0, ls="--", label="observed (Kaplan-Meier)")
     ax.set(xlabel="time", ylabel="survival", ylim=(0.0, 1.02))
-    ax.legend(frameon=False)
+    name_lines(ax)
     return ax
 
 

@@ -18,7 +18,7 @@ from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import excluded_sentence
 from drosurv.predictions import as_predictions
-from drosurv.presentation import axes_or_new, counted, plain
+from drosurv.presentation import counted, line_style, lines_or_new, name_lines, plain
 from drosurv.target import FloatArray, IntArray, Surv, Target, has_causes, parse_target
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ MONTHS_BETWEEN_FALSE_ALARMS = 240
 _COUNTS = ("date", "attribute", "group", "patients", "events", "expected", "ratio")
 # Largest log of a number.
 _MOST = 700.0
+# More series are drawn without bands, which would cover each other.
+_MOST_BANDS = 3
 
 
 @each_warning_once
@@ -368,11 +370,10 @@ class Monitoring:
         Parameters
         ----------
         attribute, group : str
-            Whose ratio, as in the path; without a group, all groups of the attribute.
+            Whose ratio, as in the path; without a group, all groups of the attribute, of more than three without bands.
         ax : Axes, optional
             Axes to draw on.
         """
-        ax = axes_or_new(ax)
         chosen = self.path[self.path["attribute"] == attribute]
         if group is not None:
             chosen = chosen[chosen["group"] == group]
@@ -380,9 +381,20 @@ class Monitoring:
             raise ArgumentError.must(
                 "attribute", "be one of the path, with one of its groups", (attribute, group)
             )
-        for label, part in chosen.groupby("group", sort=False):
-            (line,) = ax.plot(part["date"], part["ratio"], label=whose(attribute, str(label)))
-            ax.fill_between(part["date"], part["low"], part["high"], alpha=0.15, color=line.get_color(), lw=0)
+        series = list(chosen.groupby("group", sort=False))
+        ax = lines_or_new(ax, len(series))
+        for k, (label, part) in enumerate(series):
+            ratio = part["ratio"].where(part["events"] > 0)
+            (line,) = ax.plot(
+                part["date"],
+                ratio,
+                linestyle=line_style(k),
+                label=whose(attribute, str(label)).replace("$", r"\$"),
+            )
+            if len(series) <= _MOST_BANDS:
+                ax.fill_between(
+                    part["date"], part["low"], part["high"], alpha=0.15, color=line.get_color(), lw=0
+                )
             own = self.alarms[(self.alarms["attribute"] == attribute) & (self.alarms["group"] == label)]
             for date in own["date"]:
                 ax.axvline(date, color=line.get_color(), linestyle=":")
@@ -394,7 +406,7 @@ class Monitoring:
         ax.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
         ax.minorticks_off()
         ax.set_ylabel("events observed / expected")
-        ax.legend()
+        name_lines(ax)
         return ax
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "A model in use") -> str:

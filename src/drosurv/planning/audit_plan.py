@@ -15,7 +15,16 @@ from drosurv.errors import arg, as_number, check_count, require
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.planning.risk_spread import NormalLogRisks
 from drosurv.planning.subgroup_search import SubgroupSearch, events_for_power, power_of
-from drosurv.presentation import Column, Table, axes_or_new, plain, plain_rows, written
+from drosurv.presentation import (
+    Column,
+    Table,
+    line_style,
+    lines_or_new,
+    name_lines,
+    plain,
+    plain_rows,
+    written,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -324,23 +333,24 @@ class Plan:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the factors between observed and expected events that cannot be excluded, against the patients."""
-        ax = axes_or_new(ax)
         shown = [question for question in self.questions if question.measure == "factor"]
+        ax = lines_or_new(ax, len(shown) + 1)
         needed = [question.events / question.rate for question in shown]
         n = np.geomspace(min(needed) / 4, 2 * max(needed), _POINTS)
         if self.n is not None:
             n = np.unique(np.append(n, self.n))
-        for question in shown:
+        for k, question in enumerate(shown):
             label = question.text.rpartition(", ")[2]
             if "excluded in " in label:
                 label = label.partition("excluded in ")[2].removesuffix(" (certify)")
-            ax.plot(n, [question.answer(question.rate * patients) for patients in n], label=label)
+            answers = [question.answer(question.rate * patients) for patients in n]
+            ax.plot(n, answers, linestyle=line_style(k), label=label)
         if self.n is not None:
-            ax.axvline(self.n, color="0.3", linewidth=0.8)
+            ax.axvline(self.n, color="0.3", linewidth=0.8, label=f"{self.n:,} patients")
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         ax.set_ylim(1, min(ax.get_ylim()[1], 4))
         ax.set_xlabel("patients")
         ax.set_ylabel("error that cannot be excluded (times the events)")
-        ax.legend()
+        name_lines(ax)
         return ax

@@ -1,6 +1,6 @@
 """Tables, numbers and sentences as text; figures and progress bars."""
 
-from drosurv.presentation.figures import axes_or_new, write_figure
+from drosurv.presentation.figures import axes_or_new, line_style, lines_or_new, name_lines, write_figure
 from drosurv.presentation.sentences import GroupGap, Statement
 from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
 from drosurv.presentation.wording import (
@@ -44,9 +44,12 @@ __all__ = [
     "headings",
     "in_years",
     "label_name",
+    "line_style",
+    "lines_or_new",
     "listing",
     "literal",
     "moment",
+    "name_lines",
     "p_text",
     "plain",
     "plain_rows",

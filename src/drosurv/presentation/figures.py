@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# More lines have their names beside the axes.
+_MANY_LINES = 6
+
+
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
     """Return the given axes, or those of a new figure; width and height are in inches."""
     if ax is not None:
@@ -19,6 +23,23 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axe
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def lines_or_new(ax: Axes | None, n: int) -> Axes:
+    """Return the given axes, or those of a new figure, for n lines with names: with many there is room beside them."""
+    return axes_or_new(ax, width=9.4 if n > _MANY_LINES else 6.4)
+
+
+def line_style(k: int) -> str:
+    """Return the style of the k-th line: there are ten colours, and then the same ones with dashes."""
+    return "-" if k < 10 else "--"
+
+
+def name_lines(ax: Axes) -> None:
+    """Draw the legend; of many lines, which it would cover, to the right of the axes."""
+    many = len(ax.get_legend_handles_labels()[1]) > _MANY_LINES
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"} if many else {}
+    ax.legend(frameon=False, **beside)
 
 
 def write_figure(figure: Figure, path: Path) -> None:

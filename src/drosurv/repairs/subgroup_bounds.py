@@ -569,7 +569,7 @@ class SubgroupBounds:
             ratio=np.nan,
             low=float(bound[LEAST]),
             high=float(bound[MOST]),
-            note=f"{100 * self.level:g} % bounds",
+            note=f"{100 * self.level:g} % bounds: {self.rounded[LEAST]:.2f} to {self.rounded[MOST]:.2f}",
         )
         found = [
             PictureRow(

@@ -153,14 +153,13 @@ def calibration_charts(
     upper = Axis.over("observed risk", [0.0, peak], kind="share", count=5, include=(0.0, peak))
     # Room for the numbers above, and for the histogram below.
     y = replace(upper, low=-0.2 * peak, high=1.35 * peak)
-    rows = [row | {"high": row["high"] and min(row["high"], peak)} for row in rows]
     charts = []
     for row in numbers.rows:
         who = row["attribute"], row["group"]
         own = [point for point in rows if (point["attribute"], point["group"]) == who]
         bars = next((one for one in histograms if (one["attribute"], one["group"]) == who), None)
         if own:
-            charts.append(_calibration_chart(Frame(x, y, height=300), row, own, bars, top))
+            charts.append(_calibration_chart(Frame(x, y, height=300), row, own, bars, top, peak))
     return tuple(charts)
 
 
@@ -170,7 +169,13 @@ def _calibration_chart(
     rows: list[dict[str, Any]],
     bars: Mapping[str, Any] | None,
     top: float,
+    peak: float,
 ) -> Chart:
+    """Return the chart of a group; curves end at `top`, and intervals are drawn up to `peak`."""
+
+    def drawn(high: float | None) -> float | None:
+        return None if high is None else min(high, peak)
+
     is_curve = rows[0]["kind"] == "spline"
     largest = max(rows, key=lambda row: abs(row["predicted"] - row["observed"]))
     corner = corner_text(numbers).split("\n")
@@ -183,7 +188,7 @@ def _calibration_chart(
             Line([(0.0, 0.0), (top, top)], "control"),
             *([Line([(row["predicted"], row["observed"]) for row in inside], "model")] if is_curve else ()),
         ),
-        bands=([(row["predicted"], row["low"], row["high"]) for row in inside],) if is_curve else (),
+        bands=([(row["predicted"], row["low"], drawn(row["high"])) for row in inside],) if is_curve else (),
         marks=tuple(
             Mark(
                 row["predicted"],
@@ -193,7 +198,7 @@ def _calibration_chart(
                 drawn=not is_curve,
                 reach=()
                 if is_curve or row["high"] is None
-                else [[(row["predicted"], row["low"]), (row["predicted"], row["high"])]],
+                else [[(row["predicted"], row["low"]), (row["predicted"], drawn(row["high"]))]],
             )
             for row in (inside[:: max(1, len(inside) // _READINGS)] if is_curve else rows)
         ),
@@ -233,9 +238,8 @@ def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> C
     # Neither curve is drawn as steps: steps beside a line would look like a difference.
     observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
     read = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
-    largest = max(
-        rows, key=lambda row: abs((row["predicted"] or 0) - (row["observed"] or row["predicted"] or 0))
-    )
+    known = [row for row in rows if row["predicted"] is not None and row["observed"] is not None]
+    largest = max(known, key=lambda row: abs(row["predicted"] - row["observed"]), default=rows[0])
     return Chart(
         title,
         f"Predicted and observed survival differ most at {_reading(largest, unit)}.",

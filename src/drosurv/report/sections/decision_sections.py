@@ -100,12 +100,12 @@ def _chart(
     everybody = [(row["threshold"], row["treat_all"] if row["treat_all"] > low else None) for row in rows]
     band = [(row["threshold"], row["low"], row["high"]) for row in rows if row["low"] is not None]
     above = [row for row in rows if row["net_benefit"] > max(row["treat_all"], 0.0) + 1e-9]
-    best = (
-        f"Treating by the model has the most benefit from {written(above[0]['threshold'], 'share')} to "
-        f"{written(above[-1]['threshold'], 'share')}."
-        if above
-        else "Treating by the model never has the most benefit."
-    )
+    best = "Treating by the model never has the most benefit."
+    if above:
+        within = [row for row in rows if above[0]["threshold"] <= row["threshold"] <= above[-1]["threshold"]]
+        at = "" if len(above) == len(within) else f"at {len(above)} of {len(within)} thresholds "
+        first, last = (written(row["threshold"], "share") for row in (above[0], above[-1]))
+        best = f"Treating by the model has the most benefit {at}from {first} to {last}."
     marked = (
         [Line([(threshold, low), (threshold, frame.y.high)], "threshold")] if threshold is not None else []
     )

@@ -369,7 +369,8 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
     notes = (f"Not drawn, because they are the smallest groups: {listing(left_out)}.",) if left_out else ()
     chart = Chart(
         curves.caption,
-        "Kaplan-Meier curves by group; the table below has the numbers at risk.",
+        f"Kaplan-Meier {'curve' if len(drawn) == 1 else 'curves'} of {listing([*drawn])}; the table below has the "
+        "numbers at risk.",
         Frame(x, y, width=640, height=320),
         lines=tuple(
             Line(steps([(row["time"], row["survival"]) for row in rows]), f"group-{k}", name)
