@@ -1,6 +1,7 @@
 """Hospitals: shrunken ratios, the funnel plot and its section."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import drosurv
@@ -35,7 +36,35 @@ def test_hospitals_are_shrunken_and_the_page_draws_a_funnel(hospitals):
     assert said.text.endswith("Outside the outer lines: h03.")
     shown = [row["attribute"] for row in report.audited.tables["calibration_curves"].rows]
     assert {*shown} == {""}, "no curves of each hospital"
-    assert "Many groups, such as hospitals" in report.to_html()
+    page = report.to_html()
+    assert "Many groups, such as hospitals" in page
+    assert '<g class="mark part named"' in page, "the dot outside the lines has its name"
+    sizes = report.tables["patients hospital"]
+    assert sizes.header == ["Group", "Patients", "Events", "Median follow-up"], "no column for each hospital"
+    assert [row["name"] for row in sizes.rows] == ["All audited", *np.unique(groups["hospital"])]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hospitals_that_are_too_small_are_counted(hospitals):
+    predictions, y, groups = hospitals
+    # Of the last hospital only four patients are left: nothing is shown of them.
+    rows = np.r_[: len(y) - 16]
+    few = (predictions[0], predictions[1][rows]), None, y[rows]
+    hospital = groups["hospital"][rows]
+    report = drosurv.audit(*few, sensitive_features={"hospital": hospital}, n_bootstrap=0, search_rules=False)
+    assert report.parts["many_groups"].statements[0].text.startswith("hospital: 11 of 12 groups; the others")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_subgroups_inside_a_group_that_is_wrong_are_not_named_again(hospitals):
+    predictions, y, groups = hospitals
+    columns = pd.DataFrame(groups)
+    given = {"sensitive_features": groups, "features": columns, "n_bootstrap": 0}
+    report = drosurv.audit(predictions, None, y, **given)
+    found = report.parts["missed"].facts["bounds"]
+    assert "hospital is h03" in [row["group"] for row in found["rescaled"] or found["significant"]]
+    assert "hospital h03" in report.parts["verdict"].statements[0].text
+    assert "hospital is h03" not in report.parts["verdict"].statements[0].text
 
 
 @pytest.mark.filterwarnings("ignore")

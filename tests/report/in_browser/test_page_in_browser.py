@@ -286,9 +286,7 @@ def test_printed_pictures_fit_the_paper(browser, pictures, tmp_path):
     browser.send("Emulation.setEmulatedMedia", media="print")
     try:
         assert browser.run(FAULTS) == []
-        ends = (
-            "[...document.querySelectorAll('table, .chart')].map((e) => e.getBoundingClientRect().right)"
-        )
+        ends = "[...document.querySelectorAll('table, .chart')].map((e) => e.getBoundingClientRect().right)"
         assert max(browser.run(ends)) <= 700
     finally:
         browser.send("Emulation.setEmulatedMedia", media="")

@@ -45,7 +45,8 @@ def collect(evidence: Evidence) -> Part | None:
         Column("shrunken", "Shrunken", "value", ("low", "high")),
     )
     table = Table("many_groups", "Observed over expected events of many groups", columns, tuple(rows))
-    numbers = {called[a.name]: len(a.labels) for a in evidence.attributes}
+    tiny = [attribute for attribute, _ in evidence.tiny_groups]
+    numbers = {called[a.name]: len(a.labels) + tiny.count(a.name) for a in evidence.attributes}
     return Part(statements=tuple(_statements(rows, numbers, evidence.level)), tables=(table,))
 
 
