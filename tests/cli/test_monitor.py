@@ -70,6 +70,14 @@ def test_a_model_in_months_reads_dates_in_its_unit(drosurv, files, tmp_path):
     assert found["path"][-1]["expected"] == pytest.approx(both[1])
 
 
+def test_a_model_trained_on_dates_knows_the_column_of_the_last_ones(drosurv, files, tmp_path):
+    log, page = files / "log.csv", ("-o", tmp_path / "m.html")
+    drosurv.ok("fit", log, *DATES, "--drop", "days", "--model", "cox", "-o", tmp_path / "model")
+    given = ("monitor", tmp_path / "model", log)
+    found = drosurv.json(*given, "--start", "admitted", *page)
+    assert found["path"] == drosurv.json(*given, *DATES, *page)["path"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

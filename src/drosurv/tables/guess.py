@@ -420,7 +420,7 @@ def _group(column: pd.Series[Any]) -> str | None:
         return None
     if holds_numbers(column) and column.nunique() > _MOST_LEVELS:
         values = floats(column)
-        years = "age" in name.casefold() and np.nanmax(values) <= _OLDEST
+        years = re.search("age|alter", name, re.IGNORECASE) and np.nanmax(values) <= _OLDEST
         cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")
         return f"{name}>{cut:g}" if _large(values > cut) else None
     shares = labels(column).value_counts(normalize=True)

@@ -231,13 +231,14 @@ class OpenedModel:
             )
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
-        times = {"time", "start", "end"}
-        stale = times if times & given.keys() else set()
+        stale = {"start", "end"} if "time" in given else set()
+        if {"start", "end"} & given.keys():
+            stale = {"time"}
         if given.get("event", noted.get("event")) != noted.get("event"):
             stale = stale | {"event_value"}
         kept = {name: value for name, value in noted.items() if name not in stale}
         target = {"time": None, **kept, **given}
-        if "event" not in target or not any(target.get(name) for name in times):
+        if "event" not in target or not any(target.get(name) for name in ("time", "start", "end")):
             raise ArgumentError(
                 "time",
                 f"{self.path} does not say which columns hold the target: pass {arg('time', text='COLUMN')} and "
