@@ -1,20 +1,15 @@
-"""A fit over parts of the patients is the fit of all of them in one place."""
+"""Files of patients: their order, ties, weights, and what is wrong with them.
+
+That every model is the one of all patients in one place: tests/estimators/test_same_model_everywhere.py.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, Surv, distributed
+from drosurv import CoxPH, DROCox, GroupDROCox, Surv, distributed
 
 FEATURES = ["a", "b", "c"]
-# Other balls and ties, over chunks of the same kind: tests/solvers/test_chunk_problem.py.
-MODELS = {
-    "cox": CoxPH(l2=0.01),
-    "chi2": DROCox(alpha=0.3, tol=1e-11),
-    "split": DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11),
-    "one side": DROCoxSplit(alpha=0.4, sides="one", shuffle=False, tol=1e-11, recalibrate=False),
-}
 
 
 def patients(n=300, seed=0):
@@ -44,25 +39,6 @@ def write(frame, folder, parts):
     return folder
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
-    whole = in_one_place(clone(MODELS[name]))
-    columns = FRAME[[*FEATURES, "time", "event"]]
-    parts = distributed.fit(
-        clone(MODELS[name]), write(columns, tmp_path, 3), time="time", event="event", rows_per_chunk=110
-    )
-    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
-    assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-7)
-    times = [2.0, 8.0, 15.0]
-    np.testing.assert_allclose(
-        parts.predict_survival_function(FRAME[FEATURES], times=times),
-        whole.predict_survival_function(FRAME[FEATURES], times=times),
-        atol=1e-6,
-    )
-    np.testing.assert_allclose(parts.follow_up_.survival, whole.follow_up_.survival)
-    assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
-
-
 def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     columns = FRAME[[*FEATURES, "time", "event"]].sample(frac=1.0, random_state=0)
     columns.to_parquet(tmp_path / "part.parquet", index=True)
@@ -84,11 +60,10 @@ def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path
     np.testing.assert_allclose(parts.coef_, in_one_place(CoxPH(ties="efron")).coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("ties", ["breslow", "efron"])
-def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
-    whole = in_one_place(DROCox(alpha=0.4, ties=ties, tol=1e-11, recalibrate=False), "weight")
+def test_weights_of_tied_events_count_over_parts_as_in_one_place(tmp_path):
+    whole = in_one_place(DROCox(alpha=0.4, ties="efron", tol=1e-11, recalibrate=False), "weight")
     parts = distributed.fit(
-        DROCox(alpha=0.4, ties=ties, tol=1e-11, recalibrate=False),
+        DROCox(alpha=0.4, ties="efron", tol=1e-11, recalibrate=False),
         write(FRAME, tmp_path, 3),
         time="time",
         event="event",
@@ -141,16 +116,3 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
         fit(GroupDROCox())
     with pytest.raises(ValueError, match="data must be a Dask DataFrame or the path of Parquet files"):
         distributed.fit(CoxPH(), FRAME, time="time", event="event")
-
-
-def test_patients_of_weight_zero_are_dropped_as_in_fit(tmp_path):
-    frame = FRAME.assign(weight=np.where(np.arange(len(FRAME)) % 3 == 0, 0.0, FRAME["weight"]))
-    frame.loc[frame.index[:60], "weight"] = 0.0
-    y = Surv.from_dataframe("event", "time", frame)
-    model = DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11, recalibrate=False)
-    whole = clone(model).fit(frame[FEATURES], y, sample_weight=frame["weight"])
-    folder = write(frame, tmp_path, 5)
-    columns = {"time": "time", "event": "event", "features": FEATURES, "sample_weight": "weight"}
-    parts = distributed.fit(clone(model), folder, **columns, rows_per_chunk=70)
-    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
-    assert parts.n_patients_ == whole.n_patients_
