@@ -136,7 +136,8 @@ def test_features_become_numbers_and_none_gives_the_outcome_away(collection):
         assert find_leaks(dataset.X, dataset.y) == {}, name
         X = TableEncoder().fit(dataset.X).transform(dataset.X)
         assert np.isfinite(X.to_numpy()).all(), name
-        alone = {c: concordance_index(dataset.y, X[c]) for c in X.columns}
+        some = slice(None, None, -(-len(X) // 2000))
+        alone = {c: concordance_index(dataset.y[some], X[c][some]) for c in X.columns}
         # A column that is the outcome in disguise orders nearly everybody; age, the best honest one, does not.
         assert max(max(c, 1 - c) for c in alone.values()) < 0.85, (name, alone)
 

@@ -27,7 +27,11 @@ def many(monkeypatch):
 
 def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch):
     model, test = many
-    given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 4}
+    given = {
+        "sensitive_features": test.sensitive_features,
+        "features": test.X[["x1", "x5"]],
+        "n_bootstrap": 4,
+    }
     sampled = audit(model, test.X, test.y, **given)
     monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
     whole = audit(model, test.X, test.y, **given)
