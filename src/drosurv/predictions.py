@@ -32,9 +32,8 @@ from drosurv.curves import (
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
-from drosurv.solvers.arrays import is_tensor
 from drosurv.step_function import StepFunction
-from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
+from drosurv.target import FloatArray, IntArray, is_tensor, of_any_cause, parse_target
 
 ScoreType = Literal["log hazard", "log time", "other"]
 # Score types of scikit-survival's models, and of its boosted models by loss; all others are "other".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,12 @@ EVENT_WORDS = frozenset(
         *("relapsed", "relapse", "recurred", "recurrence", "progressed", "progression"),
     )
 )
+
+
+def is_tensor(array: Any) -> bool:
+    """Return whether something is a torch tensor, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def as_numbers(values: Any) -> FloatArray:

@@ -22,10 +22,10 @@ from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
-from drosurv.solvers.device import checked_tensor, cpu_array, is_tensor, tensor_scores
+from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, is_tensor, parse_target
 
 # Number of values of survival curves that are computed at a time.
 _BLOCK = 4_000_000

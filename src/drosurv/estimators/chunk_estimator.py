@@ -25,7 +25,6 @@ from drosurv.solvers.arrays import (
     flatnonzero,
     flip,
     in_numpy,
-    is_tensor,
     on_host,
     searchsorted_right,
     sum_by_block,
@@ -36,7 +35,7 @@ from drosurv.solvers.convex import Minimum
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000

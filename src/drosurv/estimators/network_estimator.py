@@ -40,9 +40,9 @@ from drosurv.objectives.objective import Mean
 from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
 from drosurv.solvers.convex import SEPARATED
-from drosurv.solvers.device import check_device, is_tensor, resolve_device, solves_on_accelerator
+from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
 
 SOLVERS = ("auto", "adam", "convex")
 # Settings of networks and trees that the solvers use.

@@ -17,7 +17,6 @@ from drosurv.findings.judged import Cohort, Judged, judge_curves, known_througho
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, final_step
-from drosurv.solvers.arrays import is_tensor
 from drosurv.target import (
     BoolArray,
     CompetingTarget,
@@ -25,6 +24,7 @@ from drosurv.target import (
     IntArray,
     Target,
     has_causes,
+    is_tensor,
     parse_competing_target,
     parse_target,
 )

@@ -10,7 +10,6 @@ with t > 0. Its weights q are allowed too, so that sum_i q_i l_i is at most the 
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from drosurv.objectives.objective import (
     WorstCase,
     uniform_mass,
 )
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, is_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor, device
@@ -205,12 +204,6 @@ def robust_value(objective: Callable[[FloatArray], RobustObjective], losses: Any
         return objective(numpy_alpha(alpha)).torch(losses)
     values = evaluate_rows(objective, losses, alpha)[0]
     return float(values) if values.ndim == 0 else values
-
-
-def is_tensor(array: Any) -> bool:
-    """Return whether something is a torch tensor, without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def numpy_alpha(alpha: Any) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.solvers.device import is_tensor as is_tensor
+from drosurv.target import is_tensor
 
 # An array of NumPy or torch.
 Array = Any

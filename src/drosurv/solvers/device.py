@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.objectives.balls import is_tensor as is_tensor
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
