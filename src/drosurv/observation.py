@@ -22,9 +22,8 @@ _DATA_FRAME_LIBRARIES = frozenset(
 _NAMED = 5
 #: Of more patients, repairs, remedies, drawn curves and replicates of metrics use a random sample.
 MANY_PATIENTS = 100_000
-# A sample has so many events, if it does not get smaller or larger than the numbers of patients below.
-_SAMPLED_EVENTS = 20_000
-_FEWEST_SAMPLED = 20_000
+#: A sample has so many events, but at most `MANY_PATIENTS`; one whose replicates estimate errors needs fewer.
+SAMPLED_EVENTS, RESAMPLED_EVENTS = 20_000, 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,21 +398,24 @@ def sample_rows(
     return np.flatnonzero(kept[clusters])
 
 
-def sample_size(n: float, events: float, most: int) -> int:
-    """Return the size of a sample of n patients with 20,000 events, but from 20,000 to `most` patients."""
-    return int(np.clip(_SAMPLED_EVENTS * n / max(events, 1.0), min(_FEWEST_SAMPLED, most), most))
+def sample_size(n: float, events: float, most: int, wanted: int) -> int:
+    """Return the size of a sample of n patients with `wanted` events, but at least so many and at most `most`."""
+    return int(np.clip(wanted * n / max(events, 1.0), min(wanted, most), most))
 
 
-def sample_of_many(target: Target, clusters: Any = None) -> NDArray[np.intp] | None:
+def sample_of_many(
+    target: Target, clusters: Any = None, wanted: int | None = None
+) -> NDArray[np.intp] | None:
     """Return the rows of a random sample of more than `MANY_PATIENTS`, always the same; None if there are no more.
 
-    Rows of one of the `clusters` (n,), any labels, are drawn together.
+    It has the `wanted` number of events, by default `SAMPLED_EVENTS`. Rows of one of the `clusters` (n,), any labels,
+    are drawn together.
     """
     n = len(target)
     if n <= MANY_PATIENTS:
         return None
     codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    size = sample_size(n, target.n_events, MANY_PATIENTS)
+    size = sample_size(n, target.n_events, MANY_PATIENTS, wanted or SAMPLED_EVENTS)
     return sample_rows(n, size, np.random.default_rng(0), codes)
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sksurv.metrics import brier_score
 
-from drosurv import CoxPH, Surv, certify, observation
+from drosurv import CoxPH, Surv, certify
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
@@ -14,7 +14,7 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
-from drosurv.repairs import subgroup_bounds
+from drosurv.repairs import simultaneous_tests, subgroup_bounds
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -326,8 +326,7 @@ def test_copies_and_clusters_are_drawn_as_such():
 
 
 def test_very_many_patients_are_sampled_in_whole_clusters(monkeypatch):
-    monkeypatch.setattr(observation, "_FEWEST_SAMPLED", 100)
-    monkeypatch.setattr(observation, "_SAMPLED_EVENTS", 60)
+    monkeypatch.setattr(simultaneous_tests, "_SAMPLED_EVENTS", 70)
     _, y, predictions = patients(1000)
     rng = np.random.default_rng(0)
     for labels in (None, np.arange(1000) // 5):

@@ -93,7 +93,7 @@ def test_rows_of_one_patient_are_drawn_together(many):
     ("n", "events", "size"), [(1e6, 5e5, 40_000), (1e6, 1e4, 100_000), (1e6, 1e6, 20_000)]
 )
 def test_a_sample_has_twenty_thousand_events_within_limits(n, events, size):
-    assert sample_size(n, events, 100_000) == size
+    assert sample_size(n, events, 100_000, 20_000) == size
 
 
 def test_a_sample_has_no_row_twice():

@@ -41,8 +41,8 @@ N_CUTS = 10
 MOST_LEVELS = 20
 # Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
 _FEW_JUMPS = 64
-# Of very many patients, a sample of at most so many is enough for the reference distribution.
-_MOST_SAMPLED = 200_000
+# Of very many patients, a sample with so many events, of at most so many, is enough for the reference distribution.
+_SAMPLED_EVENTS, _MOST_SAMPLED = 10_000, 200_000
 # Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 _CERTAIN_HAZARD = 23.0
@@ -125,7 +125,7 @@ class PatientEvents:
         """Return copies of patients for a reference distribution: all, or a sample of very many."""
         total = float(self.weight.sum())
         events = float((self.weight @ self.expected).sum())
-        size = sample_size(total, events, _MOST_SAMPLED)
+        size = sample_size(total, events, _MOST_SAMPLED, _SAMPLED_EVENTS)
         # Each row has as many copies as its weight says; of a fraction, by chance.
         rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
         rows = np.minimum(rows, len(self.weight) - 1)

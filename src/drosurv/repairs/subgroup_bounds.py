@@ -159,7 +159,7 @@ def certify(
     censoring has the same distribution for all patients. Subgroups that need more than two columns, finer cuts, or
     columns that were not measured are not covered.
 
-    *Many patients.* The simulations are of a sample of at most 200,000 patients, with 20,000 expected events if there
+    *Many patients.* The simulations are of a sample of at most 200,000 patients, with 10,000 expected events if there
     are as many: the distribution of the most extreme statistic hardly changes with more. Replicates run in threads on
     all cores; the result does not depend on the number of threads.
 
