@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
@@ -40,15 +39,6 @@ def test_individual_disparity_equals_the_double_sum(spread, scale):
         close = {"rel": 1e-9, "abs": 1e-12}
         assert individual_disparity(risk, X, scale=scale) == pytest.approx(paper, **close)
         assert individual_disparity(risk, X, scale=scale, convention="table") == pytest.approx(table, **close)
-
-
-def test_individual_disparity_in_tiles_on_a_torch_device_is_the_same_number():
-    rng = np.random.default_rng(1)
-    risk, X = rng.normal(size=300), rng.normal(size=(300, 5))
-    for convention in ("paper", "table"):
-        sorted_sum = individual_disparity(risk, X, scale=0.1, convention=convention)
-        tiled = individual_disparity(risk, X, scale=0.1, convention=convention, device="cpu")
-        assert tiled == pytest.approx(sorted_sum, rel=1e-9)
 
 
 def test_individual_disparity_of_patients_with_equal_features_is_the_sum_of_differences():
@@ -154,9 +144,3 @@ def test_undefined_disparities_are_nan_with_a_warning():
 def test_bad_input_is_refused_with_the_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_a_missing_cuda_device_is_named(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no CUDA device"):
-        individual_disparity([0.0, 1.0], [[1.0], [2.0]], device="cuda")

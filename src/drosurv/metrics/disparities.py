@@ -36,7 +36,6 @@ def individual_disparity(
     *,
     scale: float = 0.01,
     convention: Convention = "paper",
-    device: str | None = None,
     pairs: Pairs = "auto",
 ) -> float:
     r"""Individual disparity F_I: the excess of differences in hazards over distances between features.
@@ -54,9 +53,6 @@ def individual_disparity(
     convention : "paper" or "table"
         "paper" is the printed definition above. "table", behind the published tables, scales each row of X to
         length 1 (rows of zeros stay) and divides the sum by N(N-1), N the number of patients.
-    device : str, optional
-        A torch device, such as ``"cuda"``, on which to sum over all pairs in blocks; by default the sum is
-        computed on the CPU, by sorting.
     pairs : "auto", "all" or int
         Number of pairs. "all" is exact, takes time of order n squared and makes no n x n array. "auto" is exact up to
         10,000 patients; for more it samples 5,000,000 random pairs, with a standard error of about a thousandth
@@ -82,7 +78,7 @@ def individual_disparity(
     scale = _parse_scale(scale)
     table = is_table(convention)
     number = sampled_number(pairs, len(hazard))
-    if number is not None and device is None and len(hazard) > 1:
+    if number is not None and len(hazard) > 1:
         found = sampled_individual_disparity(risk, X, scale=scale, convention=convention, pairs=number)
         return found[0]
     if table and len(hazard) < 2:
@@ -95,9 +91,7 @@ def individual_disparity(
         rows = rows - rows.mean(axis=0)
         longest = float(np.linalg.norm(rows, axis=1).max())
         rows, scale = (rows / longest, scale * longest) if longest > 0 else (rows, scale)
-    total = (
-        pairwise_hinge_sum(hazard, rows, scale) if device is None else _tiled_sum(hazard, rows, scale, device)
-    )
+    total = pairwise_hinge_sum(hazard, rows, scale)
     return total / (len(hazard) * (len(hazard) - 1)) if table else total
 
 
@@ -251,20 +245,6 @@ def _parse_features(X: Any, n: int) -> FloatArray:
             "X", f"X contains NaN or infinite features (first in row {row}): fill or drop them first."
         )
     return rows
-
-
-def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) -> float:
-    import torch
-
-    from drosurv.disparities.pair_tiles import PairTiles
-
-    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise ArgumentError(
-            "device",
-            f"{arg('device', device)}: torch sees no CUDA device here; leave {arg('device', text='None')}.",
-        )
-    on_device = torch.as_tensor(hazard, dtype=torch.float64, device=device)
-    return float(PairTiles.of_all_pairs(rows, scale).value_and_gradient(on_device[None])[0])
 
 
 def group_disparity(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import isnan
 from typing import Any
 
 import numpy as np
 
 from drosurv.groups import Groups, Missing, ratio_by_group
-from drosurv.metrics.inference.gaps import (
-    in_standard_errors,
-)
+from drosurv.metrics.inference.gaps import in_standard_errors
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_grouped, warn_undefined
 from drosurv.target import FloatArray
@@ -61,7 +59,12 @@ def concordance_fractions(
     )
     counts = PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
     values = ratio_by_group(parsed, *counts).tolist()
-    warn_of_groups_without_pairs(parsed, values)
+    undefined = [repr(label) for label, value in zip(parsed.labels, values, strict=True) if isnan(value)]
+    if undefined:
+        warn_undefined(
+            f"the concordance fraction is undefined (NaN) for {', '.join(undefined)} of {parsed.name}: no "
+            "comparable pair (too few patients or events); merge small groups."
+        )
     return dict(zip(parsed.labels, values, strict=True))
 
 
@@ -79,8 +82,7 @@ def concordance_imparity(
     .. math:: CI = \max_{a, a'} |CF(a) - CF(a')|
 
     (Algorithm B.1 of the paper), as a fraction, not in percent. As a maximum over noisy fractions it is
-    biased upward: read it with its interval and permutation test
-    (:func:`~drosurv.metrics.concordance_imparity_intervals`, :func:`~drosurv.metrics.permutation_test`).
+    biased upward: read it with its interval and permutation test (:func:`~drosurv.evaluate`).
 
     Parameters as in :func:`concordance_fractions`.
 
@@ -106,16 +108,6 @@ def concordance_imparity(
     )
     defined = [value for value in fractions.values() if not isnan(value)]
     return max(defined) - min(defined) if len(defined) > 1 else float("nan")
-
-
-def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:
-    """Warn, with their names, of the groups whose concordance fraction in `values` (n_groups,) is NaN."""
-    undefined = [repr(label) for label, value in zip(groups.labels, values, strict=True) if isnan(value)]
-    if undefined:
-        warn_undefined(
-            f"the concordance fraction is undefined (NaN) for {', '.join(undefined)} of {groups.name}: no "
-            "comparable pair (too few patients or events); merge small groups."
-        )
 
 
 def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> tuple[FloatArray, FloatArray]:

@@ -229,7 +229,7 @@ def test_any_gap_can_be_tested():
 
     test = permutation_test(gap_of_means, groups, permutations=199, random_state=0)
     assert test.p == 1 / 200
-    assert test.gap == 15.0
+    assert test.statistic == 15.0
 
 
 def test_permutations_without_a_value_are_left_out_of_the_p_value():

@@ -235,14 +235,12 @@ def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The largest difference between two groups (`gap`), and its p-value by random permutations of the labels.
+    """The largest difference between two groups, or that in standard errors (`statistic`), and its p-value.
 
-    `statistic` is the gap itself, or the largest difference in standard errors. The p-value is the share of
-    permutations whose statistic is at least as large. The observed labels count as one permutation; permutations
-    with an undefined statistic do not count.
+    The p-value is the share of random permutations of the labels whose statistic is at least as large. The observed
+    labels count as one permutation; permutations with an undefined statistic do not count.
     """
 
-    gap: float
     statistic: float
     p: float
     permutations: int
@@ -297,7 +295,7 @@ def permutation_test(
     require(as_whole(permutations) >= 1, "permutations", "be a whole number, at least 1", permutations)
     observed, seed = float(statistic(groups)), seed_sequence(random_state)
     if np.isnan(observed):
-        return PermutationTest(observed, observed, float("nan"), permutations)
+        return PermutationTest(observed, float("nan"), permutations)
 
     permuted_statistic, size = (statistic, len(groups.codes)) if of_sample is None else of_sample
 
@@ -310,7 +308,7 @@ def permutation_test(
     known = permuted[~np.isnan(permuted)]
     # Sums in another order may differ by rounding from a value that they equal.
     at_least = 1 + int((known >= observed - 1e-12 * abs(observed)).sum())
-    return PermutationTest(observed, observed, at_least / (1 + len(known)), permutations)
+    return PermutationTest(observed, at_least / (1 + len(known)), permutations)
 
 
 def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> Callable[[Groups], float]:
