@@ -123,6 +123,17 @@ def test_the_gain_prefers_the_right_hazards():
     assert gain[1.0] > 0
 
 
+def test_predictions_that_end_before_the_follow_up_gain_what_they_gain_until_then():
+    y, S, *_ = draw("exponential", 3, n=4_000)
+    times = np.linspace(0.01, 2.5, 400)
+    cut = Surv.from_arrays(y["event"] & (y["time"] <= 2.5), np.minimum(y["time"], 2.5))
+    longer, until_then = (
+        judged_patients(as_predictions((times, S(times)), None, len(y)), seen).gains.mean()
+        for seen in (y, cut)
+    )
+    assert longer == pytest.approx(until_then, abs=0.004)
+
+
 def test_rows_of_one_patient_are_counted_once_and_patients_of_one_hospital_each():
     y, S, g, _ = draw("exponential", 4, n=60)
     i, at = np.repeat(np.arange(60), 5), np.array([1.0, 3.0])

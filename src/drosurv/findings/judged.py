@@ -387,7 +387,8 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
             probability_scores(p, times, cohort.target),
             probability_scores(null, times, cohort.target, own=_own_null(cohort)),
         )
-    edges = interval_edges(cohort.follow_up)
+    # Hazards are constant between the edges, as long as curves are known.
+    edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(known.until)))
     end = np.minimum(cohort.target.time, known.until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
     null_hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
