@@ -17,21 +17,6 @@ MODELS = [
 
 
 # "cpu:0" names a device of torch, and takes the road that an accelerator takes.
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_a_named_device_finds_the_same_model(model, weight):
-    here = clone(model).fit(DATA.X, DATA.y, sample_weight=weight)
-    there = clone(model).set_params(device="cpu:0").fit(DATA.X, DATA.y, sample_weight=weight)
-    assert there.converged_
-    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-7)
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-10)
-    curves = [m.predict_survival_function(DATA.X, times=[0.2, 0.8]) for m in (here, there)]
-    np.testing.assert_allclose(curves[1], curves[0], atol=1e-8)
-    if hasattr(here, "worst_case_weights_"):
-        np.testing.assert_allclose(there.worst_case_weights_, here.worst_case_weights_, atol=1e-8)
-        np.testing.assert_allclose(there.eta_, here.eta_)
-
-
 @pytest.mark.parametrize("ball", ["chi2", "cvar"])
 def test_a_cohort_without_censoring_is_solved_over_chunks(ball):
     y = Surv.from_arrays(np.ones(400, dtype=bool), DATA.y["time"])

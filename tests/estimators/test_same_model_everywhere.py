@@ -74,6 +74,9 @@ def test_coefficients_factor_and_curves_do_not_depend_on_the_place(name, weight,
         atol=close,
     )
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+    if hasattr(there, "worst_case_weights_") and name != "cvar":
+        np.testing.assert_allclose(there.worst_case_weights_, here.worst_case_weights_, atol=1e-6)
+        np.testing.assert_allclose(there.eta_, here.eta_, rtol=1e-5)
     np.testing.assert_allclose(there.follow_up_.survival, here.follow_up_.survival)
     assert (there.n_patients_, there.n_events_) == (here.n_patients_, here.n_events_)
 
