@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # A subpackage may import those of the lines above it, and none of its own line.
 LAYERS = [
-    {"_version", "errors", "files"},
+    {"_version", "errors", "files", "outcome_names"},
     {"target", "presentation"},
     {"observation", "splines", "step_function", "curve_values"},
     {"curves"},

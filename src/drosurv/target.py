@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import InputError
+from drosurv.outcome_names import value_of_event
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
-
-# Values of an event column that mean that the event happened.
-EVENT_WORDS = frozenset(
-    (
-        *(
-            "1",
-            "yes",
-            "y",
-            "true",
-            "t",
-            "dead",
-            "died",
-            "death",
-            "deceased",
-            "expired",
-            "event",
-            "failed",
-            "failure",
-        ),
-        *("relapsed", "relapse", "recurred", "recurrence", "progressed", "progression"),
-    )
-)
 
 
 def is_tensor(array: Any) -> bool:
@@ -329,10 +308,10 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     if _are_flags(event):
         return event.astype(np.bool_)
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]
-    # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring. 1 and 2
-    # are alive and dead, as in R's survival package.
-    plain = [2] if set(values) == {1, 2} else [v for v in values if str(v).casefold() in EVENT_WORDS]
-    example = f"{name} == {plain[0]!r}" if plain else f"{name} == VALUE"
+    # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring.
+    known = {f"{value:g}" if isinstance(value, (int, float)) else str(value): value for value in values}
+    found = value_of_event(list(known), name)
+    example = f"{name} == {known[found]!r}" if found in known else f"{name} == VALUE"
     raise InputError(
         f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
         f"Say which value means the event, for example {example}."

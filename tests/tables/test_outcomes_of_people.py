@@ -5,11 +5,12 @@ import pandas as pd
 import polars
 import pytest
 
+from drosurv.outcome_names import value_of_event
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import UnknownColumns, guess_columns
 from drosurv.tables.reading import TableNote
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
-from drosurv.tables.target_columns import TargetColumns, value_of_event
+from drosurv.tables.target_columns import TargetColumns
 
 RNG = np.random.default_rng(0)
 N = 120

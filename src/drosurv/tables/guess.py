@@ -13,10 +13,10 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg
 from drosurv.observation import in_pandas
+from drosurv.outcome_names import names_event, names_time, plain, words
 from drosurv.presentation import listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
-from drosurv.tables.outcome_names import names_event, names_time, plain, words
 from drosurv.tables.problems import dates_as_numbers, start_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import floats, holds_numbers, labels

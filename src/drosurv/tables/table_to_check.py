@@ -13,12 +13,12 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.observation import in_pandas
+from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.outcome_names import YES, names_event, value_word
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns

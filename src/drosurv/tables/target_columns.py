@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, warn_caller
+from drosurv.outcome_names import ALIVE, NO, YES, names_event, value_of_event, value_word
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
-from drosurv.tables.outcome_names import ALIVE, DEAD, NO, YES, names_event, value_word
-from drosurv.tables.outcome_names import words as name_words
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.values import (
     first_wrong,
@@ -34,12 +32,8 @@ from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
 
 # A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
-# Value that means the event in a column where every patient is censored.
-_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t", "nein": "ja", "non": "oui"}
 # Texts among causes that mean censored; letters may be anything.
 _CENSORED = ALIVE | {"0", *(word for word in NO if len(word) > 1)}
-# Names that say that a 1 marks censored patients; "cens" is used for either.
-_MARKS_CENSORED = frozenset(("censored", "censoring", "zensiert", "zensierung", "censure"))
 
 
 @dataclass(frozen=True)
@@ -360,46 +354,3 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
             f"{role} column {column.name!r} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): "
             f"fill or remove those rows, or pass {arg('drop_missing_target')} to leave them out.{hint}",
         )
-
-
-def value_of_event(values: Sequence[str], name: str = "") -> str | None:
-    """Return the value of an event column that means the event; None if that is ambiguous.
-
-    Words such as dead and alive mean the same in every column; 1 and 0, yes and no mean the opposite in a column that
-    is named after those who had no event, and are ambiguous in one that is named after censoring.
-
-    Examples
-    --------
-    >>> value_of_event(["alive", "Dead"]), value_of_event(["1", "2"]), value_of_event(["cancer", "stroke"])
-    ('Dead', '2', None)
-    >>> value_of_event(["0:LIVING", "1:DECEASED"]), value_of_event(["0", "1"], "alive"), value_of_event(["-1", "1"])
-    ('1:DECEASED', '0', None)
-    """
-    found = {value_word(value): value for value in values}
-    words, meaning = set(found), names_event(name)[1]
-    dead, alive, yes, no = (words & known for known in (DEAD, ALIVE, YES, NO))
-    if len(words) == 2 and len(dead) == 1 and words - dead <= ALIVE | NO:
-        return found[dead.pop()]
-    if len(words) == 2 and len(alive) == 1 and words - alive <= YES and meaning in ("event", "status"):
-        return found[yes.pop()]
-    if words == {"1", "2"}:
-        # The convention of R's survival package and of many registries; questionnaires code yes as 1 and no as 2.
-        return "2" if meaning in ("status", "") else None
-    if len(words) <= 2 and len(yes) <= 1 and len(no) <= 1 and words <= YES | NO:
-        return _of_yes_and_no(found, yes, no, name)
-    if len(words) == 1 and dead:
-        return found[dead.pop()]
-    return None
-
-
-def _of_yes_and_no(found: dict[str, str], yes: set[str], no: set[str], name: str) -> str | None:
-    """Return which of yes and no means the event in a column of this name."""
-    _, meaning = names_event(name)
-    if meaning == "unclear" or set(name_words(name)) & _MARKS_CENSORED:
-        return None
-    if meaning == "event free":
-        return found[no.pop()] if no else None
-    if yes:
-        return found[yes.pop()]
-    (absent,) = no
-    return "1" if absent == "0" else _OPPOSITE.get(absent)

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.outcome_names import STATES, value_word
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import DATE, like_number
-from drosurv.tables.outcome_names import STATES, value_word
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # A text is quoted in messages only if so many rows have it, and if it is not longer than a label.

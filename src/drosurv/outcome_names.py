@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
@@ -170,3 +171,52 @@ def value_word(value: str) -> str:
     if coded := re.fullmatch(r"-?\d+\s*[:=.)-]+\s*(\D.*)", text):
         text = coded[1]
     return text if re.fullmatch(r"-?[\d.]+", text) else re.sub(r"[\s_-]", "", text)
+
+
+# Value that means the event in a column where every patient is censored.
+_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t", "nein": "ja", "non": "oui"}
+# Names that say that a 1 marks censored patients; "cens" is used for either.
+_MARKS_CENSORED = _set("censored censoring zensiert zensierung censure")
+
+
+def value_of_event(values: Sequence[str], name: str = "") -> str | None:
+    """Return the value of an event column that means the event; None if that is ambiguous.
+
+    Words such as dead and alive mean the same in every column; 1 and 0, yes and no mean the opposite in a column that
+    is named after those who had no event, and are ambiguous in one that is named after censoring.
+
+    Examples
+    --------
+    >>> value_of_event(["alive", "Dead"]), value_of_event(["1", "2"]), value_of_event(["cancer", "stroke"])
+    ('Dead', '2', None)
+    >>> value_of_event(["0:LIVING", "1:DECEASED"]), value_of_event(["0", "1"], "alive"), value_of_event(["-1", "1"])
+    ('1:DECEASED', '0', None)
+    """
+    found = {value_word(value): value for value in values}
+    held, meaning = set(found), names_event(name)[1]
+    dead, alive, yes, no = (held & known for known in (DEAD, ALIVE, YES, NO))
+    if len(held) == 2 and len(dead) == 1 and held - dead <= ALIVE | NO:
+        return found[dead.pop()]
+    if len(held) == 2 and len(alive) == 1 and held - alive <= YES and meaning in ("event", "status"):
+        return found[yes.pop()]
+    if held == {"1", "2"}:
+        # The convention of R's survival package and of many registries; questionnaires code yes as 1 and no as 2.
+        return "2" if meaning in ("status", "") else None
+    if len(held) <= 2 and len(yes) <= 1 and len(no) <= 1 and held <= YES | NO:
+        return _of_yes_and_no(found, yes, no, name)
+    if len(held) == 1 and dead:
+        return found[dead.pop()]
+    return None
+
+
+def _of_yes_and_no(found: dict[str, str], yes: set[str], no: set[str], name: str) -> str | None:
+    """Return which of yes and no means the event in a column of this name."""
+    _, meaning = names_event(name)
+    if meaning == "unclear" or set(words(name)) & _MARKS_CENSORED:
+        return None
+    if meaning == "event free":
+        return found[no.pop()] if no else None
+    if yes:
+        return found[yes.pop()]
+    (absent,) = no
+    return "1" if absent == "0" else _OPPOSITE.get(absent)
