@@ -137,7 +137,8 @@ def to_frame(rows: Sequence[FindingRow]) -> pd.DataFrame:
 
 def from_frame(table: pd.DataFrame) -> list[FindingRow]:
     """Return the rows of a table of findings."""
-    return [FindingRow(*row) for row in table[list(COLUMNS)].itertuples(index=False)]
+    # Lists of columns, because pandas takes long to give rows.
+    return [FindingRow(*row) for row in zip(*(table[name].tolist() for name in COLUMNS), strict=True)]
 
 
 def _place(row: FindingRow) -> tuple[int, bool, int]:

@@ -10,7 +10,7 @@ from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
 from drosurv.findings.questions import KINDS
-from drosurv.findings.verdict import PROBLEMS, Judgement
+from drosurv.findings.verdict import PROBLEMS, Judgement, from_frame
 from drosurv.findings.words import ALL_PATIENTS, period
 from drosurv.presentation import (
     Column,
@@ -169,9 +169,9 @@ def reading(result: EvaluationResult, row: Mapping[str, Any]) -> str:
     """Return the problems of a group in a few words, or why it is not judged."""
     if not row["judged"]:
         return f"not judged: {row['why']}"
-    found = result.findings
-    own = found[(found["attribute"] == row["attribute"]) & (found["group"] == row["group"])]
-    return "; ".join(KINDS[question].briefly for question in own[own["status"].isin(PROBLEMS)]["question"])
+    who = row["attribute"], row["group"]
+    own = (found for found in from_frame(result.findings) if (found.attribute, found.group) == who)
+    return "; ".join(KINDS[found.question].briefly for found in own if found.status in PROBLEMS)
 
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
