@@ -169,6 +169,19 @@ def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     np.testing.assert_allclose(widths[2], widths[0] / np.sqrt(5), rtol=0.1)
 
 
+def test_patients_of_weight_0_do_not_count():
+    risk, group, target = patients(300, 8)
+    columns, weight = group[:, None].astype(float), (np.arange(300) % 7 > 0) * 1.0
+    kept = np.flatnonzero(weight)
+    whole = OutcomesAtHorizon.of(target, risk, 1.0, columns, weight=weight)
+    part = OutcomesAtHorizon.of(target.take(kept), risk[kept], 1.0, columns[kept])
+    bands = [
+        decision_curves(one, {ALL: np.arange(len(one))}, np.array([0.2, 0.5]))[["net_benefit", "low", "high"]]
+        for one in (whole, part)
+    ]
+    np.testing.assert_allclose(*bands, rtol=1e-9)
+
+
 def test_a_group_whose_follow_up_ends_before_the_horizon_has_no_curve():
     risk, group, target = patients(400, 7)
     time = np.where(group == 1, np.minimum(target.time, 0.6), target.time)

@@ -211,6 +211,7 @@ def fit_censoring(
     """
     if weight[censored].sum() < _FEWEST_CENSORED:
         return None
+    censored = censored & (weight > 0)
     Z = _standardised(columns, weight)
     times, at = np.unique(time[censored], return_inverse=True)
     # An event leaves before censorings of its time; `position` is the number of times of censoring before it.
