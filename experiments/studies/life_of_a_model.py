@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from drosurv.monitoring.looks import DAYS
+from drosurv.presentation import DAYS
 
 GUIDE = Path("docs/guide/life_of_a_model.md")
 STATIC = Path("docs/_static/life_of_a_model")

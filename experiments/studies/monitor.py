@@ -21,7 +21,7 @@ import pandas as pd
 
 from drosurv import CoxPH, Surv, monitor
 from drosurv.evaluation import Predictions
-from drosurv.monitoring.looks import DAYS
+from drosurv.presentation import DAYS
 from experiments.studies.repeated import parser, repeat
 from experiments.studies.subgroup_bounds import weibull_curves
 

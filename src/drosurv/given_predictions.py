@@ -7,6 +7,7 @@ ratios. Their kind is recognised from their values; if that is not possible, an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
-from drosurv.presentation import PER_YEAR, listing, moment, written
+from drosurv.presentation import DAYS, listing, moment, written
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
 from drosurv.target import FloatArray, Target, of_any_cause, parse_target
 
@@ -35,7 +36,6 @@ _SMALLEST_HAZARD = 1e-10
 # Mean predictions are implausible if their cumulative hazard is off from Kaplan-Meier's by more than this factor and
 # by more than so many standard errors, and in another unit of time by less than half of that.
 _IMPLAUSIBLE, _STANDARD_ERRORS = 2.0, 2.0
-_IN_A_YEAR = {**PER_YEAR, "years": 1.0}
 
 
 class Form(NamedTuple):
@@ -214,14 +214,14 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
     assert found.times is not None
     if not found.unit or found.unit == unit:
         return found.times
-    if found.unit not in _IN_A_YEAR or unit not in _IN_A_YEAR:
+    if found.unit not in DAYS or unit not in DAYS:
         name = found.names[0]
         raise ArgumentError(
             "survival",
             f"column {name!r} tells {moment(found.times[0], found.unit)}, and the unit of the times of the table is "
             f"{unit or 'not known'}: pass {arg('survival', [f'{name}=TIME'])}, with TIME in that unit.",
         )
-    return found.times * _IN_A_YEAR[unit] / _IN_A_YEAR[found.unit]
+    return found.times * DAYS[found.unit] / DAYS[unit]
 
 
 def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> Kind | None:
@@ -292,17 +292,16 @@ def _ask_if_implausible(
         "survival",
         f"at which time are the predictions of column {names[last]!r}? They give {written(1 - survival[last], 'share')}"
         f" of the patients the event; Kaplan-Meier's estimate is {share(now)} and {share(then)}"
-        f"{f' ({moment(now, best)})' if best in _IN_A_YEAR else ''}. Pass {arg('survival', entries[factors[best]])} or "
+        f"{f' ({moment(now, best)})' if best in DAYS else ''}. Pass {arg('survival', entries[factors[best]])} or "
         f"{arg('survival', entries[1.0])}.",
     )
 
 
 def _other_units(unit: str) -> dict[str, float]:
     """Return the factors that turn times in other units into those of the table; all of them if its unit is unknown."""
-    if unit in _IN_A_YEAR:
-        return {other: _IN_A_YEAR[unit] / n for other, n in _IN_A_YEAR.items() if other != unit}
-    pairs = [(a, b) for a in _IN_A_YEAR for b in _IN_A_YEAR if a != b]
-    return {f"{b} in {a}": _IN_A_YEAR[a] / _IN_A_YEAR[b] for a, b in pairs}
+    if unit in DAYS:
+        return {other: days / DAYS[unit] for other, days in DAYS.items() if other != unit}
+    return {f"{b} in {a}": DAYS[b] / DAYS[a] for a, b in permutations(DAYS, 2)}
 
 
 def _distance(survival: FloatArray, times: FloatArray, observed: KaplanMeier, target: Target) -> float:

@@ -111,8 +111,7 @@ def in_unit_of_model(
     opened: OpenedModel, table: SurvivalTable, target: TargetOptions, time_unit: str | None
 ) -> tuple[str, Any]:
     """Return the unit of the times, and the target in it: times between dates become those of the training times."""
-    from drosurv.monitoring.looks import DAYS
-    from drosurv.presentation import unit_in
+    from drosurv.presentation import DAYS, unit_in
 
     noted = opened.notes.get("target", {})
     trained = time_unit or noted.get("time_unit") or unit_in(str(noted.get("time") or "days"))

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, check_choice, require
+from drosurv.presentation import DAYS
 from drosurv.tables.dates import dates_in_numbers, to_dates
 from drosurv.target import FloatArray
 
 PERIODS = ("day", "month", "year")
 _ENDS = {"day": "D", "month": "ME", "year": "YE"}
-# Days in a unit of time.
-DAYS = {"days": 1.0, "weeks": 7.0, "months": 30.4375, "years": 365.25}
 _EPOCH = pd.Timestamp("1970-01-01")
 
 

@@ -14,8 +14,8 @@ import pandas as pd
 from drosurv._version import __version__
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.files import write_file
-from drosurv.monitoring.looks import DAYS, days
-from drosurv.presentation import Column, Statement, Table, counted, listing, plain, with_interval
+from drosurv.monitoring.looks import days
+from drosurv.presentation import DAYS, Column, Statement, Table, counted, listing, plain, with_interval
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
 from drosurv.report.report import page_of
 from drosurv.report.section import Part, Section

@@ -5,8 +5,8 @@ from drosurv.presentation.sentences import GroupGap, Statement
 from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,
+    DAYS,
     NOTHING,
-    PER_YEAR,
     VERSUS,
     Kind,
     attribute_name,
@@ -27,8 +27,8 @@ from drosurv.presentation.wording import (
 
 __all__ = [
     "AND",
+    "DAYS",
     "NOTHING",
-    "PER_YEAR",
     "VERSUS",
     "Column",
     "GroupGap",

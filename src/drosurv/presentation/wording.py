@@ -18,7 +18,8 @@ _TINY = 1e-6
 _ZERO = 1e-12
 # Significant digits of numbers in files.
 _DIGITS = 6
-PER_YEAR = {"days": 365.25, "weeks": 52.18, "months": 12.0}
+# Days of each unit of time.
+DAYS = {"days": 1.0, "weeks": 7.0, "months": 30.4375, "years": 365.25}
 _UNITS = {
     "minutes": "minutes?",
     "hours": "hours?|stunden?|heures?",
@@ -105,8 +106,8 @@ def in_years(time: float, unit: str) -> str:
     >>> in_years(1592.0, "days"), in_years(60.0, "months"), in_years(300.0, "days"), in_years(5.0, "years")
     (' (4.4 years)', ' (5.0 years)', '', '')
     """
-    years = time / PER_YEAR.get(unit, math.inf)
-    return f" ({years:.1f} years)" if years >= 2 else ""
+    years = time * DAYS.get(unit, 0.0) / DAYS["years"]
+    return f" ({years:.1f} years)" if years >= 2 and unit != "years" else ""
 
 
 def unit_in(name: str) -> str:
