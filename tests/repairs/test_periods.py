@@ -11,8 +11,9 @@ from drosurv import CoxPH, RepairedCox, Surv, repair
 from drosurv.metrics import integrated_brier_score, likelihood_gain
 from drosurv.observation import draw_folds
 from drosurv.repairs.bayes_factors import Clusters, Limits, OverTime, Residuals
+from drosurv.repairs.checked_search import CheckedSearch, find_repairs
 from drosurv.repairs.periods import Periods, find_periods
-from drosurv.repairs.repair_search import CheckedSearch, RepairSearch, find_repairs
+from drosurv.repairs.repair_search import RepairSearch
 from drosurv.repairs.repair_views import in_words
 from drosurv.repairs.rules import CodedTable
 

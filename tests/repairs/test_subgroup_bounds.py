@@ -14,15 +14,14 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
-from drosurv.repairs import simultaneous_tests, subgroup_bounds
+from drosurv.repairs import drawn_events, subgroup_bounds
+from drosurv.repairs.drawn_events import PatientEvents, censoring_times
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
     MOST,
-    PatientEvents,
     _p_values,
     _ratio_at,
-    censoring_times,
     judged_subgroups,
     signed_root_deviance,
 )
@@ -326,7 +325,7 @@ def test_copies_and_clusters_are_drawn_as_such():
 
 
 def test_very_many_patients_are_sampled_in_whole_clusters(monkeypatch):
-    monkeypatch.setattr(simultaneous_tests, "_SAMPLED_EVENTS", 70)
+    monkeypatch.setattr(drawn_events, "_SAMPLED_EVENTS", 70)
     _, y, predictions = patients(1000)
     rng = np.random.default_rng(0)
     for labels in (None, np.arange(1000) // 5):

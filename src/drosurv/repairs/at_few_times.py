@@ -18,9 +18,9 @@ from drosurv.findings.residual_tests import level, spread
 from drosurv.findings.residuals import WeightedResiduals
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
+from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.repair import CONFIDENCE, Repair
-from drosurv.repairs.repair_search import Trial
 from drosurv.target import BoolArray, FloatArray, parse_target
 
 _MOST_STEPS = 50

@@ -15,10 +15,11 @@ from drosurv.metrics import calibration_slope_of_curves
 from drosurv.observation import in_pandas
 from drosurv.predictions import take
 from drosurv.repairs.bayes_factors import RISK, Clusters, EffectColumn, EffectColumns
+from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.expected import Expected
 from drosurv.repairs.periods import Periods
-from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
+from drosurv.repairs.repair_search import Correction, Kind, Version
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.target import BoolArray, FloatArray, IntArray
 

@@ -22,6 +22,7 @@ from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes
 from drosurv.repairs.bayes_factors import Clusters, EffectColumns, Limits, OverTime, Residuals
+from drosurv.repairs.checked_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
 from drosurv.repairs.expected import (
     QUARTILES,
     Expected,
@@ -30,7 +31,7 @@ from drosurv.repairs.expected import (
 )
 from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
-from drosurv.repairs.repair_search import Attempt, CheckedSearch, FitAtTime, Trial, fewest_folds, find_repairs
+from drosurv.repairs.repair_search import FitAtTime
 from drosurv.repairs.repair_views import (
     hazard_ratio_table,
     in_words,

@@ -37,12 +37,12 @@ from drosurv.presentation import (
     plain_rows,
     written,
 )
+from drosurv.repairs.drawn_events import PatientEvents
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
     LEAST_EXPECTED,
     MOST,
-    PatientEvents,
     bounded_means,
     compare_events,
     events_of,

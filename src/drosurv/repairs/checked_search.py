@@ -1,0 +1,437 @@
+"""Tests of repairs on patients used neither to find nor to fit them.
+
+The search and the fit are repeated on subsets of the folds, and each repetition is scored on patients that were left
+out of it. The likelihood ratio of held-out patients has mean 1 if the model is right, and so has each average and each
+product over disjoint folds made below: such an *e-value* exceeds 20 with probability at most 1/20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from drosurv.presentation.progress import ProgressCallback
+from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.periods import FoundPeriods, TrialPeriods, with_cuts
+from drosurv.repairs.repair_search import CHOICES, Correction, FitAtTime, Found, Kind, RepairSearch, Version
+from drosurv.repairs.rules import CodedTable, Rule
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
+LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
+# Smallest mean overlap (Jaccard) of the groups found without a fold with the group found on all patients.
+LEAST_OVERLAP = 0.3
+# Logarithms are clipped here, so that exp does not overflow.
+LARGEST_EXPONENT = 500.0
+
+_DOING: dict[Kind, str] = {
+    "times": "is the model wrong about the shape in time?",
+    "everyone": "is the model wrong for everyone?",
+    "effects": "looking for a group with other effects",
+    "level": "looking for a group with more or fewer events",
+}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A repair that was tested on held-out patients, accepted or not.
+
+    Parameters
+    ----------
+    kind : {"everyone", "effects", "level", "times"}
+    rule : Rule or None
+        None for everyone.
+    gain : float
+        Sum of the gains in log likelihood of patients who were not used for it.
+    e, overlap : float
+        The e-value (NaN if another test had failed first) and the overlap with groups found without a fold.
+    accepted : bool
+    """
+
+    kind: Kind
+    rule: Rule | None
+    gain: float
+    e: float
+    overlap: float
+    accepted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trial(Attempt):
+    """An attempt with the results of its test on held-out patients.
+
+    `found` is the repair found and fitted on all patients; its version and strength are those with the largest gain of
+    held-out patients. All arrays (n,) come from repairs found without the patient's fold: whether the patient is in
+    the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A correction of
+    the shape in time (`periods`) changes no log hazard ratios that hold at all times; `factor` (n,) is by how much it
+    had changed the expected events before this trial.
+    """
+
+    found: Found
+    version: Version
+    strength: float
+    inside: BoolArray
+    r_before: FloatArray
+    r_after: FloatArray
+    gains: FloatArray
+    factor: FloatArray
+    periods: TrialPeriods | None = None
+
+
+class CheckedSearch:
+    """The search for repairs on all patients, and its repetitions on subsets of the folds that check it.
+
+    `folds` (n,) are numbered from 0, `evidence` is the smallest e-value of an accepted repair, and `progress` is called
+    with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
+    the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
+    relative to the best level and slope of each fold. `without` are the residuals with which searches that are scored
+    on each fold work, if they differ from `residuals`. `at_time` fits effects at the only time of predictions.
+    """
+
+    def __init__(
+        self,
+        table: CodedTable,
+        residuals: Residuals,
+        folds: IntArray,
+        max_conditions: int,
+        evidence: float,
+        progress: ProgressCallback,
+        *,
+        frozen: bool = False,
+        without: Sequence[Residuals] | None = None,
+        at_time: FitAtTime | None = None,
+    ) -> None:
+        def search_on(counted: BoolArray, scored: int | None = None) -> RepairSearch:
+            known = residuals if without is None or scored is None else without[scored]
+            return RepairSearch(table, known, counted, max_conditions, at_time)
+
+        self.table, self.residuals, self.folds = table, residuals, folds
+        self.evidence, self.progress, self.frozen = evidence, progress, frozen
+        n_folds = int(folds.max()) + 1
+        self.on_all = search_on(np.ones(len(folds), dtype=np.bool_))
+        self.without_fold = [search_on(folds != fold, fold) for fold in range(n_folds)]
+        forward = list(range(n_folds))
+        self.orders = [forward, forward[::-1]]
+        self.first = fewest_folds(n_folds)
+        self.on_first = {
+            (which, m): search_on(np.isin(folds, order[:m]), order[m])
+            for which, order in enumerate(self.orders)
+            for m in range(self.first, n_folds - 1)
+        }
+        # Whether likelihood ratios of a fold are relative to the best level and slope there, not to the model.
+        self.against_best_level = False
+
+    def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
+        """Find the next repair of a kind and test it; an accepted one is applied in every repetition of the search.
+
+        Return None if no rule has posterior odds above 1.
+        """
+        n_steps = 1 + len(self.without_fold) + len(self.on_first)
+        self.progress(0, _DOING[kind], n_steps)
+        found = self.on_all.find(kind, limits)
+        if found is None:
+            return None
+        n = len(self.folds)
+        inside, overlaps = np.zeros(n, dtype=np.bool_), []
+        r_before, ratios = np.zeros(n), np.zeros_like(found.ratios)
+        repeated: list[Found | None] = []
+        for fold, search in enumerate(self.without_fold):
+            self.progress(1 + fold)
+            out = self.folds == fold
+            again = search.find(kind, limits)
+            repeated.append(again)
+            r_before[out] = search.r[out]
+            if again is None:
+                overlaps.append(0.0)
+                continue
+            same, shared = _same_side(found.inside, again.inside, ~out)
+            overlaps.append(shared)
+            inside[out] = again.inside[out] if same else ~again.inside[out]
+            ratios[:, out] = again.ratios[:, out]
+        expected = self._held_out_expected()
+        gains = likelihood_gains_of(ratios, self.residuals.events, expected * np.exp(r_before))
+        total = gains.sum(axis=1)
+        passed = total > 0
+        passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
+        passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
+        overlap = float(np.mean(overlaps))
+        passed &= overlap >= LEAST_OVERLAP
+        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        version, strength = CHOICES[kind][best]
+        e = float("nan")
+        earlier: dict[tuple[int, int], Found | None] = {}
+        if passed.any() or self.frozen:
+            ratios_of = [
+                self._log_ratio(search, again, fold)
+                for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True))
+            ]
+
+            def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
+                earlier[key] = self.on_first[key].find(kind, limits)
+                return self._log_ratio(self.on_first[key], earlier[key], fold)
+
+            e = self._e_value(ratios_of, len(CHOICES[kind]), ratio_of_first)
+        accepted = bool(passed[best] and e >= self.evidence)
+        if accepted:
+            # From then on a group must gain more than the best level and slope of each fold.
+            self.against_best_level |= self.frozen and kind == "everyone"
+            self.on_all.keep(found, kind, best)
+            for search, again in zip(self.without_fold, repeated, strict=True):
+                search.keep(again, kind, best)
+            for key, again in earlier.items():
+                self.on_first[key].keep(again, kind, best)
+        self.progress(n_steps)
+        rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
+        attempt = (kind, rule, gain, e, overlap, accepted)
+        return Trial(
+            *attempt,
+            found,
+            version,
+            strength,
+            inside,
+            r_before,
+            r_before + ratios[best],
+            gains[best],
+            self._factor(expected),
+        )
+
+    def _held_out_expected(self) -> FloatArray:
+        """Return expected events (n,) with the correction of the shape in time that was found without the fold."""
+        expected = self.residuals.expected.copy()
+        for fold, search in enumerate(self.without_fold):
+            expected[self.folds == fold] = search.residuals.expected[self.folds == fold]
+        return expected
+
+    def _factor(self, expected: FloatArray) -> FloatArray:
+        """Return expected events as multiples of those of the model."""
+        before = self.residuals.expected
+        return np.divide(expected, before, out=np.ones_like(expected), where=before > 0)
+
+    def z_of(self, gains: FloatArray, own: BoolArray) -> float:
+        """Return the sum of the gains of some patients divided by its standard error, from the sums of clusters."""
+        cluster, sums = self.residuals.cluster, gains[own]
+        if cluster is not None:
+            sums = np.bincount(cluster[own], sums).astype(np.float64)
+        return z_of(sums)
+
+    def try_periods(self, edges: FloatArray) -> Trial | None:
+        """Find a correction of the shape in time and test it; `edges` (m,) are the beginnings of the intervals.
+
+        It must gain more than a slope that is the same at all times. Return None if it has posterior odds below 1.
+        """
+        n_steps = 1 + len(self.without_fold) + len(self.on_first)
+        self.progress(0, _DOING["times"], n_steps)
+        found, n = self.on_all.find_periods(frozen=self.frozen), len(self.folds)
+        if found is None:
+            return None
+        versions = list(found.versions)
+        all_gains, r_before = np.zeros((len(versions) + 1, n)), np.zeros(n)
+        repeated, ratios = [], []
+        for fold, search in enumerate(self.without_fold):
+            self.progress(1 + fold)
+            out, again = self.folds == fold, search.find_periods(frozen=self.frozen)
+            r_before[out] = search.r[out]
+            repeated.append(again)
+            ratios.append(self._log_ratio_of_periods(search, again, fold))
+            if again is not None:
+                all_gains[:, out] = again.gains(search.residuals.after(search.r), search.score, out)
+        gains, common = all_gains[:-1], all_gains[-1]
+        if common.sum() > 0:
+            gains = gains - common
+        everyone, total = np.ones(n, dtype=np.bool_), gains.sum(axis=1)
+        passed = np.array([self.z_of(gain, everyone) >= LEAST_Z_INSIDE for gain in gains])
+        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        e = float("nan")
+        earlier: dict[tuple[int, int], FoundPeriods | None] = {}
+        if passed.any() or self.frozen:
+
+            def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
+                earlier[key] = self.on_first[key].find_periods(frozen=self.frozen)
+                return self._log_ratio_of_periods(self.on_first[key], earlier[key], fold)
+
+            e = self._e_value(ratios, len(versions), ratio_of_first)
+        self.progress(n_steps)
+        version, held_out = versions[best], np.zeros((n, len(edges)))
+        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
+            out = self.folds == fold
+            if again is not None:
+                periods = with_cuts(again, version, edges)
+                held_out[out] = periods.at_intervals(edges, search.score[out])
+        accepted, factor = bool(passed[best] and e >= self.evidence), np.ones(n)
+        if accepted:
+            self.on_all.keep_periods(found, version)
+            for search, again in zip(self.without_fold, repeated, strict=True):
+                search.keep_periods(again, version)
+            for key, again in earlier.items():
+                self.on_first[key].keep_periods(again, version)
+        no_change = Correction(*np.zeros((2, self.residuals.n_effects + 1)))
+        return Trial(
+            "times",
+            None,
+            float(total[best]),
+            e,
+            1.0,
+            accepted,
+            Found((), everyone, {version: no_change}, np.zeros((1, n))),
+            version,
+            1.0,
+            everyone,
+            r_before,
+            r_before,
+            gains[best],
+            factor,
+            TrialPeriods(with_cuts(found, version, edges), held_out),
+        )
+
+    def _log_ratio_of_periods(
+        self, search: RepairSearch, found: FoundPeriods | None, fold: int
+    ) -> FloatArray:
+        """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
+
+        They are relative to the best of these: the model with its earlier repairs; with a slope that is the same at
+        all times; and, after a recalibration of a frozen model, with the best level and slope of that fold.
+        """
+        out = self.folds == fold
+        if found is None:
+            return np.zeros(1)
+        gains = found.gains(search.residuals.after(search.r), search.score, out).sum(axis=1)
+        nulls = [0.0, float(gains[-1])]
+        if self.against_best_level:
+            events, expected, r = search.residuals.events[out], search.residuals.expected[out], search.r[out]
+            change = _best_level(search.residuals, out) - r
+            nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
+        ratio: FloatArray = gains[:-1] - max(nulls)
+        return ratio
+
+    def _e_value(
+        self,
+        ratios_of: Sequence[FloatArray],
+        n_choices: int,
+        ratio_of_first: Callable[[tuple[int, int], int], FloatArray],
+    ) -> float:
+        """Return the e-value, the mean of two.
+
+        One is the mean over folds of the likelihood ratio in the fold, of a search on all other folds, `ratios_of`;
+        the other the product of the likelihood ratios of three folds, each of a search on the folds before it,
+        `ratio_of_first`. Each search has log likelihood ratios for all choices, (v,), or (1,) if it found nothing.
+        """
+        n_folds = len(self.without_fold)
+        ratios = np.stack([np.broadcast_to(ratio, n_choices) for ratio in ratios_of])
+        averaged = _mean_exp(ratios)
+        products, step = [], 1 + n_folds
+        for which, order in enumerate(self.orders):
+            total = ratios[order[-1]].copy()
+            for m in range(self.first, n_folds - 1):
+                self.progress(step)
+                step += 1
+                total += ratio_of_first((which, m), order[m])
+            products.append(_mean_exp(total))
+        return (averaged + float(np.mean(products))) / 2
+
+    def _log_ratio(self, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
+        """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
+
+        They are relative to the model with its earlier repairs; or to the best level and slope in that fold, so that a
+        group cannot gain from an error that the model makes for all patients.
+        """
+        out = self.folds == fold
+        events, expected = search.residuals.events[out], search.residuals.expected[out]
+        change = np.zeros((1, len(events))) if found is None else found.ratios[:, out]
+        null = search.r[out]
+        if self.against_best_level:
+            null = _best_level(search.residuals, out)
+        change = change + search.r[out] - null
+        ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
+        return ratio
+
+    def shape_first(self, limits: Limits) -> bool:
+        """Whether the shape in time is more probably wrong than the effects in any group."""
+        shape = self.on_all.find_periods(frozen=self.frozen)
+        group = None if shape is None else self.on_all.find("effects", limits)
+        return shape is not None and (group is None or shape.log_odds > group.log_odds)
+
+
+def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
+    """Return the log hazard ratios of some rows with the level and slope that fit them best."""
+    Z = residuals.columns[rows, :2]
+    r: FloatArray = Z @ poisson_ridge(Z, residuals.events[rows], residuals.expected[rows], np.zeros(2))
+    return r
+
+
+def fewest_folds(n_folds: int) -> int:
+    """Return the number of folds of the smallest search, 2 of 5: on fewer it would find nothing."""
+    return max(1, (n_folds + 1) // 2 - 1)
+
+
+def z_of(values: FloatArray) -> float:
+    """Return the sum of values divided by its standard error."""
+    return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
+
+
+def jaccard(first: BoolArray, second: BoolArray) -> float:
+    """Return the Jaccard index of two groups: patients of both, as a share of those of either."""
+    return int((first & second).sum()) / max(int((first | second).sum()), 1)
+
+
+def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
+    """Whether the second group overlaps more with the first than with its complement, and the larger overlap."""
+    same, opposite = jaccard(first & among, second & among), jaccard(~first & among, second & among)
+    return same >= opposite, max(same, opposite)
+
+
+def _mean_exp(logs: FloatArray) -> float:
+    return float(np.exp(np.minimum(logs, LARGEST_EXPONENT)).mean())
+
+
+# Normal quantile, two-sided, 95 %.
+CLEAR_Z = 1.960
+
+
+def find_repairs(
+    checked: CheckedSearch, limits: Limits, max_repairs: int, edges: FloatArray | None = None
+) -> list[Trial]:
+    """Search for repairs and test each; return all that were tested, accepted or not, in order.
+
+    The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
+    nothing follows, this repair of a fitted model is kept only if its gain is significant.
+
+    If the beginnings (m,) of intervals are given, the shape in time is corrected too: before groups if it is more
+    probably wrong than any of them, because an effect that fades looks like effects that differ in a group; else after
+    them, because effects that differ in a group look like an effect that fades.
+    """
+    trials: list[Trial] = []
+
+    def passed(kind: Kind) -> bool:
+        if kind == "times":
+            trial = None if edges is None else checked.try_periods(edges)
+        else:
+            trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
+        trials.extend([] if trial is None else [trial])
+        return trial is not None and trial.accepted
+
+    n_repairs = int(max_repairs > 0 and passed("everyone"))
+    shape_first = edges is not None and n_repairs < max_repairs and checked.shape_first(limits)
+    n_repairs += shape_first and passed("times")
+    while n_repairs < max_repairs and len(checked.table.atoms) and (passed("effects") or passed("level")):
+        n_repairs += 1
+    if not shape_first and n_repairs < max_repairs:
+        n_repairs += passed("times")
+    kept = [trial for trial in trials if trial.accepted]
+    if len(kept) == 1 and kept[0].kind == "everyone" and not (checked.frozen or _is_clear(kept[0], checked)):
+        return [replace(trial, accepted=False) for trial in trials]
+    return trials
+
+
+def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:
+    """Whether the interval of a cross-validated gain excludes 0.
+
+    The gain is that of K models, each fitted without a fold, not of the model that is kept. A few patients far from all
+    others, whom these models predict poorly, can alone make the e-value very large. The models also share most of their
+    training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent patients
+    (Nadeau and Bengio).
+    """
+    n_folds = len(checked.without_fold)
+    everyone = np.ones(len(trial.gains), dtype=np.bool_)
+    return bool(checked.z_of(trial.gains, everyone) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

@@ -1,0 +1,351 @@
+"""Observed and expected events of patients in parts of the follow-up, and draws of them, as if the model were right.
+
+Events are drawn from curves that are known throughout (`Hazards`), or from probabilities at few times
+(`Probabilities`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from drosurv.errors import ArgumentError
+from drosurv.findings.judged import Judged
+from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, covariances_at_times
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.observation import sample_rows, sample_size
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
+_FEW_JUMPS = 64
+# Of very many patients, a sample with so many events, of at most so many, is enough for the reference distribution.
+_SAMPLED_EVENTS, _MOST_SAMPLED = 10_000, 200_000
+_CERTAIN_HAZARD = 23.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatientEvents:
+    """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
+
+    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is the number of copies, `counts` (n,) of
+    patients, and `clusters` (n,) its cluster.
+    """
+
+    weight: FloatArray
+    counts: FloatArray
+    observed: FloatArray
+    expected: FloatArray
+    ends: FloatArray
+    source: Source
+    clusters: IntArray | None = None
+
+    @staticmethod
+    def of(
+        judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator
+    ) -> PatientEvents:
+        """Return the events of judged patients, counted until a time."""
+        weight, clusters = residuals.weight, residuals.clusters
+        if clusters is not None and len(np.unique(clusters)) == len(clusters):
+            clusters = None
+        id = judged.cohort.patients
+        counts = weight if id is None else 1.0 / np.bincount(id)[id]
+        given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
+        if not isinstance(residuals, WeightedResiduals):
+            given |= {"observed": residuals.observed, "expected": residuals.expected, "ends": residuals.ends}
+            return PatientEvents(**given, source=Hazards.of(judged, residuals, until, rng))
+        known = residuals.known_parts(np.ones(len(residuals), np.bool_))
+        if known == 0:
+            raise ArgumentError(
+                "model",
+                "too few patients were observed until the first predicted time: predict earlier times.",
+            )
+        parts = {name: getattr(residuals, name)[:, :known] for name in Probabilities._fields}
+        return Probabilities(**parts).events(**given, ends=residuals.ends[:known])
+
+    def rescaled(self, ratios: FloatArray) -> PatientEvents:
+        """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""
+        source = self.source.rescaled(ratios)
+        if isinstance(source, Probabilities):
+            return source.events(
+                weight=self.weight, counts=self.counts, clusters=self.clusters, ends=self.ends
+            )
+        return replace(self, expected=self.expected * ratios, source=source)
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Return copies of patients for a reference distribution: all, or a sample of very many."""
+        total = float(self.weight.sum())
+        events = float((self.weight @ self.expected).sum())
+        size = sample_size(total, events, _MOST_SAMPLED, _SAMPLED_EVENTS)
+        # Each row has as many copies as its weight says; of a fraction, by chance.
+        rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
+        rows = np.minimum(rows, len(self.weight) - 1)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        rows = rows[sample_rows(len(rows), size, rng, clusters)]
+        if self.clusters is None:
+            return Sample(rows, self.source.take(rows))
+        sample = Sample(rows, self.source.take(rows), np.unique(self.clusters[rows], return_inverse=True)[1])
+        return replace(sample, shared=self._shared(sample, rng))
+
+    def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
+        """Return the share of clusters that must be drawn with one outcome for all rows to match the observed variance.
+
+        One standard error is added: with too small a share, right models would be called wrong too often.
+        """
+        assert self.clusters is not None
+        assert sample.clusters is not None
+        residual = np.bincount(self.clusters, self.weight * (self.observed - self.expected).sum(axis=1))
+        seen = float((residual**2).sum())
+        error = float(np.sqrt(((residual**2 - (residual**2).mean()) ** 2).sum()))
+        variances = self.weight @ self.source.variances_of(slice(None))
+        alone = float(self.source.as_covariance(variances[None]).sum())
+        same = replace(sample, shared=1.0)
+        drawn = same.draw(slice(None), 32, same.units(32, rng), rng)
+        by_cluster = np.column_stack(
+            [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:64]).T]
+        )
+        together = float((by_cluster**2).sum(axis=0).mean()) * float(self.weight.sum()) / len(sample.rows)
+        if together <= alone * (1 + 1e-9):
+            return 0.0
+        return float(np.clip((seen + error - alone) / (together - alone), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Copies of patients whose events are drawn: their rows (m,), numbers of clusters, and what is drawn from.
+
+    The rows of a cluster have the same fate with probability `shared`, else fates of their own.
+    """
+
+    rows: IntArray
+    source: Source
+    clusters: IntArray | None = None
+    shared: float = 0.0
+
+    def units(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Return standard exponential numbers (clusters, n_draws) of those who have the same fate; NaN for others."""
+        if self.clusters is None:
+            return np.empty((0, n_draws))
+        size = (int(self.clusters.max()) + 1, n_draws)
+        return np.where(rng.random(size) < self.shared, rng.standard_exponential(size), np.nan)
+
+    def draw(self, rows: slice, n_draws: int, units: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw events of some of the copies, if the model is right: (m, (J + 1) n_draws).
+
+        Observed, then expected events of the whole follow-up, and their differences in all parts but the last.
+        """
+        unit = rng.standard_exponential((len(self.rows[rows]), n_draws))
+        if self.clusters is not None:
+            common = units[self.clusters[rows]]
+            unit = np.where(np.isnan(common), unit, common)
+        return self.source.draw(rows, unit)
+
+    def multipliers(self, n_draws: int, rng: np.random.Generator) -> Callable[[slice], FloatArray]:
+        """Return a function that draws standard normal multipliers (m, n_draws) of some rows, equal within clusters."""
+        if self.clusters is None:
+            return lambda rows: rng.standard_normal((len(self.rows[rows]), n_draws))
+        clusters = self.clusters
+        drawn = rng.standard_normal((int(clusters.max()) + 1, n_draws))
+        return lambda rows: drawn[clusters[rows]]
+
+
+class Hazards(NamedTuple):
+    """Curves that are known throughout: `limit` (n, J) is the model's hazard from entry until the end of each part.
+
+    It does not grow after the censoring time. `variances` (n, J) are those of the events in each part. If events happen
+    at few jumps, `jumps` (n, K) are cumulative hazards whose steps have the probabilities of the jumps, `parts` (n, K)
+    are the numbers of their parts, and a patient is at risk from jump number `first` (n,) until before `last` (n,).
+    """
+
+    limit: FloatArray
+    variances: FloatArray
+    jumps: FloatArray
+    parts: IntArray
+    first: IntArray
+    last: IntArray
+
+    @staticmethod
+    def of(judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator) -> Hazards:
+        """Return the hazards of judged patients until censoring, or a time before it."""
+        curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
+        assert curves is not None
+        since, n = cohort.since, len(cohort)
+        censored = since + censoring_times(cohort.durations, cohort.copies, rng)
+        end = np.minimum(np.minimum(censored, curves.until), until)
+        # The last part has no end: events may be drawn after the last observed time.
+        limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
+        if since.any():
+            limit = limit - curves.accumulated(np.minimum(since, end))[0][:, None]
+        limit = np.maximum(limit, 0.0)
+        times = curves.curves.times
+        jumps, parts = np.empty((n, 0)), np.empty((n, 0), np.intp)
+        first = last = np.zeros(n, np.intp)
+        if curves.discrete and times is not None and len(times) <= _FEW_JUMPS:
+            steps = np.diff(curves.at(times), axis=1, prepend=0.0)
+            certain = -np.expm1(-_CERTAIN_HAZARD)
+            jumps = np.cumsum(-np.log1p(-np.clip(steps, 0.0, certain)), axis=1)
+            parts = np.broadcast_to(np.searchsorted(ends[:-1], times), jumps.shape)
+            first, last = (np.searchsorted(times, at, side="right") for at in (since, end))
+        return Hazards(limit, residuals.variances, jumps, parts, first, last)
+
+    def take(self, rows: IntArray) -> Hazards:
+        """Return those of some rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Hazards(*parts)
+
+    def variances_of(self, rows: slice) -> FloatArray:
+        """Return variances (m, J) of the residuals of some patients in the parts, which are uncorrelated."""
+        return self.variances[rows]
+
+    @staticmethod
+    def as_covariance(sums: FloatArray) -> FloatArray:
+        """Return covariances (G, J, J) of groups, from the sums of `variances_of`."""
+        return sums[:, :, None] * np.eye(sums.shape[1])
+
+    def rescaled(self, ratios: FloatArray) -> Hazards:
+        """Return hazards that are multiplied by a number in each part, (J,)."""
+        steps = np.diff(self.jumps, axis=1, prepend=0.0) if self.jumps.size else self.jumps
+        return self._replace(
+            limit=np.cumsum(np.diff(self.limit, axis=1, prepend=0.0) * ratios, axis=1),
+            variances=self.variances * ratios,
+            jumps=np.cumsum(steps * ratios[self.parts], axis=1),
+        )
+
+    def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
+        """Return what :meth:`Sample.draw` says; an event occurs when the hazard reaches `unit` (m, k)."""
+        drawn: FloatArray = _draw_events(
+            unit, self.limit[rows], self.jumps[rows], self.parts[rows], self.first[rows], self.last[rows]
+        )
+        return drawn
+
+
+class Probabilities(NamedTuple):
+    """Predictions at J times, (n, J): probabilities of the event by then, who had it, and 1 / G, 0 if it is not known.
+
+    `at_events`, `at_free` and `at_end` are means of 1 / G at events, of those free of it, and at the time.
+    """
+
+    probability: FloatArray
+    happened: BoolArray
+    inverse: FloatArray
+    at_events: FloatArray
+    at_free: FloatArray
+    at_end: FloatArray
+
+    def events(self, **given: Any) -> PatientEvents:
+        """Return observed and expected events of the patients with the given weights and clusters."""
+        expected = np.diff(self.probability, axis=1, prepend=0.0)
+        residual = np.diff((self.happened - self.probability) * self.inverse, axis=1, prepend=0.0)
+        return PatientEvents(observed=expected + residual, expected=expected, source=self, **given)
+
+    def take(self, rows: IntArray) -> Probabilities:
+        """Return those of some rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Probabilities(*parts)
+
+    def variances_of(self, rows: slice) -> FloatArray:
+        """Return covariances (m, J * J) of the residuals of some patients by the J times."""
+        parts = (self.probability, self.at_events, self.at_free, self.at_end)
+        found = covariances_at_times(*(part[rows] for part in parts))
+        return found.reshape(len(found), -1)
+
+    @staticmethod
+    def as_covariance(sums: FloatArray) -> FloatArray:
+        """Return covariances (G, J, J) of groups in the parts, from the sums of `variances_of`."""
+        J = round(np.sqrt(sums.shape[1]))
+        difference = np.eye(J) - np.eye(J, k=-1)
+        found: FloatArray = difference @ sums.reshape(-1, J, J) @ difference.T
+        return found
+
+    def rescaled(self, ratios: FloatArray) -> Probabilities:
+        """Return probabilities that are multiplied by a number in each part, (J,)."""
+        steps = np.diff(self.probability, axis=1, prepend=0.0)
+        return self._replace(probability=np.clip(np.cumsum(steps * ratios, axis=1), 0.0, 1.0))
+
+    def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
+        """Return what :meth:`Sample.draw` says; uniform numbers exp(-`unit`) say who has the event, and when."""
+        F, free = self.probability[rows], (1 - self.probability[rows]) / self.at_free[rows]
+        # Mean of 1 / G at the events of each part: a share 1 / g of them is known, and counts g times.
+        steps = np.diff(F, axis=1, prepend=0.0)
+        total = np.diff(F * self.at_events[rows], axis=1, prepend=0.0)
+        g = np.where(steps > 0, np.maximum(total, steps) / np.maximum(steps, 1e-12), 1.0)
+        known = np.cumsum(steps / g, axis=1)
+        # Of those free at a time some have a known event later, some are free at the end, the others censored between.
+        between = np.maximum(free - (known[:, -1:] - known) - free[:, -1:], 0.0)
+        uniform = -np.expm1(-unit)
+        part = (uniform[:, :, None] >= known[:, None, :]).sum(axis=2)
+        own = np.take_along_axis(np.column_stack([g, np.zeros(len(g))]), part, axis=1)
+        residuals = []
+        for j in range(F.shape[1]):
+            event = part <= j
+            later = (part > j) & (part < F.shape[1])
+            at_end = uniform > 1 - free[:, -1:] - between[:, j, None]
+            seen_free = (later | (at_end & ~event)) * self.at_free[rows][:, j, None]
+            residuals.append(np.where(event, (1 - F[:, j, None]) * own, -F[:, j, None] * seen_free))
+        expected = np.broadcast_to(F[:, -1:], uniform.shape)
+        parts = [now - before for before, now in zip([0.0, *residuals], residuals[:-1], strict=False)]
+        return np.hstack([expected + residuals[-1], expected, *parts])
+
+
+Source = Hazards | Probabilities
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_events(
+    unit: FloatArray,
+    limit: FloatArray,
+    jumps: FloatArray,
+    parts: IntArray,
+    first: IntArray,
+    last: IntArray,
+) -> FloatArray:
+    """Return events, which occur when the cumulative hazard reaches `unit`, expected events, and parts' differences."""
+    n, k = unit.shape
+    n_parts, n_jumps = limit.shape[1], jumps.shape[1]
+    out = np.zeros((n, (n_parts + 1) * k))
+    for i in range(n):
+        for j in range(k):
+            u = unit[i, j]
+            if n_jumps == 0:
+                out[i, j] = 1.0 if u <= limit[i, -1] else 0.0
+                out[i, k + j] = min(u, limit[i, -1])
+                low = 0.0
+                for part in range(n_parts - 1):
+                    high = limit[i, part]
+                    happened = 1.0 if low < u <= high else 0.0
+                    out[i, (2 + part) * k + j] = happened - (min(u, high) - min(u, low))
+                    low = high
+                continue
+            start = jumps[i, first[i] - 1] if first[i] > 0 else 0.0
+            before = start
+            for m in range(first[i], last[i]):
+                residual = np.expm1(before - jumps[i, m])
+                out[i, k + j] -= residual
+                before = jumps[i, m]
+                if before - start >= u:
+                    out[i, j] = 1.0
+                    residual += 1.0
+                if parts[i, m] < n_parts - 1:
+                    out[i, (2 + parts[i, m]) * k + j] += residual
+                if before - start >= u:
+                    break
+    return out
+
+
+def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return the censoring time (n,) of each patient: as observed, or, after an event, drawn from Kaplan-Meier.
+
+    If censoring is independent of the event time, so are these censoring times, and with them the same data would have
+    been observed.
+    """
+    _, censoring = KaplanMeier.both(target, weight)
+    before = np.concatenate([[1.0], censoring.survival])[
+        np.searchsorted(censoring.times, target.time, side="left")
+    ]
+    reached = rng.random(len(target)) * before
+    jump = np.searchsorted(-censoring.survival, -reached, side="left")
+    drawn = np.append(censoring.times, target.time.max())[jump]
+    return np.where(target.event, np.maximum(drawn, target.time), target.time)
