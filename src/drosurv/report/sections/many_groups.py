@@ -106,7 +106,7 @@ def funnel_chart(attribute: str, rows: list[dict[str, Any]]) -> Chart:
     return Chart(
         f"Observed over expected events by {attribute}",
         f"{len(rows)} groups. The shrunken ratio furthest from 1 is that of {furthest['group']}: {_ratio(furthest)}.",
-        Frame(x, y, width=560, height=340),
+        Frame(x, y, width=560, height=356, top=32, bottom=52),
         lines=(Line([(x.low, 1.0), (x.high, 1.0)], "path"), *lines),
         marks=tuple(
             Mark(

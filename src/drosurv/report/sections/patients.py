@@ -371,7 +371,7 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
         curves.caption,
         f"Kaplan-Meier {'curve' if len(drawn) == 1 else 'curves'} of {listing([*drawn])}; the table below has the "
         "numbers at risk.",
-        Frame(x, y, width=640, height=320),
+        Frame(x, y, width=640, height=336, left=64, top=32, bottom=52),
         lines=tuple(
             Line(steps([(row["time"], row["survival"]) for row in rows]), f"group-{k}", name)
             for k, (name, rows) in enumerate(drawn.items(), start=1)
