@@ -25,7 +25,7 @@ def test_the_version_is_the_packages(drosurv):
 
 def test_a_file_with_a_function_is_a_new_command(tmp_path):
     copied = tmp_path / "drosurv"
-    shutil.copytree(Path(package.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(package.__file__).parent, copied)
     (copied / "cli" / "greet.py").write_text(GREET)
     run = [sys.executable, "-m", "drosurv"]
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -114,10 +114,6 @@ def test_help_and_mistakes_are_answered_before_anything_slow_is_imported(tmp_pat
     assert done.stderr.count("--time column 'mnths' is not in the table. Did you mean 'months'?") == 4
     assert HEAVY & second == set()
     assert "pandas" in second
-
-
-def test_the_help_of_fit_fits_a_screen(drosurv):
-    assert len(drosurv.ok("fit", "--help").stdout.rstrip().splitlines()) <= 52
 
 
 def test_the_installed_command_runs():

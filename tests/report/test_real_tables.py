@@ -102,32 +102,6 @@ def test_few_patients_without_an_event_give_no_red_verdict():
     assert report.parts["verdict"].facts["status"] not in PROBLEMS
 
 
-def test_rows_seen_in_training_are_said_and_forbid_a_clear_verdict(tmp_path):
-    """Colon cancer: the repaired model was trained on all patients, also the 133 that are audited."""
-    patients = pd.read_csv(FIXTURES / "colon.csv.gz")[:400]
-    patients.to_csv(tmp_path / "patients.csv", index=False)
-    patients[1::3].to_csv(tmp_path / "test.csv", index=False)
-    target = ["--time", "time", "--event", "status", "--model", "cox", "--max-conditions", "1"]
-    report = tmp_path / "report.json"
-    run("repair", tmp_path / "patients.csv", *target, "-o", tmp_path / "repaired")
-    options = ["--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report]
-    run("audit", tmp_path / "repaired", tmp_path / "test.csv", *options)
-    said = report.read_text()
-    assert '"data_problem"' in said
-    assert any("133" in warning["text"] for warning in blocking(json.loads(said)))
-
-
-def blocking(found):
-    """Blocking warnings anywhere in a report."""
-    if isinstance(found, dict):
-        if found.get("severity") == "blocking":
-            yield found
-        found = list(found.values())
-    if isinstance(found, list):
-        for part in found:
-            yield from blocking(part)
-
-
 def run(*arguments):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
