@@ -98,7 +98,7 @@ def test_a_sum_of_weighted_values_changes_by_its_sensitivity_to_the_hazards_of_c
     target, _, x = patients(3)
     model = fit_censoring(target.time, ~target.event, x[:, None], np.ones(len(x)))
     until, values = np.minimum(target.time, 2.0), np.sin(np.arange(len(x)))
-    found = model.sensitivity(values * model.inverse_probability(until), until).by_time
+    found = model.derivatives((values * model.inverse_probability(until))[:, None], until)[0][:, 0]
     for k in (0, 5, 20):
         hazard = model.hazard.copy()
         hazard[k] += 1e-6

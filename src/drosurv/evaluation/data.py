@@ -69,21 +69,6 @@ class EvaluationData:
         return self.judge is not None or self.has_curves
 
     @property
-    def has_risk(self) -> bool:
-        """Whether the model gives risk scores."""
-        return self.predicted.has_risk
-
-    @property
-    def has_log_hazards(self) -> bool:
-        """Whether the model gives risk scores that are log hazards."""
-        return self.predicted.has_log_hazards
-
-    @property
-    def risk(self) -> FloatArray:
-        """Risk scores."""
-        return self.predicted.risk
-
-    @property
     def reference_risk(self) -> FloatArray | None:
         """Risk scores of the reference; None without a reference whose scores are log hazards."""
         compared = self.reference is not None and self.reference.has_log_hazards
@@ -216,11 +201,6 @@ class EvaluationData:
                 self._brier[groups] = brier_against_null(self.follow_up, self.target, curves, times, **how)
         return self._brier[groups]
 
-    @property
-    def gains(self) -> FloatArray:
-        """Gain in log likelihood of every patient over one curve for everybody."""
-        return self.judged.gains
-
     @cached_property
     def _uno_weights(self) -> dict[Groups, FloatArray]:
         return {}
@@ -262,7 +242,7 @@ class Subset:
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""
-        return self._select(self.data.risk)
+        return self._select(self.data.predicted.risk)
 
     @property
     def reference(self) -> FloatArray:
@@ -323,7 +303,7 @@ class Subset:
     @cached_property
     def gains(self) -> FloatArray:
         """Gains in log likelihood over one curve for everybody."""
-        return self._select(self.data.gains)
+        return self._select(self.data.judged.gains)
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:

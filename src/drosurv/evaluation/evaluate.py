@@ -419,7 +419,11 @@ def prepare(
         **how,
     )
     # Predict now, so that errors come before any other work.
-    _ = data.is_judged and data.judged, data.calibration_times, data.has_risk and data.risk
+    _ = (
+        data.is_judged and data.judged,
+        data.calibration_times,
+        data.predicted.has_risk and data.predicted.risk,
+    )
     _ = data.has_curves and data.curves, data.reference_risk
     clusters = rows.id if rows.entry is None else None
     codes = None if clusters is None else label_codes("id", clusters, n)[0]
@@ -472,7 +476,7 @@ def _sampled(evaluator: Evaluator) -> str:
     if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
         return ""
     value, error = sampled_individual_disparity(
-        data.risk, data.features, convention=data.convention, pairs=number
+        data.predicted.risk, data.features, convention=data.convention, pairs=number
     )
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
@@ -508,14 +512,14 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
-    if not data.has_risk:
+    if not data.predicted.has_risk:
         labels = [
             metric.label
             for metric in CATALOGUE.values()
             if {"risk", "log hazard", "hazards"} & {*metric.needs}
         ]
         notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
-    elif not data.has_log_hazards:
+    elif not data.predicted.has_log_hazards:
         labels = [
             metric.label for metric in CATALOGUE.values() if {"log hazard", "hazards"} & {*metric.needs}
         ]
@@ -524,9 +528,10 @@ def _left_out(evaluator: Evaluator) -> list[str]:
             f"{_SCORES[data.predicted.score_type]}."
         )
     elif not evaluator.has_hazards:
+        risk = data.predicted.risk
         notes.append(
-            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {data.risk.min():g} to "
-            f"{data.risk.max():g}."
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
+            f"{risk.max():g}."
         )
     if not evaluator.attributes:
         notes.append("nothing is shown by group: no groups were given.")

@@ -140,7 +140,7 @@ def _row(
     row |= {"attribute": key[0], "group": key[1], "patients": len(patients), "status": ""}
     row["observed"] = patients.target.n_events
     row |= dict(zip(("c_index", "c_index_low", "c_index_high"), c_index or (), strict=False))
-    if found and patients.data.has_risk:
+    if found and patients.data.predicted.has_risk:
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
@@ -284,7 +284,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
     """Return the concordance of pairs between groups, by the group with the earlier event and the other group."""
     rows = []
-    for attribute in evaluator.attributes if evaluator.everyone.data.has_risk else ():
+    for attribute in evaluator.attributes if evaluator.everyone.data.predicted.has_risk else ():
         patients = evaluator.kept[attribute.name]
         codes = attribute.kept_groups.codes
         sums = patients.harrell.harrell_between(codes, len(attribute.labels), np.ones(len(patients)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import Row
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.findings.verdict import Judgement
-from drosurv.metrics.inference import is_beyond_chance
 from drosurv.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import (
     Column,
-    GroupGap,
     Statement,
     Table,
     counted,
@@ -94,16 +91,25 @@ def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
 
 
 def _ranking(result: Any) -> list[Statement]:
-    """State the lowest c-index of a group, which the verdict does not use."""
-    gaps = [gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0]
-    if not gaps:
+    """State the lowest c-index of a group that is large enough, which the verdict does not use.
+
+    Only groups of one attribute are compared with each other, because any model ranks young patients alone less well
+    than patients of all ages.
+    """
+    found = []
+    for attribute in result.attributes:
+        groups = result.select(metric="concordance_index", attribute=attribute, kind="group")
+        large = sorted((row for row in groups if row.status == "ok"), key=lambda row: row.value)
+        if large and large[0].value < large[-1].value:
+            found.append((large[0], large[-1]))
+    if not found:
         if result.select(kind="group"):
             return [Statement("worst_group", "No two groups that are large enough have different c-indices.")]
         return [Statement("worst_group", "There are no two groups to compare.")]
-    gap = gaps[0]
+    worst, best = max(found, key=lambda pair: pair[1].value - pair[0].value)
     text = (
-        f"Lowest c-index: {group_name(gap.attribute, gap.worst[0])}, {written(gap.worst[1])}, against "
-        f"{written(gap.best[1])} in {group_name(gap.attribute, gap.best[0])}. C-indices of groups whose risks or "
+        f"Lowest c-index: {group_name(worst.attribute, worst.group)}, {written(worst.value)}, against "
+        f"{written(best.value)} in {group_name(best.attribute, best.group)}. C-indices of groups whose risks or "
         "follow-up spread differently are not comparable, so this has no part in the verdict."
     )
     return [Statement("worst_group", text)]
@@ -121,38 +127,6 @@ def _not_judged(groups: pd.DataFrame) -> list[Statement]:
         named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
         found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
     return found
-
-
-def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
-    """Return the gaps between groups that are large enough to be judged, one per attribute, the largest first.
-
-    Only groups of one attribute are compared with each other, because any model ranks young patients alone less well
-    than patients of all ages. Intervals and p-values are adjusted for the number of attributes. A gap is beyond chance
-    if its p-value is below one minus the level.
-    """
-    of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
-    tested = result.gaps(metric)
-    n_tested = sum(not isnan(row.p) for row in tested)
-    found = []
-    for row in tested:
-        groups = result.select(metric=of_group, attribute=row.attribute, kind="group")
-        groups = sorted((group for group in groups if group.status == "ok"), key=lambda group: group.value)
-        if len(groups) < 2:
-            continue
-        worst, best = groups[0], groups[-1]
-        found.append(
-            GroupGap(
-                attribute=row.attribute,
-                worst=(worst.group, worst.value),
-                best=(best.group, best.value),
-                low=row.low,
-                high=row.high,
-                p=row.p,
-                n_tested=n_tested,
-                beyond_chance=is_beyond_chance(row.p, result.settings.level),
-            )
-        )
-    return sorted(found, key=lambda gap: -gap.size)
 
 
 def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:

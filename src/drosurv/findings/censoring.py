@@ -24,13 +24,6 @@ _MOST_STEPS, _TOLERANCE = 30, 1e-8
 _LARGEST_SCORE = 5.0
 
 
-class Sensitivity(NamedTuple):
-    """Derivatives of a weighted sum by the log hazards of censoring at each time (V,), and by the coefficients (q,)."""
-
-    by_time: FloatArray
-    by_coefficient: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class CensoringModel:
     """Probabilities of being uncensored of n patients.
@@ -67,21 +60,6 @@ class CensoringModel:
         found: FloatArray = np.minimum(np.exp(self.cumulative_hazard(before, after)), 1.0 / LEAST_PROBABILITY)
         return found
 
-    def sensitivity(
-        self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
-    ) -> Sensitivity:
-        """Return the derivatives of the sum of `values` (n,) that were divided by G (`inverse_probability`)."""
-        V = len(self.times)
-        end = np.searchsorted(self.times, before, side="left")
-        start = (
-            np.zeros(len(end), np.intp) if after is None else np.searchsorted(self.times, after, side="right")
-        )
-        mass = values * self.relative * (start < end)
-        by_time = np.cumsum(np.bincount(start, mass, V + 1) - np.bincount(end, mass, V + 1))[:V]
-        hazard = self.cumulative_hazard(before, after)
-        by_coefficient = (values * hazard) @ self.columns - (by_time * self.hazard) @ self.mean_columns
-        return Sensitivity(by_time, by_coefficient)
-
     def covariance(
         self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
     ) -> FloatArray:
@@ -91,12 +69,12 @@ class CensoringModel:
         Squares of estimated derivatives are too large by the variance of each, which is subtracted.
         """
         if before.ndim == 1:
-            by_time, by_coefficient = (one.T for one in self._derivatives(values, before, after))
+            by_time, by_coefficient = (one.T for one in self.derivatives(values, before, after))
             noise = (values * self._noise(before, after)[:, None]).T @ values
         else:
-            found = [self.sensitivity(one, at, after) for one, at in zip(values.T, before.T, strict=True)]
-            by_time = np.array([one.by_time for one in found])
-            by_coefficient = np.array([one.by_coefficient for one in found])
+            columns = zip(values.T, before.T, strict=True)
+            found = [self.derivatives(one[:, None], at, after) for one, at in columns]
+            by_time, by_coefficient = (np.hstack(part).T for part in zip(*found, strict=True))
             noise = np.zeros((len(found), len(found)))
             for j in range(len(found)):
                 for k in range(j, len(found)):
@@ -136,12 +114,15 @@ class CensoringModel:
         self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
     ) -> FloatArray:
         """Return each patient's influence (n, K) on K sums of `values` (n, K), divided by G at the same times (n,)."""
-        return self._influence(*self._derivatives(values, before, after))
+        return self._influence(*self.derivatives(values, before, after))
 
-    def _derivatives(
-        self, values: FloatArray, before: FloatArray, after: FloatArray | None
+    def derivatives(
+        self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return derivatives of K sums by the log hazards at each time (V, K), and by the coefficients (q, K)."""
+        """Return derivatives of K sums by the log hazards at each time (V, K), and by the coefficients (q, K).
+
+        The sums are of `values` (n, K) that were divided by G at the same times (n,) (`inverse_probability`).
+        """
         mass = values * self.relative[:, None]
         end = np.searchsorted(self.times, before, side="left")
         by_time = self._later(mass, end)
@@ -160,10 +141,6 @@ class CensoringModel:
         sums[places] = np.add.reduceat(mass[order], first, axis=0)
         found: FloatArray = np.cumsum(sums[:0:-1], axis=0)[::-1]
         return found
-
-    def influence(self, sensitivity: Sensitivity) -> FloatArray:
-        """Return each patient's influence (n,) on a weighted sum through the estimated hazards of censoring."""
-        return self._influence(sensitivity.by_time[:, None], sensitivity.by_coefficient[:, None])[:, 0]
 
     def _influence(self, by_time: FloatArray, by_coefficient: FloatArray) -> FloatArray:
         """Return influences (n, K) from derivatives by the log hazards (V, K) and by the coefficients (q, K)."""

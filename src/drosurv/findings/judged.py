@@ -143,8 +143,12 @@ class Judged:
     error: EstimationError | None = None
     error_at_horizon: EstimationError | None = None
     few_times: bool = False
-    trained: bool = False
     curves: KnownCurves | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether the training patients are known."""
+        return self.error is not None
 
     def events(self, mask: BoolArray) -> tuple[float, float]:
         """Return observed and expected events of a group, in the parts of the follow-up that it is observed in."""
@@ -332,7 +336,7 @@ def judge_curves(
         )
         for residuals in (judged.residuals, judged.at_horizon)
     ]
-    return replace(judged, error=errors[0], error_at_horizon=errors[1], trained=True)
+    return replace(judged, error=errors[0], error_at_horizon=errors[1])
 
 
 def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: float) -> FloatArray:

@@ -322,10 +322,10 @@ class WeightedResiduals(PatientResiduals):
         until_ends = self._until_ends(w)
         if self.censoring is not None:
             influence = [
-                self.censoring.influence(self.censoring.sensitivity(values, before, self.after))
+                self.censoring.influences(values[:, None], before, self.after)
                 for values, before in zip(until_ends.T, self.before.T, strict=True)
             ]
-            until_ends = until_ends + self.weight[:, None] * np.column_stack(influence)
+            until_ends = until_ends + self.weight[:, None] * np.hstack(influence)
         return np.diff(until_ends, prepend=0.0, axis=1)
 
 

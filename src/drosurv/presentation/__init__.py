@@ -1,7 +1,7 @@
 """Tables, numbers and sentences as text; figures and progress bars."""
 
 from drosurv.presentation.figures import axes_or_new, line_style, lines_or_new, name_lines, write_figure
-from drosurv.presentation.sentences import GroupGap, Statement
+from drosurv.presentation.sentences import Statement
 from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,
@@ -31,7 +31,6 @@ __all__ = [
     "NOTHING",
     "VERSUS",
     "Column",
-    "GroupGap",
     "Kind",
     "Statement",
     "Table",

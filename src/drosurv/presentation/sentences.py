@@ -1,7 +1,4 @@
-"""Sentences about the numbers of a model: all patients, gaps between groups, shrinkage, and another model.
-
-If several gaps are tested, the sentences show intervals and p-values that are adjusted for all of them.
-"""
+"""Sentences about the numbers of a model: all patients, shrinkage, and another model."""
 
 from __future__ import annotations
 
@@ -39,28 +36,6 @@ class Statement:
     code: str
     text: str
     concern: bool = False
-
-
-@dataclass(frozen=True)
-class GroupGap:
-    """The difference between the groups of an attribute with the worst and the best value (label and value).
-
-    Interval and `p` are adjusted for the number of gaps that were tested, `n_tested`; NaN without a test.
-    """
-
-    attribute: str
-    worst: tuple[str, float]
-    best: tuple[str, float]
-    low: float
-    high: float
-    p: float
-    n_tested: int
-    beyond_chance: bool
-
-    @property
-    def size(self) -> float:
-        """The absolute difference."""
-        return abs(self.best[1] - self.worst[1])
 
 
 def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, str]]) -> Statement:

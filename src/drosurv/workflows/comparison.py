@@ -13,7 +13,7 @@ from drosurv.estimators import CoxPHCV, NullModel
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.findings.words import per_hundred
-from drosurv.metrics.inference import adjusted_p, is_beyond_chance
+from drosurv.metrics.inference import adjusted_p
 from drosurv.presentation import Statement, sentences, written
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.tables import SurvivalTable
@@ -69,7 +69,7 @@ class PlainComparison:
         for metric in known:
             p = adjusted_p(rows[metric]["p"], len(known))
             large = sign * rows[metric]["difference"] >= sentences.LEAST_DIFFERENCE
-            if large and is_beyond_chance(p, _LEVEL):
+            if large and p < 1 - _LEVEL:
                 gain, of_plain = (written(of[metric]["value"]) for of in (rows, plain))
                 found[_WHO[metric]] = f"{self._pairs(metric)}likelihood gain {gain}; {PLAIN}: {of_plain}"
         return found

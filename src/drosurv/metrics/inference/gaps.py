@@ -43,17 +43,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def is_beyond_chance(p_adjusted: float, level: float) -> bool:
-    """Whether an adjusted p-value is below one minus the level; False for NaN.
-
-    Examples
-    --------
-    >>> is_beyond_chance(0.04, 0.95), is_beyond_chance(float("nan"), 0.95)
-    (True, False)
-    """
-    return bool(p_adjusted < 1 - level)
-
-
 def shared_level(level: float, n_tests: int) -> float:
     """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni).
 
