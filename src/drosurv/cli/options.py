@@ -109,10 +109,14 @@ def command(place: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function of all options, which calls `function` with the options of each dataclass put together."""
-    options = sorted(_flattened(function), key=lambda option: option.default is not option.empty)
+    # Required ones first, those about the output last.
+    options = sorted(
+        _flattened(function),
+        key=lambda option: (option.default is not option.empty, _panel(option) == _OUTPUT),
+    )
     bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}
     lists = [option.name for option in options if Names in option.annotation.__metadata__]
-    if any(getattr(option.annotation.__metadata__[0], "rich_help_panel", None) for option in options):
+    if any(map(_panel, options)):
         options.append(_HELP_ALL)
 
     def run(help_all: bool = False, **given: Any) -> None:
@@ -125,6 +129,12 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {option.name: option.annotation for option in options}
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return run
+
+
+def _panel(option: inspect.Parameter) -> str | None:
+    """Return the panel of the help in which an option stands."""
+    found: str | None = getattr(option.annotation.__metadata__[0], "rich_help_panel", None)
+    return found
 
 
 def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:

@@ -314,7 +314,8 @@ def check_prepared(
 
 def _train(prepared: TableToCheck, random_state: int) -> Trained:
     """Train the model on a table whose rows may be intervals of a patient's time, or share a patient."""
-    patients, observed = prepared.table, {}
+    patients = prepared.table
+    observed: dict[str, str] = {}
     if patients.id is not None and patients.repeated is not None:
         observed["clusters" if patients.entry is None else "id"] = patients.id
     return train(
