@@ -65,9 +65,7 @@ def test_curves_fall_from_one_and_follow_the_risk(network):
     assert np.corrcoef(model.predict(DATA.X), survival[:, 2])[0, 1] < -0.8
 
 
-def test_a_worst_case_needs_the_halves():
-    with pytest.raises(ValueError, match=r"alpha=0.5 needs split=True"):
-        DeepHit(alpha=0.5, split=False).fit(DATA.X, DATA.y)
+def test_a_worst_case_has_halves():
     model = DeepHit(5, alpha=0.5, random_state=0, network=MLP(max_iter=5)).fit(DATA.X, DATA.y)
     assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
 

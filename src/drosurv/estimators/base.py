@@ -213,8 +213,7 @@ class SurvivalModel(BaseEstimator):
             raise ArgumentError(
                 "sensitive_features",
                 f"{arg('sensitive_features')} would have no effect: {type(self).__name__} with these parameters does "
-                "not "
-                "compare groups. Leave it out, or use GroupDROCox.",
+                "not compare groups. Leave it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
             raise ArgumentError(
@@ -398,8 +397,7 @@ class SurvivalModel(BaseEstimator):
         raise ArgumentError(
             "level",
             f"{type(self).__name__} has no intervals of survival curves, which CoxPH and CoxPHCV have: leave "
-            f"{arg('level')} "
-            "out.",
+            f"{arg('level')} out.",
         )
 
     def predict_cumulative_hazard_function(

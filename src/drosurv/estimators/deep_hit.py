@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, arg, check_count
+from drosurv.errors import ArgumentError, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
@@ -28,15 +28,13 @@ from drosurv.target import FloatArray
 class DeepHit(NetworkEstimator):
     """DeepHit: a network for the probabilities of the event in K intervals, with a likelihood and a ranking loss.
 
-    The ranking loss compares patients with each other, so with ``alpha`` below 1 each half of the patients is compared
-    with the other half.
+    The ranking loss compares patients with each other, and a worst case needs independent losses: with ``alpha`` below
+    1 each half of the patients is compared with the other half.
 
     Parameters
     ----------
     n_intervals, alpha, ball
         As in :class:`drosurv.DiscreteTimeHazard`.
-    split : bool
-        Whether halves are compared with each other; required if alpha is below 1.
     network : {"mlp", "linear"}, MLP or callable
         A function must map the number of features to a module with ``n_intervals`` outputs.
 
@@ -57,7 +55,6 @@ class DeepHit(NetworkEstimator):
     n_intervals: int = 20
     alpha: float = 1.0
     ball: str = "chi2"
-    split: bool = True
     _: KW_ONLY
     network: Any = "mlp"
 
@@ -80,13 +77,6 @@ class DeepHit(NetworkEstimator):
         check_count("n_intervals", self.n_intervals)
         if isinstance(as_network(self.network), Trees):
             raise ArgumentError.must("network", "be 'mlp', 'linear', MLP(...) or a callable", self.network)
-        if self.alpha < 1 and not self.split:
-            raise ArgumentError(
-                "alpha",
-                f"{arg('alpha', self.alpha)} needs {arg('split', True)}: the ranking loss compares patients with each "
-                "other, and the "
-                "worst case needs independent losses.",
-            )
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         in_first = None

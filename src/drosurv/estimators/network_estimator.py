@@ -211,8 +211,7 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                 named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
                 warn_caller(
                     f"{arg('alpha', alpha)} protects groups smaller than one patient, so that training minimises only "
-                    "the "
-                    f"largest loss; use alpha > {named} or more patients."
+                    f"the largest loss; use alpha > {named} or more patients."
                 )
             if protected <= min(smallest):
                 # All weight can be on one patient, so the objective is the largest loss: CVaR with mass of one patient.

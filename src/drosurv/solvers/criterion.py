@@ -201,8 +201,7 @@ class Criterion:
             raise ArgumentError(
                 "kernel",
                 f"{arg('kernel')} cannot average over a subset of the patients, which batches and early stopping "
-                "need: use "
-                "'forest', or an object with a method take(rows).",
+                "need: use 'forest', or an object with a method take(rows).",
             )
         return Criterion(
             self.loss.take(rows),
