@@ -20,10 +20,10 @@ _DATA_FRAME_LIBRARIES = frozenset(
 )
 # Largest number of strata without events that a warning names.
 _NAMED = 5
-#: Of more patients, repairs, remedies, drawn curves and replicates of metrics use a random sample.
-MANY_PATIENTS = 100_000
-#: A sample has so many events, but at most `MANY_PATIENTS`; one whose replicates estimate errors needs fewer.
-SAMPLED_EVENTS, RESAMPLED_EVENTS = 20_000, 5_000
+#: Of more patients, repairs, remedies and drawn curves use a random sample, and replicates of metrics.
+MANY_PATIENTS, MANY_RESAMPLED = 100_000, 20_000
+# A sample has so many events, but at most `MANY_PATIENTS`; replicates of fewer patients give the same standard errors.
+_SAMPLED_EVENTS, _RESAMPLED_EVENTS = 20_000, 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,18 +404,19 @@ def sample_size(n: float, events: float, most: int, wanted: int) -> int:
 
 
 def sample_of_many(
-    target: Target, clusters: Any = None, wanted: int | None = None
+    target: Target, clusters: Any = None, *, resampled: bool = False
 ) -> NDArray[np.intp] | None:
-    """Return the rows of a random sample of more than `MANY_PATIENTS`, always the same; None if there are no more.
+    """Return the rows of a random sample of very many patients, always the same; None if there are not so many.
 
-    It has the `wanted` number of events, by default `SAMPLED_EVENTS`. Rows of one of the `clusters` (n,), any labels,
-    are drawn together.
+    `resampled` says that replicates of the sample are drawn. Rows of one of the `clusters` (n,), any labels, are drawn
+    together.
     """
     n = len(target)
-    if n <= MANY_PATIENTS:
+    many, wanted = (MANY_RESAMPLED, _RESAMPLED_EVENTS) if resampled else (MANY_PATIENTS, _SAMPLED_EVENTS)
+    size = sample_size(n, target.n_events, MANY_PATIENTS, wanted)
+    if n <= max(many, size):
         return None
     codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    size = sample_size(n, target.n_events, MANY_PATIENTS, wanted or SAMPLED_EVENTS)
     return sample_rows(n, size, np.random.default_rng(0), codes)
 
 

@@ -106,6 +106,7 @@ def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, m
     how = {"sensitive_features": test.sensitive_features, "n_bootstrap": 100}
     # A sample of a quarter of the patients, and of those of each group.
     monkeypatch.setattr(observation, "MANY_PATIENTS", 250)
+    monkeypatch.setattr(observation, "MANY_RESAMPLED", 250)
     results = [evaluate(model, test.X, test.y, **how)]
     monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
     results.append(evaluate(model, test.X, test.y, **how))

@@ -36,7 +36,7 @@ from drosurv.metrics.inference import (
 )
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.scores import warn_undefined
-from drosurv.observation import RESAMPLED_EVENTS, Inference, sample_of_many
+from drosurv.observation import Inference, sample_of_many
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
 
@@ -348,7 +348,7 @@ def sample_of(patients: Subset, clusters: IntArray | None = None) -> Subset:
     """Return a random sample of very many patients, with whole clusters (n,) of all patients; else these patients."""
     if clusters is not None and patients.rows is not None:
         clusters = clusters[patients.rows]
-    rows = sample_of_many(patients.target, clusters, RESAMPLED_EVENTS)
+    rows = sample_of_many(patients.target, clusters, resampled=True)
     return patients if rows is None else patients.take(rows)
 
 
