@@ -74,7 +74,7 @@ class SurvivalScorer:
         predicted = as_predictions(estimator, X, len(target), name="estimator")
         patients = Subset(EvaluationData(predicted, target, self.y_train))
         evaluator = Evaluator(patients, attributes, [score.metric.name])
-        if "survival" in score.metric.needs:
+        if {"survival", "gains"} & set(score.metric.needs):
             # Raise an error that names the model if it has no curves.
             _ = patients.data.curves
         found = _values(evaluator, score)
