@@ -383,6 +383,7 @@ class CauseSpecificCox(SurvivalModel):
         """
         wanted = range(1, len(self.coef_) + 1) if cause is None else [self._row(cause) + 1]
         how: dict[str, Any] = {"n_bootstrap": n_bootstrap, "random_state": random_state, "verbose": verbose}
+        tables: list[CoxTable]
         if self.alpha == 1.0:
             tables = [
                 self.models_[k - 1].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
