@@ -267,17 +267,17 @@ class RepairedCox(RepairedPredictions):
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             over_time = (edges, intervals_of(target.time, edges))
-            known = None
+            few_times = None
             if self._cause is None:
                 of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
-                known = AtFewTimes.of(predicted, target.to_structured(), of_rows, tables[1])
-            fit = None if known is None else known.fit
+                few_times = AtFewTimes.of(predicted, target.to_structured(), of_rows, tables[1])
+            fit = None if few_times is None else few_times.fit
             trials = self._find(
                 expected, tables, folds, clusters, progress, over_time, frozen=True, at_time=fit
             )
-        if known is not None and not any(repair.periods for repair in self.repairs_):
+        if few_times is not None and not any(repair.periods for repair in self.repairs_):
             pairs = zip(self.repairs_, trials, strict=True)
-            self.repairs_ = [known.described(repair, trial) for repair, trial in pairs]
+            self.repairs_ = [few_times.described(repair, trial) for repair, trial in pairs]
         self._add_changes(X, tables[0])
         return self
 
