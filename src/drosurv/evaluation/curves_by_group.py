@@ -96,7 +96,8 @@ def decision_table(
         Coverage of the intervals; None for none.
     """
     curves: dict[Key, Any] = {
-        (row.attribute, row.group): row for row in benefit[benefit["threshold"] == threshold].itertuples()
+        (str(row.attribute), str(row.group)): row
+        for row in benefit[benefit["threshold"] == threshold].itertuples()
     }
     records: list[dict[str, Any]] = []
     for key, rows in groups.items():

@@ -93,7 +93,8 @@ class EstimationError:
             def values(rows: slice) -> FloatArray:
                 inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
                 times = np.hstack([inside, fit.columns[rows]])
-                return (mass[rows, :, None] * times[:, None, :]).reshape(len(times), -1)
+                found: FloatArray = mass[rows, :, None] * times[:, None, :]
+                return found.reshape(len(times), -1)
 
             found = sums(J * (n_strata + p), values).reshape(-1, J, n_strata + p)
             levels = found[:, :, None, :n_strata] * np.eye(J)[:, :, None]
