@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, CoxPH, Surv, compare, evaluate
-from drosurv.evaluation.one_cause import as_one_event
+from drosurv.evaluation.from_entry import as_one_event
 from drosurv.metrics import aalen_johansen, concordance_by_cause
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions

@@ -15,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
-from drosurv.evaluation.one_cause import incidence_from_entry
+from drosurv.evaluation.from_entry import incidence_from_entry
 from drosurv.findings.adjustment import Question
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions

@@ -35,9 +35,8 @@ from drosurv.evaluation.evaluator import (
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.from_entry import predict_from_entry, reference_from_entry
+from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
 from drosurv.evaluation.group_table import group_table, group_tables, parse_subgroups
-from drosurv.evaluation.one_cause import predict_of_cause
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement

@@ -1,4 +1,4 @@
-"""Predictions for patients with late entry, strata or offsets.
+"""Predictions for patients with late entry, strata or offsets, and of one of several causes.
 
 A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
 entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
@@ -7,6 +7,12 @@ findings from the first predicted time at or after entry, but no Brier scores.
 
 Scores of patients in different strata, with different entry times, or of several causes have no common baseline hazard.
 Such patients are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
+
+One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
+an event of another cause will never have this one, and would have been observed until censoring. That time is not
+known: it is drawn from the Kaplan-Meier curve of censoring after the event. The patients then are censored data of
+the time to this event, infinite for those who never have it, and Kaplan-Meier, Brier scores and concordance of them
+estimate what Aalen-Johansen and the scores by cause do (Ruan and Gray, Statistics in Medicine 27, 2008).
 """
 
 from __future__ import annotations
@@ -18,14 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.curves import StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError
+from drosurv.curves import CompetingCurves, StepCurves, SurvivalCurves
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.data import parse_horizons
 from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
 from drosurv.presentation import moment
-from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
+from drosurv.target import (
+    CompetingTarget,
+    FloatArray,
+    Target,
+    has_causes,
+    of_any_cause,
+    parse_competing_target,
+    parse_target,
+)
 
 # Curves are computed at no more times than this.
 _TIMES = 300
@@ -71,14 +86,20 @@ class TimeScale(NamedTuple):
 
     def ranked(self, survival: FloatArray, time: float, curves: FloatArray | None = None) -> FromEntry:
         """Return predictions that rank patients by their survival (n,) at a time; `curves` (n, k) at these times."""
-        risk = np.log(np.maximum(-np.log(np.maximum(survival, np.finfo(float).tiny)), _LEAST_HAZARD))
         times = None if curves is None else self.times
         return FromEntry(
-            Predictions(risk, curves, times, score_type="other"),
+            Predictions(_log_hazard(survival), curves, times, score_type="other"),
             self.target.to_structured(),
             replace(self.follow_up, other_times=True),
             (*self.notes, f"patients are ranked by their predicted cumulative hazard at {moment(time)}."),
         )
+
+
+def _log_hazard(survival: FloatArray) -> FloatArray:
+    """Return log cumulative hazards of survival (n,), finite also for 0 and 1."""
+    hazard = -np.log(np.clip(survival, np.finfo(float).tiny, 1.0))
+    found: FloatArray = np.log(np.maximum(hazard, _LEAST_HAZARD))
+    return found
 
 
 def time_scale(
@@ -195,3 +216,75 @@ def since_entry(
     at = entry[:, None] + np.concatenate([[0.0], times])
     found = np.take_along_axis(from_start, np.searchsorted(jumps, at, side="right"), axis=1)
     return found[:, :1], found[:, 1:]
+
+
+def as_one_event(target: CompetingTarget, cause: int, seed: int = 0) -> Target:
+    """Return the target of a cause, with patients who had another one free of it until a drawn time of censoring."""
+    _, censoring = KaplanMeier.both(Target(target.cause > 0, target.time))
+    other = (target.cause > 0) & (target.cause != cause)
+    last = target.time.max()
+    free = np.append(1.0, censoring.survival)
+    # The first time at which the curve of censoring is below a uniform share of its value at the event.
+    left = free[np.searchsorted(censoring.times, target.time, side="right")]
+    wanted = np.random.default_rng(seed).uniform(size=len(target)) * left
+    place = np.searchsorted(-censoring.survival, -wanted, side="left")
+    drawn = np.append(censoring.times, last)[np.minimum(place, len(censoring.times))]
+    return Target(target.cause == cause, np.where(other, np.maximum(drawn, target.time), target.time))
+
+
+def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | None = None) -> FromEntry:
+    """Return predicted incidences of a cause, as survival without it, from entry on, and its events."""
+    causes, entry = parse_competing_target(y, complete=False), predicted.rows.entry
+    since = CompetingTarget(causes.cause, causes.time if entry is None else causes.time - entry)
+    target = as_one_event(since, cause)
+    if not target.event.any():
+        raise ArgumentError(
+            "cause", f"no patient had an event of cause {cause}: there is nothing to evaluate."
+        )
+    follow_up, given = FollowUp.standing_in(target), predicted.given
+    horizon = default_horizon(target, predicted.until) if horizon is None else horizon
+    notes = (
+        f"the event is one of cause {cause}; patients who had another one are free of it until a time of censoring, "
+        "which is drawn from the curve of censoring.",
+    )
+    if given is None:
+        if predicted.competing is None:
+            raise ArgumentError(
+                "cause",
+                f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
+            )
+        times = np.unique(
+            np.concatenate([[0.0, horizon], curve_times(target.time), parse_horizons(None, follow_up)])
+        )
+        survival = 1 - incidence_from_entry(predicted.competing, entry, times, cause)
+    else:
+        require(entry is None, "entry", "be left out with given predictions of a cause", entry)
+        tables = given.incidence or {
+            cause: 1 - predicted.survival_curves.survival(np.asarray(given.times, float))
+        }
+        require(cause in tables, "cause", f"be one of {sorted(tables)}, whose incidence is given", cause)
+        times = np.asarray(given.times, dtype=np.float64)
+        survival = 1 - np.asarray(tables[cause], dtype=np.float64)
+    at = int(np.searchsorted(times, horizon, side="right")) - 1
+    ranked = f"patients are ranked by their predicted incidence at {moment(float(times[max(at, 0)]))}."
+    predictions = Predictions(_log_hazard(survival[:, max(at, 0)]), survival, times, score_type="other")
+    return FromEntry(
+        predictions, target.to_structured(), replace(follow_up, other_times=True), (*notes, ranked)
+    )
+
+
+def incidence_from_entry(
+    curves: CompetingCurves, entry: FloatArray | None, times: FloatArray, cause: int
+) -> FloatArray:
+    """Return the incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
+    if entry is None:
+        return curves.incidence(cause, times)
+    jumps = curves.any_cause.times
+    assert jumps is not None
+    out = np.empty((len(curves), len(times)))
+    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
+        some = curves.take(part)
+        before, then = since_entry(some.incidence(cause, jumps), 0.0, jumps, entry[part], times)
+        alive, _ = since_entry(some.any_cause.survival(jumps), 1.0, jumps, entry[part], times)
+        out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)
+    return out

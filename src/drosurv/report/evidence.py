@@ -21,8 +21,7 @@ from drosurv.evaluation.attributes import (
     rows_by_group,
 )
 from drosurv.evaluation.evaluate import evaluate_rows
-from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
-from drosurv.evaluation.one_cause import predict_of_cause
+from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
 from drosurv.findings.questions import most_questions
 from drosurv.findings.verdict import (
     Bounds,
