@@ -142,8 +142,11 @@ _MOST_FEATURES = 60
 _MOST_WORK = 1e9
 
 
+UNTESTED = "Proportional hazards were not tested: "
+
+
 def _untested(why: str) -> tuple[Statement, ...]:
-    return (Statement("hazards", f"Proportional hazards were not tested: {why}"),)
+    return (Statement("hazards", f"{UNTESTED}{why}"),)
 
 
 def hazards_statement(

@@ -29,6 +29,11 @@ COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "
 WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
 # Largest number of problems that the verdict's text, and of groups that a sentence, names.
 _MOST_NAMED = 3
+#: What to do about wrong probabilities that no correction mends.
+NO_CORRECTION = (
+    "A correction that held-out patients confirm was not found: refit the model with these columns, or collect more "
+    "patients."
+)
 # Status and question of groups whose number of events is wrong.
 _WRONG = ("miscalibrated", "level")
 
@@ -286,7 +291,4 @@ def _repair(whom: str, repaired: bool | None) -> str:
         )
     if repaired:
         return f"Correct the predictions for {whom} (drosurv repair), then audit on other patients."
-    return (
-        "A correction that held-out patients confirm was not found: refit the model with these columns, or collect "
-        "more patients."
-    )
+    return NO_CORRECTION

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, ClassVar, TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -37,23 +37,6 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class MonitoringPage:
-    """What the template of a page needs besides its sections."""
-
-    title: str
-    subtitle: str
-    content: Mapping[str, Any]
-    created: str
-    version: str = __version__
-    kind: ClassVar[str] = "Monitoring of a survival model"
-    models: ClassVar[tuple[Any, ...]] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables and settings for programs."""
-        return dict(self.content)
-
-
 def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, title: str) -> str:
     """Return the page, which needs no other file; also write it to `path` if given."""
     table, changes = _latest(found), _changes(found)
@@ -75,12 +58,15 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
         "models": [],
         "tables": {table.key: table.to_dict(), changes.key: changes.to_dict()},
     }
-    page = MonitoringPage(
-        title,
-        f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}, "
+    page = SimpleNamespace(
+        kind="Monitoring of a survival model",
+        title=title,
+        subtitle=f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}, "
         f"{counted(len(everybody), 'look')} from {first} to {last}.",
-        content,
-        date.today().isoformat(),
+        created=date.today().isoformat(),
+        version=__version__,
+        models=(),
+        to_dict=lambda: content,
     )
     text = page_of(page, [(section, parts[section.key]) for section in SECTIONS], SECTIONS)
     if path is not None:
@@ -247,16 +233,11 @@ def _meaning(found: Monitoring) -> list[str]:
     ]
 
 
-def _nothing(_: Any) -> None:
-    return None
-
-
 SECTIONS = (
     Section(
         key="verdict",
         heading="Alarms",
         place=0,
-        collect=_nothing,
         template="""
 <p class="headline {{ part.facts.status }}">{{ part.statements[0].text }}</p>
 {% for statement in part.statements[1:] %}<p>{{ statement.text }}</p>{% endfor %}
@@ -268,7 +249,6 @@ SECTIONS = (
         key="charts",
         heading="Over time",
         place=1,
-        collect=_nothing,
         intro="""
 <p>Events until each date over those expected, with a band that holds at all dates together. Dots are alarms and
 recent changes.</p>
@@ -281,7 +261,6 @@ recent changes.</p>
         key="meaning",
         heading="What an alarm means",
         place=2,
-        collect=_nothing,
         intro="<p>And what is assumed.</p>",
         template="{% for text in part.facts.meaning %}<p>{{ text }}</p>{% endfor %}",
     ),

@@ -13,7 +13,7 @@ from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.evaluation.result_views import hazards_statement
+from drosurv.evaluation.result_views import UNTESTED, hazards_statement
 from drosurv.given_predictions import ReadPredictions, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
@@ -46,7 +46,6 @@ from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
 from drosurv.target import has_causes, of_any_cause, parse_target
 
-UNTESTED = "Proportional hazards were not tested: "
 # The reference model and its features.
 Compared: TypeAlias = tuple[Any, Any] | None
 
@@ -200,7 +199,7 @@ def audit(
             predictions, notes, _ = _one_form(model, y)
         predicted = as_predictions(predictions, None, len(y), rows=rows)
         fields |= evidence_of_predictions(predicted, y, y_train, page.time_unit, name)
-        fields |= _beside_predictions(reference, features)
+        fields |= _beside_predictions(reference)
     else:
         compared = _with_features(reference, model, X)
         fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator)}
@@ -274,15 +273,13 @@ def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained:
         )
 
 
-def _beside_predictions(reference: Any, features: Any) -> dict[str, Any]:
-    """Return the reference of given predictions, and what is missing without one or without columns."""
-    missing = [f"{UNTESTED}predictions come without a model's coefficients."]
-    if features is None:
-        missing.append("Subgroups were not searched: no columns were given that could define them.")
-    if reference is None:
-        missing.append("The model is not compared with another one: no other predictions were given.")
-        return {"missing": tuple(missing), "reference": None}
-    return {"missing": tuple(missing), "reference": (reference, None)}
+def _beside_predictions(reference: Any) -> dict[str, Any]:
+    """Return the reference of given predictions, and what is missing."""
+    missing = (f"{UNTESTED}predictions come without a model's coefficients.",)
+    if reference is not None:
+        return {"missing": missing, "reference": (reference, None)}
+    alone = "The model is not compared with another one: no other predictions were given."
+    return {"missing": (*missing, alone), "reference": None}
 
 
 def _evidence_of_model(

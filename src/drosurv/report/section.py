@@ -51,7 +51,7 @@ class Section:
     key: str
     heading: str
     place: int
-    collect: Callable[[Evidence], Part | None]
+    collect: Callable[[Evidence], Part | None] = lambda evidence: None
     intro: str = ""
     template: str = "{{ m.findings(part) }}"
     draw: Callable[[Part], Any] = lambda part: None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.findings.verdict import NO_CORRECTION
 from drosurv.findings.words import period
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import draw_folds
@@ -39,7 +40,7 @@ def collect(evidence: Evidence) -> Part:
     """Return the bounds and the significant subgroups; or why subgroups were not searched."""
     bounds = evidence.bounds
     if isinstance(bounds, str):
-        return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
+        return Part(statements=(Statement("subgroups", evidence.excluded),))
     # The page says at its top which event it is about.
     notes = tuple(note for note in bounds.notes if not note.startswith("the event is "))
     first, *more = replace(bounds, notes=notes).summary(evidence.time_unit, overall=False).split("\n")
@@ -99,10 +100,6 @@ TREES: dict[str, Any] = {
     "max_leaf_nodes": 8,
     "min_samples_leaf": 30,
 }
-NO_REPAIR = (
-    "Repairs were fitted on folds of the audited patients, and none improves the predictions for the patients who were "
-    "left out: refit the model with these columns, or collect more patients."
-)
 REMEDIES = (
     Column("group", "Group"),
     Column("remedy", "Remedy"),
@@ -136,7 +133,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
     said = [Statement("remedy", text, True) for text in repaired.in_words()]
     if not groups:
-        return Part(statements=tuple(said or [Statement("remedy", NO_REPAIR)]))
+        return Part(statements=tuple(said or [Statement("remedy", NO_CORRECTION)]))
     times, level = reference_times(target), evidence.level
     expected = expected_of_frozen(*frozen, target, times, cause=cause)
     folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
