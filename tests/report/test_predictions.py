@@ -59,10 +59,7 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     expected = concordance_index_censored(event, time, model.predict(patients.X))[0]
     assert report.tables["groups"].rows[0]["c_index"] == pytest.approx(expected, abs=1e-5)
     assert len(report.audited.tables["calibration_curves"])
-    assert report.parts["missed"].statements[0].text == (
-        "Subgroups were not searched: no columns were given that could define them."
-    )
-    method = report.parts["method"].facts
+    assert "were not searched" in report.parts["missed"].statements[0].text
     (said,) = (s.text for s in report.parts["verdict"].statements if s.code == "events")
     assert said.startswith("By 2 years, allowing for those censored before, ")
     # Later events do not help to exclude an error.
