@@ -19,7 +19,7 @@ from drosurv.target import Target
 
 SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")
 THRESHOLDS = np.arange(1, 15) / 20
-MANY = 4_000_000
+MANY = 1_000_000
 ALL = ("overall", "all")
 
 

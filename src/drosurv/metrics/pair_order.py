@@ -73,7 +73,7 @@ class PairOrder(NamedTuple):
         )
         sums = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
         self._add_pairs(_earlier, patient, partner, sums)
-        if self.simultaneous:
+        if self.simultaneous and len(self.blocks) <= len(self.rows):
             _add_simultaneous(self.blocks, self.event, self.rank, partner, *sums)
         counts = np.empty_like(sums)
         # Row by row, which is twice as fast as both at once.
