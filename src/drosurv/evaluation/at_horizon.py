@@ -13,7 +13,7 @@ import numpy as np
 
 from drosurv.findings.censoring import CensoringModel
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import WeightedResiduals, reduced, weighted_residuals
+from drosurv.findings.residuals import MOST_TAKEN, WeightedResiduals, reduced, weighted_residuals
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Normal draws from which the quantile of the largest error of a curve is taken.
@@ -128,6 +128,18 @@ class OutcomesAtHorizon:
             residuals = self.weight * self.inverse * (self.happened - mean)
             taken = self.censoring.covariance(terms * residuals[:, None], self.until, self.since)
             found = reduced(found, taken)
+        return found
+
+    def events_covariance(self, terms: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the covariance (K, K) of sums of terms (n, K) times weighted events, if `mean` (n,) is the risk."""
+        variance = mean * (self.at_events - mean)
+        found: FloatArray = (terms * (self.weight * variance)[:, None]).T @ terms
+        if self.censoring is not None:
+            events = terms * (self.weight * self.events)[:, None]
+            taken = np.diag(self.censoring.covariance(events, self.until, self.since))
+            # Sum by sum: nested sums are nearly equal, and together would look as if more than all were taken.
+            left = 1 - np.clip(taken / np.maximum(np.diag(found), 1e-300), 0.0, MOST_TAKEN)
+            found = found * np.sqrt(np.outer(left, left))
         return found
 
     def contributions(self, centred: FloatArray, weighted: FloatArray) -> FloatArray:

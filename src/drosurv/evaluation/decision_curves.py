@@ -129,7 +129,7 @@ def _covariance(
     terms[rows], mean[rows] = above * (1 + odds), risk
     expected = above * (risk[:, None] * (1 + odds) - odds)
     centred = expected - weight @ expected / total
-    found = outcomes.model_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
+    found = outcomes.events_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
     if outcomes.clusters is not None:
         parts, benefit = np.zeros((2, len(outcomes), len(odds)))
         parts[rows] = outcomes.events[rows, None] * terms[rows]

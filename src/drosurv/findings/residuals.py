@@ -373,7 +373,7 @@ def _dispersion_by_ratio(mass: FloatArray, F: FloatArray, m: FloatArray, k: Floa
 
 
 # Estimated weights take away at most this share of a variance.
-_MOST_TAKEN = 0.6
+MOST_TAKEN = 0.6
 
 
 def reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
@@ -382,7 +382,7 @@ def reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(taken / np.outer(scale, scale))
     share = (vectors * np.maximum(values, 0.0)) @ vectors.T
     largest = max(float(values[-1]), _TINY)
-    found: FloatArray = covariance - np.outer(scale, scale) * share * min(1.0, _MOST_TAKEN / largest)
+    found: FloatArray = covariance - np.outer(scale, scale) * share * min(1.0, MOST_TAKEN / largest)
     return found
 
 
