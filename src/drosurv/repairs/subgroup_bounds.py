@@ -229,12 +229,9 @@ def certify(
             ratios = np.maximum(observed, 0.0) / np.maximum(expected, 1e-12)
         again = events.rescaled(ratios)
         rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
-    means = {BRIER: brier_losses(at_brier)}
-    if judged.gains is not None:
-        means[GAIN] = -judged.gains
+    means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
     bounded = bounded_means(subgroups, means, weight, sample, *how)
-    if GAIN in bounded:
-        bounded[GAIN] |= {name: -bounded[GAIN][name] for name in ("estimate", "bound", "all patients")}
+    bounded[GAIN] |= {name: -bounded[GAIN][name] for name in ("estimate", "bound", "all patients")}
     return SubgroupBounds(
         bounds=pd.DataFrame({**test.bounds, **bounded}).T[["estimate", "bound", "group"]],
         significant=test.significant,
@@ -375,18 +372,15 @@ class SubgroupBounds:
     @property
     def definition(self) -> str:
         """What defines the subgroups, in words."""
-        paired = self.subgroups is None or self.subgroups.paired
         return (
             "one or two conditions define"
-            if paired
+            if self._paired
             else f"a single column of more than {MOST_PAIRED} defines"
         )
 
     @property
-    def _not_covered(self) -> str:
-        return (
-            "more than two columns" if self.subgroups is None or self.subgroups.paired else "several columns"
-        )
+    def _paired(self) -> bool:
+        return self.subgroups is None or self.subgroups.paired
 
     @property
     def n_columns(self) -> int:
@@ -430,7 +424,7 @@ class SubgroupBounds:
     def rounded(self) -> dict[str, float]:
         """The bounds rounded outward, so that they stay bounds: ratios to two decimals, the others to three."""
         return {
-            str(name): (_down if name in (LEAST, GAIN) else _up)(bound, 2 if name in (MOST, LEAST) else 3)
+            str(name): _outward(bound, -1 if name in (LEAST, GAIN) else 1, 2 if name in (MOST, LEAST) else 3)
             for name, bound in self.bounds["bound"].items()
         }
 
@@ -460,22 +454,18 @@ class SubgroupBounds:
         bound = self.rounded
         # A bound of 0 excludes nothing.
         fewest = f", or fewer than {bound[LEAST]:.2f} times," if bound[LEAST] > 0 else ""
+        until = "" if self.counted_until is None else f" until {moment(self.counted_until, time_unit)}"
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
             f"that {self.definition}:",
-            f"none has more than {bound[MOST]:.2f} times{fewest} the "
-            f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
-            *(
-                [
-                    f"none has a Brier score above {bound[BRIER]:.3f} at {moment(self.horizon, time_unit)} (all "
-                    f"patients: {everybody[BRIER]:.3f});"
-                ]
-                if BRIER in bound
-                else []
-            ),
+            f"none has more than {bound[MOST]:.2f} times{fewest} the predicted events{until} (all patients: "
+            f"{everybody['ratio']:.2f} times);",
+            f"none has a Brier score above {bound[BRIER]:.3f} at {moment(self.horizon, time_unit)} (all patients: "
+            f"{everybody[BRIER]:.3f});",
             f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
             f"patients: {written(everybody[GAIN])}).",
-            f"Not covered: subgroups that {self._not_covered}, finer cuts or unmeasured columns define.",
+            f"Not covered: subgroups that {'more than two' if self._paired else 'several'} columns, finer cuts or "
+            "unmeasured columns define.",
         ]
         if overall and self.n_columns:
             how: dict[str, Any] = {"n_columns": self.n_columns, "subgroup_share": self.alpha}
@@ -484,31 +474,16 @@ class SubgroupBounds:
             )
         return "\n".join([*sentences, *map(first_upper, self.notes)])
 
-    def _until(self, time_unit: str) -> str:
-        return "" if self.counted_until is None else f" until {moment(self.counted_until, time_unit)}"
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as numbers, strings, lists and dicts that JSON can hold."""
+        names = ("n_subgroups", "n_patients", "n_events", "alpha", "level", "horizon", "counted_until")
         return {
-            "bounds": {
-                str(name): {
-                    "estimate": float(row["estimate"]),
-                    "bound": float(row["bound"]),
-                    "group": row["group"],
-                }
-                for name, row in self.bounds.iterrows()
-            },
+            "bounds": self.bounds.astype({"estimate": float, "bound": float}).to_dict("index"),
             "significant": plain_rows(self.significant),
             "rescaled": None if self.rescaled is None else plain_rows(self.rescaled),
             "timing": None if self.timing is None else plain(self.timing),
             "overall": dict(self.overall),
-            "n_subgroups": self.n_subgroups,
-            "n_patients": self.n_patients,
-            "n_events": self.n_events,
-            "alpha": self.alpha,
-            "level": self.level,
-            "horizon": self.horizon,
-            "counted_until": self.counted_until,
+            **{name: getattr(self, name) for name in names},
             "notes": list(self.notes),
         }
 
@@ -593,10 +568,6 @@ def _described(row: Mapping[Any, Any], unit: str) -> str:
     return f"{row['group']}: {subgroup_events(row, unit)}, p = {row['p']:.3f})"
 
 
-def _up(value: float, digits: int) -> float:
-    """Round up, so that an upper bound stays one."""
-    return float(np.ceil(value * 10**digits - 1e-9) / 10**digits)
-
-
-def _down(value: float, digits: int) -> float:
-    return float(np.floor(value * 10**digits + 1e-9) / 10**digits)
+def _outward(value: float, side: int, digits: int) -> float:
+    """Round up (side 1) or down (-1), so that a bound stays one."""
+    return side * float(np.ceil(side * value * 10**digits - 1e-9) / 10**digits)
