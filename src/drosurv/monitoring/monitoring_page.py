@@ -168,7 +168,7 @@ def _chart(found: Monitoring, attribute: str, group: str, part: pd.DataFrame) ->
     )
     said = (
         f"{'Alarm' if len(alarms) else 'No alarm'}, {counted(len(changes), 'recent change')}. "
-        f"At the last look, {_text(found, part.iloc[-1], '')}."
+        f"At the last look, {_text(found, part.iloc[-1].to_dict(), '')}."
     )
     band = [(row["place"], _log(row["low"]), _log(row["high"])) for row in rows]
     return Chart(_name(attribute, group), said, Frame(x, y), tuple(lines), (band,), marks)

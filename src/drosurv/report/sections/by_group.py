@@ -18,9 +18,9 @@ ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
 SAID = ("overall", "shrinkage", "small_groups", "hazards")
 STRIPS = (
-    Column("ratio", "Observed / expected events", "value", ("ratio_low", "ratio_high")),
-    Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
-    Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
+    Column.measured("ratio", "Observed / expected events"),
+    Column.measured("gain", "Gain over no model"),
+    Column.measured("c_index", "c-index"),
 )
 # Left out with survival curves: the group table has gain and slope with adjusted intervals, and the p-value would not
 # be adjusted.
