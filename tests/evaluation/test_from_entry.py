@@ -1,12 +1,24 @@
 """Patients who entered late, belong to strata or have an offset, and hazards that are not proportional."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import MLP, AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, certify, evaluate
+from drosurv import (
+    MLP,
+    AcceleratedFailureTime,
+    CoxPH,
+    PublishedCox,
+    SubgroupRobustCox,
+    Surv,
+    audit,
+    certify,
+    evaluate,
+)
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
@@ -404,6 +416,22 @@ def test_a_table_of_many_times_is_conditional_on_no_event_before_entry():
     np.testing.assert_allclose(
         seen.survival[:, early], np.exp(-np.outer(hazard, seen.times[early])), rtol=1e-6
     )
+
+
+def test_a_published_score_is_judged_from_the_first_time_after_entry_by_every_verb():
+    at = [1.0, 2.0, 4.0]
+    X, y, entry, survival = late_patients(at)
+    score = PublishedCox({"x": 0.7}, {time: float(np.exp(-time / 3)) for time in at})
+    wanted = evaluate((at, survival), X, y, entry=entry, n_bootstrap=0).groups.iloc[0]
+    found = evaluate(score, X, y, entry=entry, n_bootstrap=0).groups.iloc[0]
+    report = audit(score, X, y, entry=entry, n_bootstrap=0, search_rules=False)
+    page = json.loads(report.to_summary())["groups"][0]
+    for column in ("observed", "expected", "gain"):
+        assert found[column] == pytest.approx(wanted[column])
+        assert page[column] == pytest.approx(wanted[column], rel=1e-3)
+    table = compare({"score": score, "table": (at, survival)}, X, y, entry=entry, n_bootstrap=0)
+    gain = table.query("metric == 'likelihood_gain' and model == 'table'")["difference"].item()
+    assert gain == pytest.approx(0, abs=1e-9)
 
 
 def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():

@@ -193,7 +193,7 @@ def survival_from_entry(
     known = None if isinstance(curves, StepCurves) else KnownCurves(curves, target)
     steps = curves if known is None else known.curves
     if known is not None and not isinstance(steps, StepCurves):
-        hazards = np.column_stack([known.accumulated(entry + time)[0] for time in times])
+        hazards = known.accumulated(entry[:, None] + times)[0]
         return np.asarray(np.exp(known.accumulated(entry)[0][:, None] - hazards), np.float64)
     jumps = steps.times
     assert jumps is not None

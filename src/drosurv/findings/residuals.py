@@ -96,7 +96,7 @@ LEAST_CROSS_FITTED = 0.4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PatientResiduals:
-    """Observed and expected events (n, J) of n patients in J parts of the follow-up.
+    """Observed and expected events (n, J) of n patients in J parts of the follow-up, of curves known throughout.
 
     `variances` (n, J) are those of the events of one copy in each part, `ends` (J,) the ends of the parts, `time` (n,)
     the ends of the patients' observation, `weight` (n,) their numbers of copies, `clusters` (n,) the numbers of their
@@ -116,7 +116,7 @@ class PatientResiduals:
 
     @property
     def total(self) -> FloatArray:
-        """PatientResiduals (n,) over all parts."""
+        """Residuals (n,) over all parts."""
         found: FloatArray = (self.observed - self.expected).sum(axis=1)
         return found
 
@@ -125,8 +125,11 @@ class PatientResiduals:
         return len(self.ends)
 
     def covariance(self, w: FloatArray) -> FloatArray:
-        """Return the covariance (J, J) under the model of the sum of residuals with weights w (n,)."""
-        raise NotImplementedError
+        """Return the covariance (J, J) under the model of the sum of residuals with weights w (n,).
+
+        Martingale residuals of different parts are uncorrelated.
+        """
+        return np.diag((self.weight * w**2) @ self.variances)
 
     def contributions(self, w: FloatArray) -> FloatArray:
         """Return the contribution (n, J) of each patient to the sum of residuals with weights w (n,)."""
@@ -170,15 +173,6 @@ def by_cluster(
     return sums.T @ sums * n_clusters / (n_clusters - 1), max(effective - 1.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MartingaleResiduals(PatientResiduals):
-    """Residuals of curves that are known throughout."""
-
-    def covariance(self, w: FloatArray) -> FloatArray:
-        """See :meth:`PatientResiduals.covariance`; residuals of different parts are uncorrelated."""
-        return np.diag((self.weight * w**2) @ self.variances)
-
-
 def martingale_residuals(
     target: Target,
     accumulated: Accumulate,
@@ -188,7 +182,7 @@ def martingale_residuals(
     parts: int = PARTS,
     weight: FloatArray | None = None,
     clusters: IntArray | None = None,
-) -> MartingaleResiduals:
+) -> PatientResiduals:
     r"""Return residuals of curves that are known throughout, :math:`N_i(t) - \Lambda_i(\min(Y_i, t))` from entry on.
 
     Parameters
@@ -225,7 +219,7 @@ def martingale_residuals(
     part = np.minimum(np.searchsorted(ends, last), len(ends) - 1)
     observed = np.zeros_like(expected)
     observed[np.flatnonzero(happened), part[happened]] = 1.0
-    return MartingaleResiduals(
+    return PatientResiduals(
         observed=observed,
         expected=expected,
         variances=variances if discrete else expected,
