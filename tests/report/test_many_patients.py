@@ -114,7 +114,8 @@ def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, m
     assert (widths[0] / widths[1]).between(0.6, 1.6).all()
     sampled, whole = (one.to_frame() for one in results)
     np.testing.assert_array_equal(sampled["value"], whole["value"])
-    for name in ("concordance_index", "likelihood_gain", "integrated_brier_score", "calibration_slope"):
+    names = ("concordance_index", "likelihood_gain", "integrated_brier_score", "calibration_slope")
+    for name in (*names, "concordance_fraction"):
         chosen = (whole["metric"] == name) & (whole["kind"] != "gap")
         ratio = sampled["standard_error"][chosen] / whole["standard_error"][chosen]
         assert ratio.between(0.7, 1.4).all(), name

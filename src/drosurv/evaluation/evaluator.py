@@ -25,6 +25,7 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.catalogue import CATALOGUE, GroupComparison, Metric, Need, with_what_it_reads
 from drosurv.evaluation.data import Subset, hazards_exist
+from drosurv.groups import Groups
 from drosurv.metrics import compare_follow_up
 from drosurv.metrics.follow_up import FollowUpComparison
 from drosurv.metrics.inference import (
@@ -41,6 +42,8 @@ from drosurv.presentation import VERSUS, attribute_name, counted, label_name, wi
 from drosurv.target import FloatArray, IntArray
 
 _NO_REPLICATES = Inference(n_bootstrap=0)
+# A sample of patients of several groups has at least so many of each.
+_FEWEST_IN_SAMPLE = 100
 # Attribute and metric, or attribute and group.
 Key = tuple[str, str]
 # Attribute, group and metric.
@@ -200,7 +203,8 @@ class Evaluator:
         # This also computes sorted pairs and curves, which threads share. A later warning names undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
-            centres = self._values(np.ones(n), resampled=True) if replicates and self._samples else values
+            sampled = replicates and (self._samples or self._compared_samples)
+            centres = self._values(np.ones(n), resampled=True) if sampled else values
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, inference.n_jobs, n)):
             weights[row], draws[row] = times, found
@@ -208,10 +212,12 @@ class Evaluator:
         numbers = {}
         for (key, value), drawn in zip(values.items(), draws.T, strict=True):
             metric = CATALOGUE[key[2]]
-            if (some := self._samples.get(key[:2])) is not None and metric.of == "patients":
+            some, whole = self._samples.get(key[:2]), self.members.get(key[:2], self.everyone)
+            if metric.of == "groups":
+                some, whole = self._compared_samples.get(key[0], (None, None))[0], self.kept[key[0]]
+            if some is not None:
                 # Deviations of a sample are larger by the root of the ratio of the sizes.
-                share = len(some) / len(self.members.get(key[:2], self.everyone))
-                drawn = value + np.sqrt(share) * (drawn - centres[key])
+                drawn = value + np.sqrt(len(some) / len(whole)) * (drawn - centres[key])
             error, freedom = self._weight_error(key), self._freedom(key)
             numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, error, freedom=freedom)
         return BootstrapValues(numbers, weights)
@@ -222,6 +228,19 @@ class Evaluator:
         everybody = {(EVERYONE, ALL): self.everyone, **self.members}
         found = {key: sample_of(patients, self.clusters) for key, patients in everybody.items()}
         return {key: some for key, some in found.items() if some is not everybody[key]}
+
+    @cached_property
+    def _compared_samples(self) -> dict[str, tuple[Subset, Groups]]:
+        """Samples of the patients of all groups of a partition, with these groups, where patients are very many."""
+        found = {}
+        for name, partition in self.partitions.items():
+            patients, groups = self.kept[name], partition.kept_groups
+            clusters = None if self.clusters is None else self.clusters[partition.kept]
+            rows = sample_of_many(patients.target, clusters, resampled=True)
+            some = groups if rows is None else replace(groups, codes=groups.codes[rows])
+            if rows is not None and some.sizes.min() >= _FEWEST_IN_SAMPLE:
+                found[name] = patients.take(rows), some
+        return found
 
     def _freedom(self, key: RowKey) -> float:
         """Return the degrees of freedom of a number: of the events, or clusters if these are fewer."""
@@ -261,8 +280,11 @@ class Evaluator:
                     add(name, label, self.members[name, label], self._inside)
             for metric in self.of("groups"):
                 if name != EVERYONE or metric.name in read:
-                    weights = weight[attribute.kept]
-                    values = metric.function(self.kept[name], attribute.kept_groups, weights).tolist()
+                    patients, groups = self.kept[name], attribute.kept_groups
+                    if resampled:
+                        patients, groups = self._compared_samples.get(name, (patients, groups))
+                    weights = weight if patients.rows is None else weight[patients.rows]
+                    values = metric.function(patients, groups, weights).tolist()
                     keys = [(name, label, metric.name) for label in attribute.labels]
                     found.update(zip(keys, values, strict=True))
         return found
