@@ -157,7 +157,7 @@ def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = 
         ax.annotate(
             str(row["group"]),
             (row["expected"], row["ratio"]),
-            xytext=(0, 5),
+            xytext=(0, 5 if row["ratio"] > 1 else -12),
             textcoords="offset points",
             ha=side,
             fontsize="small",
