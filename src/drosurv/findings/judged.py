@@ -185,7 +185,7 @@ class Judged:
             hazard = -np.log1p(-np.clip(residuals.probability[chosen, -1], 1e-9, 1 - 1e-9))
             known = weight * residuals.inverse[chosen, -1]
             return slope_at_one_time(hazard, score, residuals.happened[chosen, -1], known)
-        observed, expected = (part[chosen].sum(axis=1) for part in (residuals.observed, residuals.expected))
+        observed, expected = (part[chosen] for part in residuals.events)
         return calibration_slope_of_curves(observed, expected, score, sample_weight=weight)
 
 

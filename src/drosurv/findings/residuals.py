@@ -120,6 +120,11 @@ class PatientResiduals:
         found: FloatArray = (self.observed - self.expected).sum(axis=1)
         return found
 
+    @cached_property
+    def events(self) -> tuple[FloatArray, FloatArray]:
+        """Observed and expected events (n,) over all parts."""
+        return self.observed.sum(axis=1), self.expected.sum(axis=1)
+
     def known_parts(self, member: BoolArray) -> int:
         """Return the number of parts until whose end the patients are observed."""
         return len(self.ends)
