@@ -136,6 +136,8 @@ def test_decisions_that_cannot_be_estimated_are_named():
         ([0.1, 0.1], "2 of 2 disparities of risk are lower"),
         ([0.5, 0.5], "none of 2 disparities of risk is lower"),
         ([0.1, 0.5], "1 of 2 disparities of risk is lower"),
+        ([0.1], "same gain, the disparity of risk is lower"),
+        ([0.5], "same gain, the disparity of risk is not lower"),
     ],
 )
 def test_shrinkage_compares_with_the_shrunken_reference(model, words):

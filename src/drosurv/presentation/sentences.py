@@ -68,6 +68,8 @@ def shrinkage_statements(
     if factor < SHRUNK and kept < SHRUNK and compared:
         lower, of = sum(is_lower(*pair) for pair in compared), len(compared)
         which = f"{lower or 'none'} of {of} disparities of risk {'is' if lower < 2 else 'are'}"
+        if of == 1:
+            which = f"the disparity of risk is{'' if lower else ' not'}"
         text += (
             f" Compared with {reference} whose log risks are multiplied by {factor:.2f}, which has the same gain, "
             f"{which} lower."
