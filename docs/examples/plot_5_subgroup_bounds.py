@@ -21,7 +21,8 @@ X, X_test, y, y_test = train_test_split(
 # Plain Cox on children with Wilms tumour. Significant subgroups come first.
 
 bounds = certify(CoxPH().fit(X, y), X_test, y_test)
-print(bounds.significant.head(5).round(3).to_string(index=False))
+shown = ["group", "question", "observed", "expected", "ratio", "p"]
+print(bounds.significant[shown].head(5).round(3).to_string(index=False))
 
 # %%
 # What holds for all subgroups at once, with 95 % confidence.
