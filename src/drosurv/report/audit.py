@@ -9,15 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
-from drosurv.given_predictions import ReadPredictions, read_predictions
+from drosurv.given_predictions import ReadPredictions, log_mean_hazard, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import (
+    Predicted,
     Predictions,
     as_predictions,
     final_step,
@@ -26,10 +28,9 @@ from drosurv.predictions import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.presentation import first_upper, written
+from drosurv.presentation import first_upper, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
-from drosurv.report.audited_predictions import evidence_of_predictions, is_score, predictions_of_score
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,
@@ -46,6 +47,12 @@ from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
 from drosurv.target import has_causes, of_any_cause, parse_target
 
+OWN_FOLLOW_UP = (
+    "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
+    "patients, for which the likelihood gain is corrected.",
+    "Predictions do not show whether the model was trained on any of these patients. If it was, all numbers here are "
+    "too good.",
+)
 # The reference model and its features.
 Compared: TypeAlias = tuple[Any, Any] | None
 
@@ -182,24 +189,23 @@ def audit(
     features = features if features is not None else _columns(X)
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
-    if folds is not None and not is_score(model):
+    if folds is not None and not _is_score(model):
         parts = fold_parts(parse_target(y).event, folds, random_state, rows.id)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None, "reference_name": "plain Cox"}
-    elif is_score(model) or not _is_model(model):
+    elif _is_score(model) or not _is_model(model):
         name = "Predictions"
-        if is_score(model):
+        if _is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
             refused |= {"strata": strata, "offset": offset}
-            predictions, notes, _ = predictions_of_score(model, X, len(y), refused)
+            predictions, notes, _ = _predictions_of_score(model, X, len(y), refused)
             name = type(estimator).__name__
         else:
             predictions, notes, _ = _one_form(model, y)
         predicted = as_predictions(predictions, None, len(y), rows=rows)
-        fields |= evidence_of_predictions(predicted, y, y_train, page.time_unit, name)
-        fields |= _beside_predictions(reference)
+        fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
         compared = _with_features(reference, model, X)
         fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator)}
@@ -273,13 +279,58 @@ def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained:
         )
 
 
-def _beside_predictions(reference: Any) -> dict[str, Any]:
-    """Return the reference of given predictions, and what is missing."""
-    missing = (f"{UNTESTED}predictions come without a model's coefficients.",)
-    if reference is not None:
-        return {"missing": missing, "reference": (reference, None)}
-    alone = "The model is not compared with another one: no other predictions were given."
-    return {"missing": (*missing, alone), "reference": None}
+def _evidence_of_predictions(
+    predicted: Predicted, y: Any, y_train: Any, reference: Any, time_unit: str, name: str
+) -> dict[str, Any]:
+    """Return fields of the evidence for given predictions; without scores, patients are ranked by mean hazard."""
+    predictions, curves = predicted.model, predicted.curves
+    if isinstance(curves, PointCurves) and curves.times is not None and predictions.trained_on is None:
+        target, points = parse_target(of_any_cause(y)), curves.times[curves.times > 0]
+        if not (target.event & (target.time <= predicted.until)).any():
+            raise ArgumentError(
+                "predictions",
+                f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict "
+                "later times, in the unit of the observed times.",
+            )
+        if not predicted.has_risk:
+            implied = log_mean_hazard(curves.cumulative_hazard(points))
+            predictions = replace(predictions, risk=implied, score_type="other")
+    missing: tuple[str, ...] = (f"{UNTESTED}predictions come without a model's coefficients.",)
+    if reference is None:
+        missing += ("The model is not compared with another one: no other predictions were given.",)
+    return {
+        "stops": (Stop(name, None, predictions),),
+        "y": y,
+        "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if y_train is None else y_train,
+        "reference": None if reference is None else (reference, None),
+        "missing": missing,
+        "model": {"Audited": "predictions; the model itself is not known"},
+        "limits": OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:],
+    }
+
+
+def _is_score(model: Any) -> bool:
+    """Whether a model, and not an array of predictions, is known at some times only."""
+    final = final_step(model)
+    return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
+
+
+def _predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]) -> ReadPredictions:
+    """Return the predictions of a score at its times, and a note that nothing is known between them.
+
+    `refused` are arguments of :func:`drosurv.audit` that are only for models with curves.
+    """
+    score = final_step(model)
+    for argument, value in refused.items():
+        if value is not None:
+            raise ArgumentError(
+                argument,
+                f"{arg(argument)} is not for {type(score).__name__}, which is known at some times only: leave it out.",
+            )
+    predicted = as_predictions(model, X, n)
+    times = np.asarray(score.unique_times_, dtype=np.float64)
+    survival = predicted.survival_curves.survival(times)
+    return ReadPredictions(Predictions(predicted.risk, survival, times), (score.known_times,))
 
 
 def _evidence_of_model(
