@@ -77,7 +77,8 @@ def log_rank_test(
     covariance = np.diag(share @ scale) - (share * scale) @ share.T
     compared = expected > 0
     difference = (events.sum(axis=1) - expected)[compared]
-    inverse = np.linalg.pinv(covariance[np.ix_(compared, compared)], hermitian=True)
+    # The differences sum to zero, so that one eigenvalue is zero but for rounding: it must be cut.
+    inverse = np.linalg.pinv(covariance[np.ix_(compared, compared)], rcond=1e-9, hermitian=True)
     degrees = max(int(compared.sum()) - 1, 0)
     chi_square = float(difference @ inverse @ difference)
     table = pd.DataFrame(
