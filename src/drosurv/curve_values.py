@@ -247,9 +247,13 @@ class ProportionalValues(CurveValues):
         base = np.exp(self.log_cumulative - largest_log)
         jumps = np.diff(base, axis=-1, prepend=0.0)
         scale = np.exp(self._bounded(rows) + largest_log)
-        hazard = scale * self._at(base, rows, times, 0.0)
-        variance = hazard - scale**2 * self._at(np.cumsum(jumps**2, axis=-1), rows, times, 0.0)
-        largest = self._at(np.maximum.accumulate(jumps, axis=-1), rows, times, 0.0)
+        squares, largest_jumps = np.cumsum(jumps**2, axis=-1), np.maximum.accumulate(jumps, axis=-1)
+        index = np.searchsorted(self.times, times, side="right") - 1
+        at, squared, largest = (
+            self._at_index(curve, rows, index, 0.0) for curve in (base, squares, largest_jumps)
+        )
+        hazard = scale * at
+        variance = hazard - scale**2 * squared
         for row in np.flatnonzero(scale * largest > 1.0):
             own = jumps if self.stratum is None else jumps[self.stratum[rows][row]]
             d = scale[row] * own[self.times <= times[row]]
@@ -259,6 +263,9 @@ class ProportionalValues(CurveValues):
     def _at(self, curve: FloatArray, rows: RowIndex, times: FloatArray, before: float) -> FloatArray:
         """Return a baseline curve at one time of each row; `before` is its value before the first of the times."""
         index = np.searchsorted(self.times, times, side="right") - 1
+        return self._at_index(curve, rows, index, before)
+
+    def _at_index(self, curve: FloatArray, rows: RowIndex, index: IntArray, before: float) -> FloatArray:
         stratum = () if self.stratum is None else (self.stratum[rows],)
         return np.where(index >= 0, curve[(*stratum, np.maximum(index, 0))], before)
 
