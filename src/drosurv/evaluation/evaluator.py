@@ -205,7 +205,8 @@ class Evaluator:
             values = self._values(np.ones(n), resampled=False)
             sampled = replicates and (self._samples or self._compared_samples)
             centres = self._values(np.ones(n), resampled=True) if sampled else values
-        draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
+        # A patient is practically never drawn more than 255 times.
+        draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint8)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, inference.n_jobs, n)):
             weights[row], draws[row] = times, found
             advance()
