@@ -164,3 +164,12 @@ def test_as_many_patients_as_the_sentence_names_exclude_what_it_names(options):
         n = factor * needed / 2000
         groups = {name: n * count for name, count in options.get("groups", {}).items()}
         assert expected in excluded_errors(round(2000 * n), 400 * n, **{**options, "groups": groups})
+
+
+def test_names_of_many_groups_stand_beside_the_lines():
+    ax = plan(event_rate=0.25, groups={f"hospital {k}": 0.05 for k in range(12)}).plot()
+    ax.figure.canvas.draw()
+    names, lines = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert lines.x1 - 1 <= names.x0
+    assert names.x1 <= ax.figure.bbox.x1 + 1
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}) == 15

@@ -37,9 +37,10 @@ def line_style(k: int) -> str:
 
 def name_lines(ax: Axes) -> None:
     """Draw the legend; of many lines, which it would cover, to the right of the axes."""
-    many = len(ax.get_legend_handles_labels()[1]) > _MANY_LINES
-    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"} if many else {}
-    ax.legend(frameon=False, **beside)
+    if len(ax.get_legend_handles_labels()[1]) > _MANY_LINES:
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    else:
+        ax.legend(frameon=False)
 
 
 def write_figure(figure: Figure, path: Path) -> None:
