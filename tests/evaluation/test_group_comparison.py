@@ -20,7 +20,7 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
 
 
 def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
-    weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint16)
+    weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint8)
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
     everyone = Subset(EvaluationData(as_predictions(np.zeros(3), None, 3), target))
 

@@ -105,7 +105,7 @@ class GroupComparison:
     groups: Groups | None
     values: Mapping[str, tuple[FloatArray, FloatArray]]
     numbers: Mapping[str, Draws]
-    weights: NDArray[np.uint16]
+    weights: NDArray[np.uint8]
 
     def linear(self, value: Callable[[], float], influence: Callable[[], PairInfluence]) -> Draws:
         """Return a value that is at least 0, with replicates by linear approximation.

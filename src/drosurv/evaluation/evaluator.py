@@ -58,7 +58,7 @@ class BootstrapValues:
     """
 
     numbers: Mapping[RowKey, Draws]
-    weights: NDArray[np.uint16]
+    weights: NDArray[np.uint8]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
         """Return a metric's values (k,) in the groups of an attribute, and their replicates (replicates, k)."""
