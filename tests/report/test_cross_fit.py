@@ -38,7 +38,7 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
 
 
 def gains_of(found, y):
-    return EvaluationData(as_predictions(found, None, len(y)), parse_target(y), y).gains
+    return EvaluationData(as_predictions(found, None, len(y)), parse_target(y), y).judged.gains
 
 
 def test_no_model_gains_nothing_over_no_model(patients):
@@ -66,7 +66,7 @@ def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
     seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), rows=Rows(strata=strata))
     gains = EvaluationData(
         as_predictions(seen.predictions, None, len(y)), parse_target(y), seen.follow_up
-    ).gains
+    ).judged.gains
     # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
     assert gains.min() > -8
     assert gains.mean() > 0
