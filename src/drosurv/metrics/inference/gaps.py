@@ -289,7 +289,11 @@ def permutation_test(
     permuted_statistic, size = (statistic, len(groups.codes)) if of_sample is None else of_sample
 
     def permute(k: int) -> float:
-        codes = replicate_rng(seed, k).permutation(groups.codes)[:size]
+        rng, n = replicate_rng(seed, k), len(groups.codes)
+        # To draw a few of very many labels is faster than to permute all.
+        codes = (
+            rng.permutation(groups.codes) if size == n else groups.codes[rng.choice(n, size, replace=False)]
+        )
         return permuted_statistic(Groups(codes, groups.labels, groups.name))
 
     found = in_parallel(permute, permutations, n_jobs, size)
