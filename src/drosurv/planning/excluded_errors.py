@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from drosurv.metrics.inference.gaps import shared_level
-from drosurv.planning.subgroup_search import SubgroupSearch
+from drosurv.planning.subgroup_search import LEAST_EVENTS, SubgroupSearch
 from drosurv.presentation import counted, first_upper, listing
 
 
@@ -17,6 +17,7 @@ def excluded_errors(
     events: float,
     *,
     groups: Mapping[str, float] | None = None,
+    factors: Mapping[str, float] | None = None,
     n_columns: int = 10,
     subgroup_share: float = 0.05,
     exclude: float = 1.5,
@@ -25,16 +26,18 @@ def excluded_errors(
 ) -> str:
     """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
-    Errors are factors between observed and expected events. That of everybody and of a group is exp(z / sqrt(events)),
-    the half-width of the interval of a ratio of 1; that of a subgroup is the bound of :func:`drosurv.certify` where
-    observed equal expected events, adjusted for its search among the columns.
+    Errors are factors between observed and expected events. That of everybody and of a group is taken from `factors`,
+    or is exp(z / sqrt(events)), the half-width of the interval of a ratio of 1; that of a subgroup is the bound of
+    :func:`drosurv.certify` where observed equal expected events, adjusted for its search among the columns.
 
     Parameters
     ----------
     patients, events : number
         Patients who were judged, and their events.
     groups : mapping of str to number, optional
-        Events of each named group; the sentence is about the group with the fewest.
+        Events of each named group that is judged; the sentence is about the group with the fewest.
+    factors : mapping of str to number, optional
+        Largest errors inside the intervals of ``"everybody"`` and of each group, where an audit has such intervals.
     n_columns : int
         Columns that may define subgroups; 0 leaves subgroups out.
     subgroup_share : float
@@ -53,28 +56,37 @@ def excluded_errors(
     >>> from drosurv.planning import excluded_errors
     >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
     With these 1,500 patients and 450 events, an error of the expected events by a factor of up to 1.10 cannot be \
-excluded for everybody, 1.16 for women (the smallest group) and 2.07 for a subgroup of 5 %. About 5,710 patients would \
-exclude 1.5 for a subgroup of 5 %.
+excluded for everybody, 1.16 for women (the smallest group judged) and 2.07 for a subgroup of 5 %. About 5,710 \
+patients would exclude 1.5 for a subgroup of 5 %.
     """
     events = float(events)
     if patients < 1 or events < 1:
         return "Without events, no error of the model can be excluded."
     z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
     whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
-    errors = {} if n_tests is None else {whom: _factor(z, events)}
+    known, few = factors or {}, ""
+    error = known.get(whom, _factor(z, events))
+    errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the smallest group)", float(groups[name])
-        errors[whom] = _factor(z, own)
+        whom, own = f"{name} (the smallest group judged)", float(groups[name])
+        error = errors[whom] = known.get(name, _factor(z, own))
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
         whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events
-        errors[whom], needed = search.bound_of_one(own), search.events_to_exclude_in_one(exclude)
-    said = excluded_sentence(patients, events, errors)
-    if errors[whom] <= exclude:
+        error, needed = search.bound_of_one(own), search.events_to_exclude_in_one(exclude)
+        if np.isfinite(error):
+            errors[whom] = error
+        else:
+            few = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
+    if errors:
+        said = f"{excluded_sentence(patients, events, errors)} {first_upper(few)}".rstrip()
+    else:
+        said = f"{_start(patients, events)} {few}"
+    if error <= exclude:
         return f"{said} So {exclude:g} is excluded for {whom}."
-    if own < 1 / 2:
+    if own < 1 / 2 or needed <= own:
         return said
     return (
         f"{said} About {_rounded(patients * needed / own):,} patients would exclude {exclude:g} for {whom}."
@@ -85,13 +97,17 @@ def excluded_sentence(patients: int, events: float, errors: Mapping[str, float])
     """Return a sentence on the named errors that cannot be excluded; an infinite error means that none can."""
     known = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
     unknown = [name for name, error in errors.items() if not np.isfinite(error)]
-    said = f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}, "
+    said = _start(patients, events)
     nothing = f"no error can be excluded for {listing(unknown)}."
     if not known:
-        return f"{said}{nothing}"
+        return f"{said} {nothing}"
     known[0] = known[0].replace(" for ", " cannot be excluded for ", 1)
-    said += f"an error of the expected events by a factor of up to {listing(known)}."
+    said += f" an error of the expected events by a factor of up to {listing(known)}."
     return f"{said} {first_upper(nothing)}" if unknown else said
+
+
+def _start(patients: int, events: float) -> str:
+    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')},"
 
 
 def _factor(z: float, events: float) -> float:

@@ -337,7 +337,8 @@ class Evidence:
     def closing(self) -> str:
         """Errors that the audited patients cannot exclude, and how many patients could, as a sentence."""
         everybody, *groups = plain_rows(self.audited.groups)
-        judged = {(row["attribute"], row["group"]) for row in groups if row["judged"]}
+        judged = {(row["attribute"], row["group"]): row for row in groups if row["judged"]}
+        shown = {group_name(*key): row for key, row in judged.items()} | {"everybody": everybody}
         # Of predictions at few times, only events until the last of them are judged.
         until = self.last_judged
         event = self.target.event if until is None else self.target.event & (self.target.time <= until)
@@ -349,6 +350,9 @@ class Evidence:
                 group_name(*key): int(event[rows].sum())
                 for key, rows in rows_by_group(self.attributes).items()
                 if key in judged
+            },
+            factors={
+                name: _largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()
             },
             n_columns=n_columns,
             level=self.level,
@@ -409,3 +413,10 @@ class Evidence:
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
+
+
+def _largest_error(low: float | None, high: float | None) -> float:
+    """Return the largest factor, up or down, inside an interval of observed over expected events."""
+    if low is None or high is None or low <= 0:
+        return np.inf
+    return max(high, 1 / low)
