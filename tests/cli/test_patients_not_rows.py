@@ -1,6 +1,7 @@
 """Tables in which patients have several rows: every command counts patients, without being asked to."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -69,3 +70,5 @@ def test_audit_of_predictions_takes_the_id_that_it_recognises(drosurv, eyes, tmp
     given = ("--predictions", tmp_path / "p.csv", "--time", "months", "--event", "status")
     told = drosurv.ok("audit", *given, "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.html").stdout
     assert f"With these {PATIENTS} patients" in told
+    # A patient has an event of each eye, and events are counted until the last predicted time.
+    assert re.search(r"Per 100 patients the model expects \d+ events by 24 months; \d+ were observed", told)

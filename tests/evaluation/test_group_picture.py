@@ -61,6 +61,8 @@ def test_counts_per_100_patients_come_in_words(picture):
     assert right.counts() == "Of 100 patients the model expects 20 to have the event; 20 had it."
     several = picture_of([row("all", attribute="overall", patients=10)])
     assert several.counts() == "Per 100 patients the model expects 200 events; 200 were observed."
+    assert right.counts(by="time 3").endswith("expects 20 to have the event by time 3; 20 had it.")
+    assert right.counts(several=True, by="1 year").endswith("expects 20 events by 1 year; 20 were observed.")
 
 
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):

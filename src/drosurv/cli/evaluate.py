@@ -186,7 +186,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         for record in result.group_records()
     ]
     if result.groups["expected"].notna().any():
-        typer.echo(printable(f"{result.picture.counts()}\n{result.picture.to_text()}"))
+        typer.echo(printable(f"{result.counts(time_unit)}\n{result.picture.to_text()}"))
     for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
         if rows:
             print_frame(pd.DataFrame(rows), heading)

@@ -113,15 +113,18 @@ class GroupPicture:
         """Values that are written below the axis."""
         return tuple(tick for tick in _TICKS if 1 / self.reach <= tick <= self.reach)
 
-    def counts(self, event: str = "the event") -> str:
-        """Say how many of 100 patients had the event, of the group with the most serious problem, or of everybody."""
+    def counts(self, **words: Any) -> str:
+        """Say how many of 100 patients had the event, of the group with the most serious problem, or of everybody.
+
+        Words are those of :func:`~drosurv.findings.words.counts_sentence`.
+        """
         known = [row for row in self.rows if row.expected > 0]
         wrong = [row for row in known if row.state == "wrong"]
         if not known:
             return ""
         row = (wrong or known)[0]
         whom = "" if row.everybody else row.who
-        return counts_sentence(row.patients, row.expected, row.observed, whom=whom, event=event)
+        return counts_sentence(row.patients, row.expected, row.observed, whom=whom, **words)
 
     def to_text(self) -> str:
         """Return the picture as lines of text; groups with a problem have an exclamation mark."""

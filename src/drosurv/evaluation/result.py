@@ -12,7 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import text_of, whose
+from drosurv.evaluation.attributes import EVERYONE, text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
@@ -21,7 +21,7 @@ from drosurv.evaluation.group_picture import GroupPicture, picture_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
 from drosurv.findings.verdict import Judgement, from_frame, judge
-from drosurv.presentation import Column, Statement, Table, headings, plain, plain_rows
+from drosurv.presentation import Column, Statement, Table, headings, moment, plain, plain_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -361,6 +361,19 @@ class EvaluationResult:
     def _curves(self) -> dict[str, Any]:
         assert self.calibration_curves is not None
         return {name: _records(table) for name, table in vars(self.calibration_curves).items()}
+
+    @property
+    def last_judged(self) -> float | None:
+        """Time by which events of predictions at few times are counted; None where curves are known throughout."""
+        for row in from_frame(self.findings):
+            if row.attribute == EVERYONE and row.question == "level" and np.isfinite(row.time):
+                return row.time
+        return None
+
+    def counts(self, unit: str = "", **words: Any) -> str:
+        """Say how many of 100 patients the model expected to have the event, and had it, in the picture's words."""
+        until = self.last_judged
+        return self.picture.counts(by="" if until is None else moment(until, unit), **words)
 
     @property
     def picture(self) -> GroupPicture:

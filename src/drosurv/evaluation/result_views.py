@@ -54,7 +54,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     overall = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(overall.values()))
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
-    counts = result.picture.counts()
+    counts = result.counts()
     return (
         *([Statement("counts", counts)] if counts else []),
         sentences.overall_statement(first.patients, first.events, numbers),

@@ -121,19 +121,28 @@ def per_hundred(events: float, patients: float) -> str:
 
 
 def counts_sentence(
-    patients: float, expected: float, observed: float, *, whom: str = "", event: str = "the event"
+    patients: float,
+    expected: float,
+    observed: float,
+    *,
+    whom: str = "",
+    event: str = "the event",
+    by: str = "",
+    several: bool = False,
 ) -> str:
     """Say how many of 100 patients, of everybody or of a group, were expected to have an event, and had it.
+
+    `by` is the time until which events are counted, and `several` whether patients have several events.
 
     >>> counts_sentence(50, 3, 9, whom="age infants", event="a relapse")
     'Of 100 patients of age infants the model expects 6 to have a relapse; 18 had it.'
     """
     of = f" of {whom}" if whom else ""
     said = [per_hundred(events, patients) for events in (expected, observed)]
-    if max(expected, observed) > patients:
-        # Patients have several events, or are expected to have.
-        return f"Per 100 patients{of} the model expects {said[0]} events; {said[1]} were observed."
-    return f"Of 100 patients{of} the model expects {said[0]} to have {event}; {said[1]} had it."
+    until = f" by {by}" if by else ""
+    if several or max(expected, observed) > patients:
+        return f"Per 100 patients{of} the model expects {said[0]} events{until}; {said[1]} were observed."
+    return f"Of 100 patients{of} the model expects {said[0]} to have {event}{until}; {said[1]} had it."
 
 
 def percent(share: float) -> str:

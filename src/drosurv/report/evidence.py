@@ -129,6 +129,12 @@ class Evidence:
         return f"an event of {name}" if name.startswith("cause ") else f"the event {name}"
 
     @property
+    def several_events(self) -> bool:
+        """Whether a patient has several events, one in each of several rows."""
+        ids = self.rows.id
+        return ids is not None and len(np.unique(ids[self.target.event])) < self.target.n_events
+
+    @property
     def stop(self) -> Stop:
         """The audited model."""
         return next(stop for stop in self.stops if stop.audited)
@@ -313,14 +319,6 @@ class Evidence:
         return judge(self.findings, bounds=bounds, repaired=repaired, reference=self.reference_name)
 
     @property
-    def last_judged(self) -> float | None:
-        """Time by which events of predictions at few times are counted; None where curves are known throughout."""
-        for row in from_frame(self.audited.findings):
-            if row.attribute == EVERYONE and row.question == "level" and np.isfinite(row.time):
-                return row.time
-        return None
-
-    @property
     def excluded(self) -> str:
         """What can be excluded for all subgroups that columns define, or why they were not searched."""
         bounds = self.bounds
@@ -340,7 +338,7 @@ class Evidence:
         judged = {(row["attribute"], row["group"]): row for row in groups if row["judged"]}
         shown = {group_name(*key): row for key, row in judged.items()} | {"everybody": everybody}
         # Of predictions at few times, only events until the last of them are judged.
-        until = self.last_judged
+        until = self.audited.last_judged
         event = self.target.event if until is None else self.target.event & (self.target.time <= until)
         n_columns = 0 if isinstance(self.bounds, str) else self.bounds.n_columns
         return excluded_errors(

@@ -180,9 +180,8 @@ def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tm
         judged |= {name: -0.00295, f"{name}_low": -0.00793, f"{name}_high": 0.00203}
     who = {"who": "T.categ hs", "heading": "T.categ", "label": "hs", "finding": ""}
     small = {"patients": 9, "finding": "not judged: fewer than 50 patients", "label": "id"}
-    settings = SimpleNamespace(settings=SimpleNamespace(horizon=2255.0))
+    settings = SimpleNamespace(settings=SimpleNamespace(horizon=2255.0), last_judged=None)
     given = {"audited": settings, "time_unit": "days", "reference_name": "plain Cox", "is_compared": True}
-    given["last_judged"] = None
     table = group_table([who | judged, who | small], SimpleNamespace(**given))
     assert len(table.columns) == 13
     verdict = replace(report.parts["verdict"], tables=(table,))

@@ -41,7 +41,7 @@ _MOST_PROBLEMS = 8
 def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
-    counts = result.picture.counts(evidence.event)
+    counts = result.counts(evidence.time_unit, event=evidence.event, several=evidence.several_events)
     said = (
         Statement("verdict", found.text, found.status in PROBLEMS),
         *([Statement("counts", counts)] if counts else ()),
@@ -125,7 +125,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
             yield Statement(f"{row.question} of all", row.text)
     if everybody["expected"] is not None:
         observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
-        until = evidence.last_judged
+        until = evidence.audited.last_judged
         by = "" if until is None else f"by {moment(until, unit)}, allowing for those censored before"
         if until is None and round(everybody["observed"]) < evidence.target.n_events:
             by = "while the model predicts"
@@ -203,7 +203,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     columns = (
         Column("who", "Group"),
         Column("patients", "Patients", "count"),
-        Column("observed", "Events" if evidence.last_judged is None else "Events, weighted", "count"),
+        Column("observed", "Events" if evidence.audited.last_judged is None else "Events, weighted", "count"),
         Column("expected", "Expected", "time"),
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
@@ -225,7 +225,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
 
 def _expected(evidence: Evidence) -> str:
     """Say what expected events are."""
-    until = evidence.last_judged
+    until = evidence.audited.last_judged
     if until is None:
         return "predicted cumulative hazards, summed"
     when = moment(until, evidence.time_unit)
