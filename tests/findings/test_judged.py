@@ -238,3 +238,19 @@ def test_events_at_time_zero_are_judged():
     model = RepairedCox(max_conditions=1).fit(X, y)
     found = judged_patients(as_predictions(model, X, 300), y)
     assert np.isfinite(found.residuals.expected).all()
+
+
+def test_a_model_and_its_reference_are_compared_as_long_as_both_are_known():
+    y, S, _, _ = draw("Weibull", 3)
+    long, short = np.linspace(0.05, 6, 120), np.linspace(0.05, 3, 60)
+
+    def compared(times, wrong_times):
+        reference = as_predictions((wrong_times, S(wrong_times) ** 1.3), None, len(y))
+        model = as_predictions((times, S(times)), None, len(y))
+        return judged_patients(model, y, reference=reference).over_reference
+
+    wanted = compared(short, short)
+    assert wanted.mean() > 0
+    np.testing.assert_allclose(compared(long, short), wanted, atol=1e-9)
+    np.testing.assert_allclose(compared(short, long), wanted, atol=1e-9)
+    assert not np.allclose(compared(long, long), wanted)

@@ -366,7 +366,7 @@ def _throughout(
     if since.any():
         hazard = hazard - known.accumulated(since)[0]
         survival = survival / np.maximum(known.curves.at_patient_times(since), _LEAST_HAZARD)
-    model, null = _log_likelihoods(known, cohort)
+    model = _log_likelihood(known, cohort, known.few_jumps, known.until)
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -374,41 +374,42 @@ def _throughout(
         score=np.log(np.maximum(hazard, _LEAST_HAZARD)),
         risk=1 - survival if not known.interpolated else -np.expm1(-hazard),
         horizon=at,
-        gains=model - null,
-        over_reference=_over_reference(reference, model, known, cohort),
+        gains=model - _log_likelihood_of_one_curve(known, cohort),
+        over_reference=_over_reference(reference, known, cohort),
         curves=known,
     )
 
 
-def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, FloatArray]:
-    """Return log likelihoods (n,) of the patients under curves, and under one curve for everybody."""
+def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: Any) -> FloatArray:
+    """Return log likelihoods (n,) of the patients under curves, until a time."""
+    if in_jumps:
+        times = known.curves.times
+        assert times is not None
+        return probability_scores(np.diff(known.at(times), axis=1, prepend=0.0), times, cohort.target)
+    edges, end, happened = _scored_parts(cohort, until)
+    hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
+    joined = isinstance(known.curves, StepCurves)
+    return hazard_scores(known.at(edges), hazard, edges, cohort.target.time, happened, joined=joined)
+
+
+def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> FloatArray:
+    """Return log likelihoods (n,) of the patients under one curve for everybody, scored as other curves are."""
+    own = _own_null(cohort)
     if known.few_jumps:
         times = known.curves.times
         assert times is not None
-        p = np.diff(known.at(times), axis=1, prepend=0.0)
         null = np.diff(cohort.null_at(times, FollowUp.cumulative_hazard_at), axis=1, prepend=0.0)
-        return (
-            probability_scores(p, times, cohort.target),
-            probability_scores(null, times, cohort.target, own=_own_null(cohort)),
-        )
-    # Hazards are constant between the edges, as long as curves are known.
-    edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(known.until)))
-    end = np.minimum(cohort.target.time, known.until)
-    hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    null_hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
-    happened = cohort.target.event & (cohort.target.time <= known.until)
-    steps = isinstance(known.curves, StepCurves)
-    return (
-        hazard_scores(known.at(edges), hazard, edges, cohort.target.time, happened, joined=steps),
-        hazard_scores(
-            cohort.null_at(edges, FollowUp.cumulative_hazard_at),
-            null_hazard,
-            edges,
-            cohort.target.time,
-            happened,
-            own=_own_null(cohort),
-        ),
-    )
+        return probability_scores(null, times, cohort.target, own=own)
+    edges, end, happened = _scored_parts(cohort, known.until)
+    hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
+    at_edges = cohort.null_at(edges, FollowUp.cumulative_hazard_at)
+    return hazard_scores(at_edges, hazard, edges, cohort.target.time, happened, own=own)
+
+
+def _scored_parts(cohort: Cohort, until: Any) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return the times between which hazards are constant, each patient's end, and who has an event, until a time."""
+    edges: FloatArray = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
+    return edges, np.minimum(cohort.target.time, until), cohort.target.event & (cohort.target.time <= until)
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:
@@ -428,15 +429,18 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
 
 
 def _over_reference(
-    reference: SurvivalCurves | None, model: FloatArray, known: KnownCurves, cohort: Cohort
+    reference: SurvivalCurves | None, known: KnownCurves, cohort: Cohort
 ) -> FloatArray | None:
     if reference is None or not known_throughout(reference, cohort.target):
         return None
     other = KnownCurves(reference, cohort.target)
-    # Both are scored as long as both are known, and in the same way.
-    if other.few_jumps != known.few_jumps or np.max(other.until) < np.max(known.until):
-        other.discrete = known.discrete
-    return model - _log_likelihoods(other, cohort)[0]
+    # Both are scored in the same way, as long as both are known.
+    jumps, others = known.curves.times, other.curves.times
+    in_jumps = known.few_jumps and other.few_jumps
+    if jumps is not None and others is not None:
+        in_jumps &= np.array_equal(jumps, others)
+    until = np.minimum(known.until, other.until)
+    return _log_likelihood(known, cohort, in_jumps, until) - _log_likelihood(other, cohort, in_jumps, until)
 
 
 def _at_few_times(
