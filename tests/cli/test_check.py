@@ -54,6 +54,17 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     drosurv.ok(*words)
 
 
+def test_the_next_command_keeps_an_event_value_of_1_among_three(drosurv, patients, tmp_path):
+    patients = patients.head(200)
+    codes = patients["status"].map({"dead": 1}).fillna(2).astype(int)
+    codes[codes[codes == 2].index[:5]] = 3
+    path = tmp_path / "codes.csv"
+    patients.assign(status=codes).to_csv(path, index=False)
+    found = drosurv.json("check", path, "--event-value", "1", "-o", tmp_path / "page.html")["next"]
+    assert found[found.index("--event-value") + 1] == "1"
+    drosurv.ok(*[str(tmp_path / word) if word in ("test.csv", "model") else word for word in found])
+
+
 def test_candidates_are_printed_as_commands(drosurv, patients, tmp_path):
     frame = patients.rename(columns={"days": "dtime", "status": "death"})
     frame.assign(rtime=frame["dtime"], recur=frame["death"]).to_csv(tmp_path / "d.csv", index=False)

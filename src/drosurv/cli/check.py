@@ -95,7 +95,7 @@ def check(
         "entry": found.entry,
         "id": found.id,
         "groups": found.groups,
-        "event_value": _unless_1(result.table.columns.event_value),
+        "event_value": columns.event_value or _unless_1(result.table.columns.event_value),
         "drop": (*columns.drop, *result.dropped),
         "drop_missing_target": result.n_dropped > 0,
     }

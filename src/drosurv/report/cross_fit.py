@@ -28,7 +28,6 @@ Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
 CROSS_FITTED = (
     "The audited predictions come from several models, each trained without the patients it predicts. A model trained "
     "on all patients differs from them, and is a little better.",
-    "PatientRows treat the predictions as given: they do not contain how another training would change them.",
     "The test of all subgroups seldom finds one in cross-fitted predictions: models trained on the other patients of a "
     "subgroup have adapted to it in part.",
 )

@@ -35,8 +35,9 @@ LIMITS = (
     "A gap that is not significant may still exist: with few patients or events, large gaps are not found.",
     "The verdict, the group table and all p-values are adjusted for the number of tests; other intervals are not: one "
     "of twenty may miss the true value by chance.",
-    "Intervals show how the numbers would vary with other patients like these. They do not show how another training "
-    "would change the model, nor what happens if patients differ from these.",
+    "Intervals show how the numbers would vary with other patients like these, not what happens if patients differ. "
+    "Those of observed over expected events, timing and slope in the group table allow for the estimation error "
+    "of the model where its training patients are known; most others take the predictions as given.",
     "Groups are as recorded. Patients who are recorded wrongly, or are missing, are counted wrongly.",
     "Harm is measured against predicting the same curve for everybody, not against what clinicians would have decided.",
     "Subgroups show where predictions are wrong, not why, and are no reason to treat anybody differently.",
