@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv import CauseSpecificCox, Surv, audit
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
+from drosurv.target import Target
 
 
 def cohort(seed, hidden, n=900):
@@ -31,6 +33,16 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     text = report.to_html()
     assert "The event is an event of cause 1." in text
     assert "patients who had another one are free of it until a time of censoring" in text
+    # Follow-up ends at an event of any cause, as in R's quantile(survfit(Surv(time, cause == 0) ~ 1)).
+    _, censoring = KaplanMeier.both(Target(y["cause"] > 0, y["time"]))
+    median = censoring.times[np.argmax(censoring.survival <= 0.5)]
+    (followed,) = (
+        row["group All audited"]
+        for row in report.tables["patients man"].rows
+        if row["name"] == "Median follow-up"
+    )
+    assert followed == f"time {median:.3g}"
+    assert "count as free of this one until a drawn time of censoring" in text
     # Of one incidence alone hazards are not known: nothing is repaired.
     times = np.array([1.0, 2.0])
     alone = Predictions(incidence={1: model.predict_cumulative_incidence(X, times, 1)}, times=times)

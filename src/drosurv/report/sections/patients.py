@@ -33,7 +33,7 @@ from drosurv.report.section import Part, Section
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn
 from drosurv.tables.values import floats, labels
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 
 # Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15
@@ -44,6 +44,10 @@ _MOST_POINTS = 2_000
 ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
 _SIZE = ("Patients", "Events", "Median follow-up")
+_AFTER_ANOTHER_CAUSE = (
+    "In the curves, numbers at risk and the test below, patients who had another cause count as free of this one until "
+    "a drawn time of censoring."
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,8 @@ class TrainingPatients:
             n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
         if not n:
             return cls({}, {}, "There is no column of training patients: nothing is known about them.")
-        cells = {"Patients": written(n, "count"), "Events": _count_text(events, n)}
+        of = "" if evidence.cause is None else ", any cause"
+        cells = {"Patients": written(n, "count"), "Events": f"{_count_text(events, n)}{of}"}
         if not follow_up.stands_in:
             cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
         columns = _summaries(evidence.features_train, n)
@@ -184,7 +189,8 @@ def collect(evidence: Evidence) -> Part:
             _curves(evidence, a),
         )
     ]
-    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": trained.why})
+    note = trained.why if evidence.cause is None else f"{trained.why} {_AFTER_ANOTHER_CAUSE}".lstrip()
+    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": note})
 
 
 def _has_many(attribute: Attribute | None) -> bool:
@@ -202,8 +208,12 @@ def _sizes(evidence: Evidence, attribute: Attribute | None) -> Table:
 
 def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
     """Return patients, events and median follow-up of some patients."""
-    target = evidence.target.take(np.flatnonzero(members))
-    _, censoring = KaplanMeier.both(target)
+    rows = np.flatnonzero(members)
+    target = observed = evidence.target.take(rows)
+    if evidence.cause is not None and evidence.rows.entry is None:
+        # Without the drawn times of censoring of patients who had another cause.
+        observed = parse_target(of_any_cause(evidence.y[rows]), require_event=False)
+    _, censoring = KaplanMeier.both(observed)
     n, followed = len(target), _median(censoring.times, censoring.survival, evidence.time_unit)
     return dict(zip(_SIZE, (written(n, "count"), _count_text(target.n_events, n), followed), strict=True))
 
