@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import Surv, evaluate, repair
+from drosurv import PublishedCox, Surv, evaluate, repair
 
 TIMES = np.array([3.0])
 
@@ -49,6 +49,18 @@ def test_numbers_of_a_repair_are_those_of_an_evaluation_at_the_times(times):
     assert found.before.value == pytest.approx(level["value"], abs=0.02)
     assert found.by == times[-1]
     assert found.events / found.predicted == pytest.approx(found.before.value)
+    assert abs(found.after.value - 1) < 0.05
+
+
+def test_a_published_score_is_repaired_with_the_numbers_of_its_evaluation():
+    X, y, _ = patients(0)
+    baseline = {time: float(np.exp(-1.6 * (time / 3) ** 1.3)) for time in (1.0, 3.0, 5.0)}
+    score = PublishedCox({"a": 0.7, "b": -0.5}, baseline)
+    (found,) = repair(score, X, y, frozen=True, random_state=0).repairs_
+    level = evaluate(score, X, y, n_bootstrap=0).findings.set_index("question").loc["level"]
+    assert found.before.value == pytest.approx(level["value"], abs=0.02)
+    assert level["value"] < 0.9
+    assert found.by == 5.0
     assert abs(found.after.value - 1) < 0.05
 
 

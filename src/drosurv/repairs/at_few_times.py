@@ -43,7 +43,7 @@ class AtFewTimes:
     def of(predicted: Predicted, y: Any, rows: Rows, features: Any) -> AtFewTimes | None:
         """Return the predictions; None if curves are known throughout."""
         curves = predicted.survival_curves
-        if predicted.given is None or curves.times is None or known_throughout(curves, parse_target(y)):
+        if curves.times is None or known_throughout(curves, parse_target(y)):
             return None
         return AtFewTimes(curves.times, curves.survival(curves.times), y, rows, features)
 
