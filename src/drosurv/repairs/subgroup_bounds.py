@@ -203,7 +203,8 @@ def certify(
     n_patients = round(count_patients(judged, everybody))
     if n_patients < LEAST_PATIENTS:
         raise ArgumentError(
-            "y", f"y has {n_patients} patients, too few for subgroups: give at least {LEAST_PATIENTS}."
+            "y",
+            f"there are {n_patients} patients, too few for subgroups: at least {LEAST_PATIENTS} are needed.",
         )
     rng = generator(random_state)
     residuals, error, until = judged.residuals, judged.error, np.full(n, np.inf)
