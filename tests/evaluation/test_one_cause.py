@@ -66,6 +66,14 @@ def test_the_group_table_has_events_hazards_and_incidences_of_the_cause(model, f
     assert row["survival_predicted"] == pytest.approx(1 - predicted)
 
 
+def test_another_cause_ends_the_time_at_risk(found):
+    _, y, site = cohort(1, hidden=0.7)
+    for rows, at in ((found.calibration, "horizon"), (found.survival, "time")):
+        shown = rows.query("group == 'b'")
+        time = y["time"][(site == "b").to_numpy()]
+        assert shown["at_risk"].tolist() == (time[:, None] >= shown[at].to_numpy()).sum(axis=0).tolist()
+
+
 def test_decisions_are_by_incidence(model, found):
     X, y, _ = cohort(1, hidden=0.7)
     above = model.predict_cumulative_incidence(X, [2.0], 1)[:, 0] >= 0.35

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from drosurv import CauseSpecificCox, Surv, audit
+from drosurv.metrics import log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
+from drosurv.presentation import p_text
 from drosurv.target import Target
 
 
@@ -42,7 +45,21 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
         if row["name"] == "Median follow-up"
     )
     assert followed == f"time {median:.3g}"
-    assert "count as free of this one until a drawn time of censoring" in text
+    # Another cause ends the time at risk. Times differ, so that one minus incidence sums over the events so far.
+    men = X["man"].to_numpy() == 1
+    for row in report.tables["kaplan_meier man"].rows[1::97]:
+        inside = men if row["group"] == "1" else ~men
+        time, cause = y["time"][inside], y["cause"][inside]
+        at = time[np.abs(time - row["time"]).argmin()]
+        assert row["at_risk"] == (time >= at).sum()
+        left = (time >= time[:, None]).sum(axis=1)
+        free = np.where((cause > 0) & (time < time[:, None]), 1 - 1 / left, 1.0).prod(axis=1)
+        incidence = (free / left)[(cause == 1) & (time <= at)].sum()
+        assert row["survival"] == pytest.approx(1 - incidence, rel=1e-4)
+    wanted = log_rank_test(Surv.from_arrays(y["cause"] == 1, y["time"]), men)
+    assert (
+        f"other causes counted as censored: {p_text(wanted.p)} (chi-square {wanted.chi_square:.2f}," in text
+    )
     # Of one incidence alone hazards are not known: nothing is repaired.
     times = np.array([1.0, 2.0])
     alone = Predictions(incidence={1: model.predict_cumulative_incidence(X, times, 1)}, times=times)

@@ -239,6 +239,14 @@ class Subset:
         """Events and times."""
         return self.data.target if self.rows is None else self.data.target.take(self.rows)
 
+    @property
+    def time_at_risk(self) -> FloatArray:
+        """Time of the event, of an event of another cause or of censoring, whichever is first."""
+        cohort = self.data.judged.cohort if self.data.is_judged else None
+        if cohort is None or cohort.other is None:
+            return self.target.time
+        return self._select(cohort.durations.time)
+
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""

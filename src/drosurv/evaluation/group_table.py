@@ -229,7 +229,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
         observed = KaplanMeier.of(subset.target)
         mean = subset.curves.survival(horizons).mean(axis=0)
-        table = beside_observed(mean, observed, horizons, level, subset.target)
+        table = beside_observed(mean, observed, horizons, level, subset.time_at_risk)
         some = sample_of(subset, evaluator.clusters)
         predicted = some.curves.survival(horizons)
 
@@ -270,7 +270,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
             "observed": observed.at(times),
             "low": low,
             "high": high,
-            "at_risk": len(subset) - np.searchsorted(np.sort(subset.target.time), times, side="left"),
+            "at_risk": len(subset) - np.searchsorted(np.sort(subset.time_at_risk), times, side="left"),
         }
 
     return {

@@ -72,7 +72,7 @@ def calibration_at(
     at = parse_horizons("horizons", horizons)
     survival_then = parse_survival(survival, len(target), times).survival(at)
     predicted = weighted_mean(survival_then, weight, "mean predicted survival")
-    table = pd.DataFrame(beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target))
+    table = pd.DataFrame(beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target.time))
     return table if sample_weight is None else table.assign(low=np.nan, high=np.nan)
 
 
@@ -88,9 +88,12 @@ def beside_observed(
     curve: KaplanMeier | CumulativeIncidence,
     at: FloatArray,
     level: float,
-    target: Target,
+    time_at_risk: FloatArray,
 ) -> dict[str, FloatArray | IntArray]:
-    """Columns: mean predictions (k,) at k times, the observed values with intervals, and the patients at risk."""
+    """Columns: mean predictions (k,) at k times, the observed values with intervals, and the patients at risk.
+
+    `time_at_risk` (n,) is when each patient leaves the patients at risk.
+    """
     observed = curve.at(at)
     low, high = curve.interval(at, level)
     return {
@@ -100,7 +103,7 @@ def beside_observed(
         "difference": predicted - observed,
         "low": low,
         "high": high,
-        "at_risk": (target.time[:, None] >= at).sum(axis=0),
+        "at_risk": (time_at_risk[:, None] >= at).sum(axis=0),
     }
 
 

@@ -123,7 +123,7 @@ def calibration_by_cause(
     curve = aalen_johansen(causes, target.time, of=of, weight=weight)
     alone = aalen_johansen(causes == of, target.time, weight=weight)
     mean = weighted_mean(predicted, weight, "mean predicted incidence")
-    table = pd.DataFrame(beside_observed(mean, curve, times, level, target))
+    table = pd.DataFrame(beside_observed(mean, curve, times, level, target.time))
     table.insert(len(table.columns) - 1, "others_censored", alone.at(times))
     return table
 

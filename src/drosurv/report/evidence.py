@@ -42,7 +42,15 @@ from drosurv.repairs.simultaneous_tests import LEAST, MOST
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify, enough_replicates
 from drosurv.report.alpha_path import Stop
 from drosurv.tables import TableEncoder
-from drosurv.target import FloatArray, IntArray, Target, has_causes, parse_competing_target, parse_target
+from drosurv.target import (
+    CompetingTarget,
+    FloatArray,
+    IntArray,
+    Target,
+    has_causes,
+    parse_competing_target,
+    parse_target,
+)
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
@@ -109,6 +117,16 @@ class Evidence:
     def target(self) -> Target:
         """Events and times, since entry, of the audited patients."""
         return parse_target(self.y if self.since_entry is None else self.since_entry.y)
+
+    @cached_property
+    def causes(self) -> CompetingTarget | None:
+        """Causes and times, since entry, where the report is of one cause of several; else None."""
+        if self.cause is None:
+            return None
+        found = parse_competing_target(self.y, complete=False)
+        return (
+            found if self.rows.entry is None else CompetingTarget(found.cause, found.time - self.rows.entry)
+        )
 
     @property
     def time_unit(self) -> str:

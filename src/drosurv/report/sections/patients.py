@@ -13,7 +13,7 @@ import pandas as pd
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.metrics import FollowUp, log_rank_test
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
 from drosurv.presentation import (
     NOTHING,
     Column,
@@ -33,7 +33,7 @@ from drosurv.report.section import Part, Section
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn
 from drosurv.tables.values import floats, labels
-from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
+from drosurv.target import BoolArray, FloatArray, Target
 
 # Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15
@@ -45,8 +45,8 @@ ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
 _SIZE = ("Patients", "Events", "Median follow-up")
 _AFTER_ANOTHER_CAUSE = (
-    "In the curves, numbers at risk and the test below, patients who had another cause count as free of this one until "
-    "a drawn time of censoring."
+    "An event of another cause ends a patient's follow-up and time at risk. The curves are one minus the cumulative "
+    "incidence of this cause (Aalen-Johansen)."
 )
 
 
@@ -209,13 +209,16 @@ def _sizes(evidence: Evidence, attribute: Attribute | None) -> Table:
 def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
     """Return patients, events and median follow-up of some patients."""
     rows = np.flatnonzero(members)
-    target = observed = evidence.target.take(rows)
-    if evidence.cause is not None and evidence.rows.entry is None:
-        # Without the drawn times of censoring of patients who had another cause.
-        observed = parse_target(of_any_cause(evidence.y[rows]), require_event=False)
-    _, censoring = KaplanMeier.both(observed)
-    n, followed = len(target), _median(censoring.times, censoring.survival, evidence.time_unit)
-    return dict(zip(_SIZE, (written(n, "count"), _count_text(target.n_events, n), followed), strict=True))
+    _, censoring = KaplanMeier.both(_until_any_cause(evidence, members))
+    n, events = len(rows), int(evidence.target.event[rows].sum())
+    followed = _median(censoring.times, censoring.survival, evidence.time_unit)
+    return dict(zip(_SIZE, (written(n, "count"), _count_text(events, n), followed), strict=True))
+
+
+def _until_any_cause(evidence: Evidence, members: BoolArray) -> Target:
+    """Return the events of any cause, and times since entry, of some patients."""
+    target = evidence.target if evidence.causes is None else evidence.causes.of_any_cause()
+    return target.take(np.flatnonzero(members))
 
 
 def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
@@ -313,20 +316,28 @@ def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
 
 
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
-    """Return the Kaplan-Meier curves of all groups, while at least five patients are at risk."""
+    """Return the observed curves of all groups, while at least five patients are at risk.
+
+    They are Kaplan-Meier's; of one of several causes, one minus Aalen-Johansen's cumulative incidence.
+    """
     groups = _members(evidence, attribute)
     if len(groups) > 1:
         groups.pop(ALL)
     rows = []
     for name, members in groups.items():
-        curve = KaplanMeier.of(evidence.target.take(np.flatnonzero(members)))
+        curve = KaplanMeier.of(_until_any_cause(evidence, members))
+        free, causes = curve.survival, evidence.causes
+        if causes is not None and evidence.cause is not None:
+            free = (
+                1 - aalen_johansen(causes.cause[members], causes.time[members], of=evidence.cause).incidence
+            )
         shown = np.flatnonzero(curve.at_risk >= FEWEST)
         if evidence.sample is not evidence and len(shown) > _MOST_POINTS:
             # Of very many patients; the chart is not as wide as so many points.
             shown = shown[np.linspace(0, len(shown) - 1, _MOST_POINTS).astype(np.intp)]
         rows.append({"group": name, "time": 0.0, "survival": 1.0, "at_risk": int(members.sum())})
         for time, survival, at_risk in zip(
-            curve.times[shown], curve.survival[shown], curve.at_risk[shown], strict=True
+            curve.times[shown], free[shown], curve.at_risk[shown], strict=True
         ):
             rows.append(
                 {"group": name, "time": plain(time), "survival": plain(survival), "at_risk": int(at_risk)}
@@ -334,7 +345,9 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     columns = (
         Column("group", "Group"),
         Column("time", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
-        Column("survival", "Kaplan-Meier survival", "share"),
+        Column(
+            "survival", "Kaplan-Meier survival" if evidence.causes is None else "Free of the event", "share"
+        ),
         Column("at_risk", "At risk", "count"),
     )
     key = "kaplan_meier" if attribute is None else f"kaplan_meier {attribute.name}"
@@ -351,17 +364,21 @@ def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str,
     label, inside = np.full(len(evidence.target), -1), np.zeros(len(evidence.target), dtype=bool)
     for k, members in enumerate(groups.values()):
         label[members], inside = k, inside | members
-    test = log_rank_test(evidence.target.take(np.flatnonzero(inside)).to_structured(), label[inside])
+    target, same = evidence.target, "survival"
+    if evidence.causes is not None and evidence.cause is not None:
+        target = evidence.causes.of_cause(evidence.cause)
+        same = f"hazard of {evidence.event}, with other causes counted as censored"
+    test = log_rank_test(target.take(inside).to_structured(), label[inside])
     if np.isnan(test.p):
         return ()
     return (
-        f"Log-rank test that all groups have the same survival: {p_text(test.p)} (chi-square {test.chi_square:.2f}, "
+        f"Log-rank test that all groups have the same {same}: {p_text(test.p)} (chi-square {test.chi_square:.2f}, "
         f"{counted(test.degrees, 'degree')} of freedom).",
     )
 
 
 def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
-    """Return, for every attribute: characteristics, Kaplan-Meier chart, numbers at risk, and the curves as a table."""
+    """Return, for every attribute: characteristics, chart of curves, numbers at risk, and the curves as a table."""
     pairs = zip(part.tables[::2], part.tables[1::2], strict=True)
     return [(patients, *_chart(curves, part.facts["time_unit"]), curves) for patients, curves in pairs]
 
@@ -379,7 +396,7 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
     notes = (f"Not drawn, because they are the smallest groups: {listing(left_out)}.",) if left_out else ()
     chart = Chart(
         curves.caption,
-        f"Kaplan-Meier {'curve' if len(drawn) == 1 else 'curves'} of {listing([*drawn])}; the table below has the "
+        f"Observed {'curve' if len(drawn) == 1 else 'curves'} of {listing([*drawn])}; the table below has the "
         "numbers at risk.",
         Frame(x, y, width=640, height=336, left=64, top=32, bottom=52),
         lines=tuple(
