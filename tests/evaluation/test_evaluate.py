@@ -737,6 +737,22 @@ def test_replicates_draw_patients_where_some_have_several_rows(model, train, hel
         assert errors[0] == pytest.approx(errors[1], rel=0.1)
 
 
+def test_counts_are_of_events_where_patients_have_several(model, train, held_out):
+    n = len(held_out.y) // 2
+    y = held_out.y[: 2 * n].copy()
+    y["event"] &= y["time"] < np.quantile(y["time"], 0.4)
+    ids = np.repeat(np.arange(n), 2)
+    assert np.bincount(ids, y["event"]).max() == 2
+    assert y["event"].sum() < n
+    said = [
+        quick(model, train, held_out, X=held_out.X[: 2 * n], y=y, sensitive_features=None, id=of).summary()
+        for of in (None, ids)
+    ]
+    assert "Of 100 patients the model expects" in said[0]
+    assert "Per 100 patients the model expects" in said[1]
+    assert "Of 100 patients" not in said[1]
+
+
 def test_every_form_of_predictions_is_evaluated(plain, model, train, held_out):
     times = model.unique_times_
     survival = model.predict_survival_function(held_out.X, times=times)

@@ -54,7 +54,7 @@ def test_groups_with_a_problem_come_first_then_right_small_and_found_ones(pictur
 
 def test_counts_per_100_patients_come_in_words(picture):
     words = {one.who: one.words for one in picture.rows}
-    assert words["age infant"] == "of 100, 20 expected, 40 observed"
+    assert words["age infant"] == "per 100, 20 expected, 40 observed"
     assert words["age tiny"] == "fewer than 50 patients"
     assert picture.counts() == "Of 100 patients of age old the model expects 20 to have the event; 5 had it."
     right = picture_of([row("all", attribute="overall"), row("adult")])
@@ -68,7 +68,7 @@ def test_counts_per_100_patients_come_in_words(picture):
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))
-    assert head.rstrip().endswith("of 100: expected, observed")
+    assert head.rstrip().endswith("per 100: expected, observed")
     # On a log axis, 1/4 is twice as far from 1 as 2.
     assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
     assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [
@@ -97,7 +97,7 @@ def test_the_plot_has_a_dot_in_the_colour_of_each_group(picture):
         "all patients  (100)",
         "age old  (100)",
     ]
-    assert "of 100, 20 expected, 40 observed" in [text.get_text() for text in axes.texts]
+    assert "per 100, 20 expected, 40 observed" in [text.get_text() for text in axes.texts]
 
 
 def test_of_many_hospitals_only_those_with_a_problem_are_shown():
@@ -136,5 +136,5 @@ def test_the_note_of_a_judged_row_stands_behind_its_counts_and_long_numbers_do_n
     row = PictureRow(
         "age <= 56", "found", 100, 40.0, 20.0, 2.0, 11.11, 22.22, note="after correction for everybody"
     )
-    assert row.words == "of 100, 20 expected, 40 observed, after correction for everybody"
+    assert row.words == "per 100, 20 expected, 40 observed, after correction for everybody"
     assert "2.00 (11.11 to 22.22) 20, 40, after correction for everybody" in GroupPicture.of([row]).to_text()

@@ -324,6 +324,7 @@ def evaluate_rows(
             threshold=threshold,
             n_tests=judged.n_tests,
             time_unit=time_unit,
+            several_events=data.is_judged and data.judged.cohort.several_events,
         ),
     )
 

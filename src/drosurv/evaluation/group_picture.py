@@ -52,7 +52,7 @@ class PictureRow(NamedTuple):
         if self.state == "small" or not self.expected > 0:
             return self.note
         expected, observed = (per_hundred(events, self.patients) for events in (self.expected, self.observed))
-        return f"of 100, {expected} expected, {observed} observed{self.note and f', {self.note}'}"
+        return f"per 100, {expected} expected, {observed} observed{self.note and f', {self.note}'}"
 
     @property
     def numbers(self) -> str:
@@ -138,7 +138,7 @@ class GroupPicture:
             if not "".join(axis[max(start - 1, 0) : start + len(label) + 1]).strip():
                 axis[start : start + len(label)] = label
         lines = [
-            f"{'':{width + 2}} patients  {'observed / expected':{_STRIP + 21}} of 100: expected, observed"
+            f"{'':{width + 2}} patients  {'observed / expected':{_STRIP + 21}} per 100: expected, observed"
         ]
         for row in self.rows:
             mark = "! " if row.state in ("wrong", "found") else "  "

@@ -41,7 +41,7 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """Arguments of an evaluation; as in :func:`~drosurv.evaluation.evaluate`."""
+    """Arguments of :func:`~drosurv.evaluation.evaluate`, and whether a patient has several events."""
 
     model: str
     reference: str
@@ -52,6 +52,7 @@ class Settings:
     threshold: float | None = None
     n_tests: int = 0
     time_unit: str = ""
+    several_events: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -372,8 +373,8 @@ class EvaluationResult:
 
     def counts(self, unit: str = "", **words: Any) -> str:
         """Say how many of 100 patients the model expected to have the event, and had it, in the picture's words."""
-        until = self.last_judged
-        return self.picture.counts(by="" if until is None else moment(until, unit), **words)
+        until, several = self.last_judged, self.settings.several_events
+        return self.picture.counts(by="" if until is None else moment(until, unit), several=several, **words)
 
     @property
     def picture(self) -> GroupPicture:

@@ -78,6 +78,11 @@ class Cohort:
         return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
+    def several_events(self) -> bool:
+        """Whether a patient has several events, one in each of several rows."""
+        return self.patients is not None and bool(np.bincount(self.patients, self.target.event).max() > 1)
+
+    @property
     def since(self) -> FloatArray:
         """Entry times (n,), 0 by default."""
         return np.zeros(len(self)) if self.target.entry is None else self.target.entry

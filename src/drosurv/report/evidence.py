@@ -147,12 +147,6 @@ class Evidence:
         return f"an event of {name}" if name.startswith("cause ") else f"the event {name}"
 
     @property
-    def several_events(self) -> bool:
-        """Whether a patient has several events, one in each of several rows."""
-        ids = self.rows.id
-        return ids is not None and len(np.unique(ids[self.target.event])) < self.target.n_events
-
-    @property
     def stop(self) -> Stop:
         """The audited model."""
         return next(stop for stop in self.stops if stop.audited)
