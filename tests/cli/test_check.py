@@ -1,5 +1,6 @@
 """drosurv check: what it prints, writes and asks."""
 
+import re
 from importlib import import_module
 
 import pandas as pd
@@ -59,10 +60,27 @@ def test_the_next_command_keeps_an_event_value_of_1_among_three(drosurv, patient
     codes = patients["status"].map({"dead": 1}).fillna(2).astype(int)
     codes[codes[codes == 2].index[:5]] = 3
     path = tmp_path / "codes.csv"
-    patients.assign(status=codes).to_csv(path, index=False)
-    found = drosurv.json("check", path, "--event-value", "1", "-o", tmp_path / "page.html")["next"]
+    patients.assign(status=codes).rename(columns={"days": "futime"}).to_csv(path, index=False)
+    page, model = tmp_path / "page.html", tmp_path / "checked"
+    options = ("--event-value", "1", "--time-unit", "days", "--save", model, "-o", page)
+    found = drosurv.json("check", path, *options)["next"]
+    # The column does not say its unit: the page says what the user did, and so do commands that read the model.
+    assert re.search(
+        r"At [\d.,]+ days \([\d.]+ years\), [\d.]+ % were predicted", page.read_text(encoding="utf-8")
+    )
+    assert re.search(r"at [\d,]+ days", drosurv.ok("evaluate", model, path, "--bootstrap", "0").stdout)
     assert found[found.index("--event-value") + 1] == "1"
     drosurv.ok(*[str(tmp_path / word) if word in ("test.csv", "model") else word for word in found])
+
+
+def test_a_unit_that_contradicts_the_dates_is_an_error(drosurv, patients, tmp_path):
+    first = pd.Timestamp("2020-01-01") + pd.to_timedelta(patients.index, "D")
+    last = first + pd.to_timedelta(patients["days"].round(), "D")
+    patients.drop(columns="days").assign(first=first, last=last).to_csv(tmp_path / "d.csv", index=False)
+    line = drosurv.fails(
+        "check", tmp_path / "d.csv", "--start", "first", "--end", "last", "--time-unit", "years"
+    )
+    assert "the time between these columns is in days" in line
 
 
 def test_candidates_are_printed_as_commands(drosurv, patients, tmp_path):

@@ -17,6 +17,7 @@ from drosurv.cli.options import (
     RunOptions,
     TargetOptions,
     Threshold,
+    TimeUnit,
     about,
     cause_number,
     command,
@@ -50,9 +51,7 @@ class PageOptions:
 
     horizon: Horizon = None
     threshold: Threshold = None
-    time_unit: Annotated[
-        str | None, about("What the times count, such as days, if the column does not say it.", "Page")
-    ] = None
+    time_unit: TimeUnit = None
     title: Annotated[str | None, about("Heading of the report.", "Page")] = None
     rules: Annotated[bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")] = (
         True
@@ -63,8 +62,7 @@ class PageOptions:
 
     def unit(self, table: SurvivalTable) -> str:
         """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
-        unit = str(self.time_unit or table.columns.unit)
-        return "" if unit == "time" else unit
+        return self.time_unit or table.columns.unit
 
 
 @command(place=80)

@@ -17,6 +17,7 @@ from drosurv.cli.options import (
     Groups,
     Horizon,
     RunOptions,
+    TimeUnit,
     about,
     as_typed,
     command,
@@ -47,6 +48,7 @@ def check(
     file: FileOptions,
     groups: Groups = (),
     horizon: Horizon = None,
+    time_unit: TimeUnit = None,
     output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
     save: Annotated[Path | None, about("File to write the model to.")] = None,
 ) -> None:
@@ -65,7 +67,7 @@ def check(
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
-        wanted = WantedColumns(**asdict(columns), groups=groups or None)
+        wanted = WantedColumns(**asdict(columns), groups=groups or None, time_unit=time_unit)
         try:
             prepared = prepare_table(frame, wanted, marks, data.name)
         except UnknownColumns as error:

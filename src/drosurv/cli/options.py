@@ -75,6 +75,9 @@ Cause = Annotated[
 Horizon = Annotated[
     float | None, about("Time at which survival is compared; the median follow-up if not given.")
 ]
+TimeUnit = Annotated[
+    str | None, about("What the times count, such as days, if the column does not say it.", "Page")
+]
 Threshold = Annotated[
     float | None, about("Probability of the event by the horizon from which on a patient would be treated.")
 ]

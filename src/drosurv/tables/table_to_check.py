@@ -46,6 +46,7 @@ class WantedColumns:
     categorical: Sequence[str] = ()
     numeric: Sequence[str] = ()
     keep_columns: Sequence[str] = ()
+    time_unit: str | None = None
 
     def guess(self, frame: pd.DataFrame) -> tuple[GuessedColumns, TargetColumns]:
         """Guess the columns that were not named, and the value that means the event."""
@@ -75,6 +76,7 @@ class WantedColumns:
             self.start,
             self.end,
             found.entry,
+            time_unit=self.time_unit or "",
         )
         columns.require(frame)
         known = frame[found.event].notna()
@@ -83,6 +85,12 @@ class WantedColumns:
             columns = columns.resolved(frame[known], guessed="event" in found.guessed)
         if self.event_value is None:
             _ask_if_reversed(frame[known], columns)
+        if self.time_unit and columns.time_unit != self.time_unit:
+            raise ArgumentError(
+                "time_unit",
+                f"{arg('time_unit', self.time_unit)} contradicts {arg('start')} and {arg('end')}: the time between "
+                f"these columns is in {columns.time_unit}. Leave it out.",
+            )
         if self.start is not None:
             found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
         return found, columns

@@ -58,8 +58,9 @@ class TargetColumns:
     causes : bool
         Whether `event` holds competing causes: codes, of which 0 is censored and 1, 2, ... are the causes, or texts.
     time_unit : str
-        Unit of the time between `start` and `end`, which :meth:`resolved` sets from the table: "days" between dates,
-        "months" between months such as 202103, "time" between other numbers.
+        Unit of the times, such as "years"; by default as the name of the column says. That of the time between `start`
+        and `end` is set by :meth:`resolved`: "days" between dates, "months" between months such as 202103, and "time"
+        between other numbers if it is not given.
     cause_names : tuple of str
         Texts of the causes 1, 2, ..., which :meth:`resolved` sets from the table; empty if they are codes.
 
@@ -96,7 +97,7 @@ class TargetColumns:
     @property
     def unit(self) -> str:
         """Unit of the times, such as "days"; empty if it is not known."""
-        return "months" if self.time_unit == "months" else unit_in(self.time_name)
+        return unit_in(self.time_name) if self.time_unit in ("", "time") else self.time_unit
 
     @property
     def time_in_words(self) -> str:
@@ -151,7 +152,7 @@ class TargetColumns:
                 "out.",
             )
         unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
-        columns = replace(self, time_unit=unit)
+        columns = replace(self, time_unit=self.time_unit or unit if unit in ("", "time") else unit)
         if self.causes and not self.cause_names:
             columns = replace(
                 columns, cause_names=self._named_causes(labels(frame[self.event]).value_counts())

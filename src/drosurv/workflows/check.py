@@ -176,6 +176,7 @@ def check(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
+    time_unit: str | None = None,
     horizon: float | None = None,
     file_format: FileFormat | None = None,
     n_bootstrap: int = 200,
@@ -204,6 +205,8 @@ def check(
         Columns that are no features; columns of numbers that are codes, and those that are amounts.
     keep_columns : sequence of str
         Columns that are known when a prediction is made, and features even if they look like the outcome.
+    time_unit : str, optional
+        What the times count, such as "days"; by default as the name of the column says.
     horizon : float, optional
         Time at which survival is compared; the median follow-up by default.
     file_format : FileFormat, optional
@@ -229,7 +232,19 @@ def check(
     >>> found.to_html("check.html")  # doctest: +SKIP
     """
     wanted = WantedColumns(
-        time, event, event_value, start, end, entry, id, groups, drop, categorical, numeric, keep_columns
+        time,
+        event,
+        event_value,
+        start,
+        end,
+        entry,
+        id,
+        groups,
+        drop,
+        categorical,
+        numeric,
+        keep_columns,
+        time_unit,
     )
     name = Path(table).name if isinstance(table, (str, os.PathLike)) else "the table"
     with bar("reading", shown=verbose) as progress:
@@ -289,7 +304,7 @@ def check_prepared(
             verbose=False,
             page=Page(
                 data_name=prepared.name,
-                time_unit="" if patients.columns.unit == "time" else patients.columns.unit,
+                time_unit=patients.columns.unit,
                 warnings=[*notes, *as_records(_for_report(prepared.messages))],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired),
                 also={"repair_helps": bool(repaired.repairs_)},

@@ -234,6 +234,8 @@ class OpenedModel:
         stale = {"start", "end"} if "time" in given else set()
         if {"start", "end"} & given.keys():
             stale = {"time"}
+        if any(given.get(name, noted.get(name)) != noted.get(name) for name in ("time", "start", "end")):
+            stale = stale | {"time_unit"}
         if given.get("event", noted.get("event")) != noted.get("event"):
             stale = stale | {"event_value"}
         kept = {name: value for name, value in noted.items() if name not in stale}
