@@ -133,6 +133,30 @@ def test_the_documents_have_the_numbers_of_the_study_of_shifts():
     assert f"higher in {(found > 0).sum()} of 20 tasks" in words("docs/shift.md")
 
 
+def test_the_documents_have_the_rates_of_false_alarms():
+    table = pd.read_csv(ROOT / "docs" / "tables" / "false_alarms.csv")
+    rates, runs = table["any problem"], table["runs"].max()
+    page = words("docs/false_alarms.md")
+    assert f"In {runs} runs of each of {len(rates)} kinds of right models" in page
+    assert f"named in {rates.mean():.1f} % on average and at most {rates.max()} %." in page
+    # certify: the first column of numbers in the table of subgroups.
+    certified = [
+        float(cell) for cell in re.findall(r"\| ([.\d]+) \| [.\d]+ \|", page.partition("## Subgroups")[2])
+    ]
+    of_certify = f"{np.mean(certified):.1f} % on average"
+    assert f"Any subgroup: {of_certify}, at most {max(certified)} %" in page
+    evidence = words("docs/evidence.md")
+    assert (
+        f"In {rates.mean():.1f} % of runs on average and at most {rates.max()} % in {len(rates)} kinds"
+        in evidence
+    )
+    assert (
+        f"by `certify` in {of_certify} and at most {max(certified)} % in {len(certified)} kinds" in evidence
+    )
+    assert max(rates.max(), *certified) <= 7
+    assert "In at most 7 % of simulated runs" in words("README.md")
+
+
 def test_what_is_written_by_hand_stays_when_the_evidence_of_repairs_is_rendered(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     made = import_module("experiments.studies.repair_document")
