@@ -74,6 +74,35 @@ def test_the_censoring_curve_without_columns_is_kaplan_meiers_with_events_leavin
     np.testing.assert_allclose(1 / model.inverse_probability(time), [before[at] for at in time], rtol=1e-6)
 
 
+def test_patients_who_start_at_different_times_have_censoring_curves_of_their_own():
+    rng = np.random.default_rng(8)
+    start = np.repeat([0.0, 1.0, 2.0], [60, 80, 12])
+    time = start + rng.exponential(1 + start).round(1) + 0.1
+    censored = rng.random(152) < 0.6
+    both = start > 0  # the last 12 have too few censored patients for a curve
+    model = fit_censoring(time, censored, np.zeros((152, 0)), np.ones(152), start)
+    for member, since in ((~both, 0.0), (both, 1.0)):
+        of_stratum = model.inverse_probability(np.full(152, 2.5), np.full(152, since))[member]
+        expected = 1.0
+        for t in np.unique(time[member & censored & (time < 2.5)]):
+            at_risk = member & (time >= t) & (start < t) & ~((time == t) & ~censored)
+            expected *= 1 - np.sum(member & censored & (time == t)) / at_risk.sum()
+        np.testing.assert_allclose(of_stratum, 1 / expected, rtol=1e-9)
+
+
+def test_follow_up_that_is_counted_from_entry_does_not_condemn_right_predictions():
+    at, sums = np.array([1.0, 2.0, 5.0]), []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        entry = np.where(rng.random(4000) < 0.5, rng.uniform(0, 2, 4000), 0.0)
+        T, C = rng.exponential(4, 4000), entry + rng.uniform(0.5, 6, 4000)
+        kept = T > entry
+        target = Target((T <= C)[kept], np.minimum(T, C)[kept], entry[kept])
+        F = np.tile(1 - np.exp(-at / 4), (kept.sum(), 1))
+        sums.append(weighted_residuals(target, at, F, np.empty((kept.sum(), 0))).total.mean())
+    assert abs(np.mean(sums)) < 3.3 * np.std(sums, ddof=1) / np.sqrt(40)
+
+
 def test_coefficients_of_censoring_maximise_efrons_partial_likelihood():
     rng = np.random.default_rng(0)
     time, censored = rng.integers(1, 8, 80).astype(float), rng.random(80) < 0.5

@@ -2,7 +2,8 @@
 
 The risk of being censored depends on columns of the patients. Events leave the risk set before censorings of the same
 time. With ties, coefficients are Efron's, and each time's hazard solves the likelihood of grouped times, so that
-without columns the curve is the Kaplan-Meier curve of censoring.
+without columns the curve is the Kaplan-Meier curve of censoring. Patients who start at different times have baselines
+of their own, since the end of observation is often counted from entry.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 LEAST_PROBABILITY = 0.02
 # With fewer censored patients nobody is weighted.
 _FEWEST_CENSORED = 5
+# Patients who start at different times share a baseline if fewer are censored.
+_FEWEST_IN_STRATUM = 25
 # Ridge penalty of the coefficients of standardised columns.
 _PENALTY = 1.0
 _MOST_STEPS, _TOLERANCE = 30, 1e-8
@@ -31,7 +34,8 @@ class CensoringModel:
     `times` (V,) are the times of censoring and `hazard` (V,) their baseline hazards, with sums `cumulative` (V + 1,);
     `relative` (n,) are the patients' relative hazards and `columns` (n, q) what they depend on. `at_risk` and
     `remaining` (V,) are summed relative hazards before and after the censorings of each time, `mean_columns` (V, q)
-    the means at risk, `inverse` (q, q) the inverse information.
+    the means at risk, `inverse` (q, q) the inverse information. Strata stand behind one another on the axis of time:
+    `shift` (n,) is where that of each patient begins.
     """
 
     times: FloatArray
@@ -47,13 +51,19 @@ class CensoringModel:
     position: IntArray
     censored: BoolArray
     first: IntArray
+    shift: FloatArray
+
+    def _between(self, before: FloatArray, after: FloatArray | None) -> tuple[IntArray, IntArray]:
+        """Return the number (n,) of the first time of censoring after one time, and of the first not before another."""
+        end = np.searchsorted(self.times, before + self.shift, side="left")
+        if after is None:
+            return np.zeros(len(end), np.intp), end
+        return np.minimum(np.searchsorted(self.times, after + self.shift, side="right"), end), end
 
     def cumulative_hazard(self, before: FloatArray, after: FloatArray | None = None) -> FloatArray:
         """Return each patient's hazard of censoring at times before one time (n,), and after another (n,) if given."""
-        total = self.cumulative[np.searchsorted(self.times, before, side="left")]
-        if after is not None:
-            total = total - self.cumulative[np.searchsorted(self.times, after, side="right")]
-        return self.relative * np.maximum(total, 0.0)
+        start, end = self._between(before, after)
+        return self.relative * (self.cumulative[end] - self.cumulative[start])
 
     def inverse_probability(self, before: FloatArray, after: FloatArray | None = None) -> FloatArray:
         """Return 1 / G (n,), G the probability of no censoring before a time, given none up to another."""
@@ -85,17 +95,14 @@ class CensoringModel:
 
     def _noise(self, before: FloatArray, after: FloatArray | None) -> FloatArray:
         """Return the part (n,) of squared derivatives that is due to each patient's own variation."""
-        end = np.searchsorted(self.times, before, side="left")
-        start = (
-            np.zeros(len(end), np.intp) if after is None else np.searchsorted(self.times, after, side="right")
-        )
+        start, end = self._between(before, after)
         sums = np.append(0.0, np.cumsum(self._hazard_variance))
-        baseline = self.relative**2 * np.maximum(sums[end] - sums[np.minimum(start, end)], 0.0)
+        baseline = self.relative**2 * np.maximum(sums[end] - sums[start], 0.0)
         hazard = self.cumulative_hazard(before, after)[:, None]
         means = np.vstack(
             [np.zeros(self.columns.shape[1]), np.cumsum(self.hazard[:, None] * self.mean_columns, axis=0)]
         )
-        own = hazard * self.columns - self.relative[:, None] * (means[end] - means[np.minimum(start, end)])
+        own = hazard * self.columns - self.relative[:, None] * (means[end] - means[start])
         found: FloatArray = baseline + np.einsum("ij,jk,ik->i", own, self.inverse, own)
         return found
 
@@ -124,11 +131,8 @@ class CensoringModel:
         The sums are of `values` (n, K) that were divided by G at the same times (n,) (`inverse_probability`).
         """
         mass = values * self.relative[:, None]
-        end = np.searchsorted(self.times, before, side="left")
-        by_time = self._later(mass, end)
-        if after is not None:
-            start = np.searchsorted(self.times, after, side="right")
-            by_time = by_time - self._later(mass, np.minimum(start, end))
+        start, end = self._between(before, after)
+        by_time = self._later(mass, end) - (0.0 if after is None else self._later(mass, start))
         by_coefficient = self.columns.T @ (values * self.cumulative_hazard(before, after)[:, None])
         by_coefficient -= self.mean_columns.T @ (by_time * self.hazard[:, None])
         return by_time, by_coefficient
@@ -180,22 +184,29 @@ def fit_censoring(
     censored: BoolArray,
     columns: FloatArray,
     weight: FloatArray,
-    entry: FloatArray | None = None,
+    start: FloatArray | None = None,
 ) -> CensoringModel | None:
     """Fit a Cox model of censoring on columns (n, q); return None if fewer than 5 patients are censored.
 
-    Patients are at risk of censoring after their entry times (n,), and count as `weight` (n,) copies.
+    Patients are at risk of censoring after their starts (n,), and count as `weight` (n,) copies.
     """
+    censored = censored & (weight > 0)
+    if start is not None:
+        censored &= time > start
     if weight[censored].sum() < _FEWEST_CENSORED:
         return None
-    censored = censored & (weight > 0)
     Z = _standardised(columns, weight)
+    shift = np.zeros(len(time))
+    if start is not None:
+        shift = _strata(start, np.where(censored, weight, 0.0)) * (time.max() + 1.0)
+        start = start + shift
+    time = time + shift
     times, at = np.unique(time[censored], return_inverse=True)
     # An event leaves before censorings of its time; `position` is the number of times of censoring before it.
     position = np.searchsorted(times, time, side="left")
     position[censored] = at
     until = position + censored
-    first = np.zeros(len(time), np.intp) if entry is None else np.searchsorted(times, entry, side="right")
+    first = np.zeros(len(time), np.intp) if start is None else np.searchsorted(times, start, side="right")
     first = np.minimum(first, until)
     sums = _RiskSums(until, first, len(times))
     coef = np.zeros(Z.shape[1])
@@ -217,8 +228,22 @@ def fit_censoring(
     means = np.divide(sums(mass[:, None] * Z), at_risk[:, None])
     cumulative = np.append(0.0, np.cumsum(hazard))
     return CensoringModel(
-        times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored, first
+        times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored, first, shift
     )  # fmt: skip
+
+
+def _strata(start: FloatArray, censored: FloatArray) -> IntArray:
+    """Return strata (n,) of patients with neighbouring starts, each with enough censored patients (weights (n,))."""
+    starts, at = np.unique(start, return_inverse=True)
+    counts = np.bincount(at, censored, len(starts))
+    stratum, inside, left = np.zeros(len(starts), np.intp), 0.0, counts.sum()
+    for k in range(1, len(starts)):
+        inside, left = inside + counts[k - 1], left - counts[k - 1]
+        new = inside >= _FEWEST_IN_STRATUM and left >= _FEWEST_IN_STRATUM
+        stratum[k] = stratum[k - 1] + new
+        inside = 0.0 if new else inside
+    found: IntArray = stratum[at]
+    return found
 
 
 class _RiskSums(NamedTuple):

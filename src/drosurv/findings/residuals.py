@@ -447,7 +447,7 @@ def weighted_residuals(
     score = score - np.average(score, weights=s)
     score = score / max(float(np.sqrt(np.average(score**2, weights=s))), _TINY)
     columns = np.column_stack([score, np.minimum(score**2, _LARGEST_SQUARE), columns])
-    model = fit_censoring(target.time, ~target.event & ~other, columns, s, target.entry)
+    model = fit_censoring(target.time, ~target.event & ~other, columns, s, after)
     chosen = cut(s @ F, parts)
     ends, F = times[chosen], F[:, chosen]
     happened, inverse = known_status(target, other, ends, start, model)
