@@ -274,7 +274,7 @@ def _rules(rows: pd.DataFrame) -> list[str]:
 
 def _columns(rule: str) -> str:
     """The columns of a rule, such as "age and sex" of "age > 60 and sex is f"."""
-    names = (re.split(r" (?:<=|>|is not|is|in) ", part)[0] for part in rule.split(" and "))
+    names = (re.split(r" (?:<=|>|=|not|is not|is|in) ", part)[0] for part in rule.split(" and "))
     return " and ".join(dict.fromkeys(names))
 
 

@@ -87,7 +87,9 @@ def brands(rows):
 
 def _plain(rules):
     """Conditions on columns of 0 and 1 in words; they come standardised."""
-    return re.sub(r"(\w+)=(\w+) is (-?)[\d.]+", lambda m: f"{m[1]} {'≠' if m[3] else '='} {m[2]}", rules)
+    return re.sub(
+        r"(\w+)=(\w+) (?:=|is) (-?)[\d.]+", lambda m: f"{m[1]} {'≠' if m[3] else '='} {m[2]}", rules
+    )
 
 
 def said_by_repairs(rows):

@@ -26,6 +26,10 @@ def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
     shown = drosurv.ok("certify", *held_out, "--replicates", 19, "-o", groups, "--plot", picture)
     assert "With 95 % confidence" in shown.output
     assert "days" in shown.output
+    # The table has the numbers of the sentence.
+    words = " ".join(shown.output.split())
+    (most,) = re.findall(r"none has more than ([\d.]+) times", words)
+    assert re.search(rf"observed/expected, most [\d.]+ [\d.]+ {re.escape(most)} ", words)
     assert list(pd.read_csv(groups).columns) == list(SIGNIFICANT)
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -34,7 +34,7 @@ def test_columns_are_those_of_the_definition():
     columns = EffectColumns.learn(TABLE, RISKS)
     labels = [column.label for column in columns.columns]
     # The most frequent category is what others are compared with; a rare one and a constant have no effect.
-    assert labels == [RISK, "skewed", "flag", "stage is II", "stage is III"]
+    assert labels == [RISK, "skewed", "flag", "stage = II", "stage = III"]
     flags = [(TABLE["stage"] == level).to_numpy(dtype=float) for level in ("II", "III")]
     wanted = [np.ones(N), *map(scaled, [RISKS, TABLE["skewed"], TABLE["flag"], *flags])]
     np.testing.assert_allclose(columns.of(TABLE, RISKS), np.column_stack(wanted), atol=1e-12)
@@ -57,5 +57,5 @@ def test_new_patients_are_scaled_as_the_old_ones_and_what_is_not_known_of_them_i
 def test_of_equally_frequent_categories_the_first_by_name_is_compared_with_as_in_the_table_encoder():
     table = pd.DataFrame({"sex": ["m", "f"] * 30})
     labels = [column.label for column in EffectColumns.learn(table, np.arange(60.0)).columns]
-    assert labels == [RISK, "sex is m"]
+    assert labels == [RISK, "sex = m"]
     assert TableEncoder().fit(table).get_feature_names_out().tolist() == ["sex=m"]

@@ -505,7 +505,7 @@ def test_an_unseen_level_is_predicted_as_the_level_that_the_message_names(base):
     time, end = rng.exponential(np.exp(-risk)), rng.exponential(2, size=600)
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
     model = RepairedCox(base, folds=3, max_repairs=1, random_state=0).fit(X, y)
-    assert "site is D" in model.status_
+    assert "site = D" in model.status_
     two = pd.DataFrame({"age": [60.0, 60.0], "sex": ["f", "m"], "site": ["D", "D"]})
     with pytest.warns(
         UnseenLevelWarning, match="'site' holds 1 text in 2 rows, not seen in training; taken as 'D'"

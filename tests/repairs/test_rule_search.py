@@ -83,7 +83,7 @@ def test_conditions_are_those_that_tell_patients_apart():
     }
     table = CodedTable.from_table(readable_table(pd.DataFrame(columns), 3))
     told = [str(table.rule((table.listed[place],))) for place in range(len(table.atoms))]
-    flags = ["sex is m", "sex is f", "diabetes is yes", "diabetes is missing"]
+    flags = ["sex = m", "sex = f", "diabetes = yes", "diabetes is missing"]
     assert told == [*flags, "x3 <= 1", "x3 <= 2", "x3 > 1", "x3 > 2"]
 
 

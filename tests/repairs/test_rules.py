@@ -36,7 +36,7 @@ def test_a_rule_holds_where_all_its_conditions_do_and_reads_like_a_sentence():
     rule = Rule(
         (Condition("age", "<=", 65.0), Condition("stage", "is", "II"), Condition("site", "is missing"))
     )
-    assert str(rule) == "age <= 65 and stage is II and site is missing"
+    assert str(rule) == "age <= 65 and stage = II and site is missing"
     assert rule.holds(TABLE).tolist() == [False] * 4
     assert Rule(rule.conditions[:2]).holds(TABLE).tolist() == [True, False, False, False]
 

@@ -455,7 +455,7 @@ def test_sentences_and_table_round_bounds_outward_alike():
     found = SubgroupBounds(
         bounds, pd.DataFrame(), (), overall, None, 9, n_patients=500, alpha=0.05, level=0.95, horizon=1.0
     )
-    assert [row["bound"] for row in found.to_table().rows] == [1.49, 0.67, 0.251, -0.161]
+    assert [row["bound"] for row in found.to_table().rows] == ["1.49", "0.67", "0.251", "−0.161"]
     said = found.summary()
     assert all(text in said for text in ("more than 1.49 times", "fewer than 0.67 times", "above 0.251"))
     assert "none gains less than −0.161" in said

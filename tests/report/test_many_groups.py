@@ -62,9 +62,9 @@ def test_subgroups_inside_a_group_that_is_wrong_are_not_named_again(hospitals):
     given = {"sensitive_features": groups, "features": columns, "n_bootstrap": 0}
     report = drosurv.audit(predictions, None, y, **given)
     found = report.parts["missed"].facts["bounds"]
-    assert "hospital is h03" in [row["group"] for row in found["rescaled"] or found["significant"]]
+    assert "hospital = h03" in [row["group"] for row in found["rescaled"] or found["significant"]]
     assert "hospital h03" in report.parts["verdict"].statements[0].text
-    assert "hospital is h03" not in report.parts["verdict"].statements[0].text
+    assert "hospital = h03" not in report.parts["verdict"].statements[0].text
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -43,6 +43,8 @@ def certify(
 
     Example: drosurv certify model test.csv --horizon 24
     """
+    import pandas as pd
+
     from drosurv.repairs.subgroup_bounds import certify as certified
 
     data = judged.table("certify")
@@ -74,7 +76,7 @@ def certify(
         print_json(found.to_dict())
         return
     shown = found.to_table()
-    print_frame(found.bounds.reset_index(names="measure"), shown.caption)
+    print_frame(pd.DataFrame(shown.cells(), columns=shown.header), shown.caption)
     typer.echo(printable(found.summary(table.columns.unit)))
     if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pandas as pd
 
-from drosurv.repairs.rules import Atom, CodedTable, RuleSearch
+from drosurv.repairs.rules import Atom, CodedTable, Condition, RuleSearch
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Prior standard deviation of a log hazard ratio that differs, per standard deviation of its column.
@@ -450,7 +450,7 @@ class EffectColumn:
     @property
     def label(self) -> str:
         """Name of the column, with its level."""
-        return self.name if self.level is None else f"{self.name} is {self.level}"
+        return self.name if self.level is None else str(Condition(self.name, "is", self.level))
 
     @property
     def is_flag(self) -> bool:

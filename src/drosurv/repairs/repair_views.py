@@ -18,6 +18,7 @@ from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
+from drosurv.repairs.rules import Condition
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.target import FloatArray
@@ -311,7 +312,7 @@ def linear_effects(base: Any) -> dict[str, float] | None:
     encoder, labels = steps[0], []
     for column in encoder.columns_:
         if isinstance(column, CategoryColumn):
-            labels += [f"{column.name} is {level}" for level in column.others]
+            labels += [str(Condition(column.name, "is", level)) for level in column.others]
         elif column.features:
             labels.append(column.name)
     return dict(zip(labels, (coefficients / encoder.scale_).tolist(), strict=True))
@@ -336,7 +337,7 @@ def _changed(
 
 def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
     """Return the coefficient that a column's effect changes, and its sign; an encoder may have coded False as 1."""
-    possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
+    possible = {label: 1, str(Condition(label, "is", True)): 1, str(Condition(label, "is", False)): -1}
     return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))
 
 

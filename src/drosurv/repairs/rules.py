@@ -18,6 +18,8 @@ from drosurv.solvers.arrays import on_host
 from drosurv.target import BoolArray, FloatArray
 
 Comparison = Literal["<=", ">", "is", "is not", "is missing"]
+# How comparisons are written, as in the names of groups ("diabetes = 1").
+_SIGNS = {"is": "=", "is not": "not"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Condition:
     >>> from drosurv.repairs.rules import Condition
     >>> str(Condition("age", ">", 65.0))
     'age > 65'
+    >>> str(Condition("sex", "is", "f")), str(Condition("stage", "is not", "III"))
+    ('sex = f', 'stage not III')
     """
 
     column: str
@@ -49,7 +53,7 @@ class Condition:
             return f"{self.column} is missing"
         # 15 digits show the threshold, and no rounding errors of binary fractions.
         value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
-        return f"{self.column} {self.comparison} {value}"
+        return f"{self.column} {_SIGNS.get(self.comparison, self.comparison)} {value}"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
         """Return which rows (n,) of a table meet the condition."""
@@ -80,7 +84,7 @@ class Rule:
     --------
     >>> from drosurv.repairs.rules import Condition, Rule
     >>> str(Rule((Condition("age", ">", 65.0), Condition("sex", "is", "female"))))
-    'age > 65 and sex is female'
+    'age > 65 and sex = female'
     """
 
     conditions: tuple[Condition, ...]
@@ -134,7 +138,7 @@ class CodedTable:
         codes, values, numeric = [], [], []
         for name in table.columns:
             column = table[name]
-            # A column of two values is a category: "diabetes is 1" reads better than "diabetes > 0".
+            # A column of two values is a category: "diabetes = 1" reads better than "diabetes > 0".
             is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
             if is_number:
                 numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 LEAST_PATIENTS = 50
 REPLICATES = 999
 BRIER, GAIN = "brier", "gain"
+_RATIOS = (MOST, LEAST)
 
 
 @each_warning_once
@@ -425,7 +426,7 @@ class SubgroupBounds:
     def rounded(self) -> dict[str, float]:
         """The bounds rounded outward, so that they stay bounds: ratios to two decimals, the others to three."""
         return {
-            str(name): _outward(bound, -1 if name in (LEAST, GAIN) else 1, 2 if name in (MOST, LEAST) else 3)
+            str(name): _outward(bound, -1 if name in (LEAST, GAIN) else 1, 2 if name in _RATIOS else 3)
             for name, bound in self.bounds["bound"].items()
         }
 
@@ -497,16 +498,15 @@ class SubgroupBounds:
             Column("bound", "no subgroup is beyond", "value"),
             Column("group", "subgroup of the bound"),
         )
-        everybody = {MOST: "ratio", LEAST: "ratio", BRIER: BRIER, GAIN: GAIN}
-        rows: list[dict[str, Any]] = [
-            {
-                "measure": name,
-                "all": self.overall[everybody[str(name)]],
-                **row[["estimate", "group"]],
-                "bound": self.rounded[str(name)],
+        rows: list[dict[str, Any]] = []
+        for name, row in self.bounds.iterrows():
+            everybody = self.overall["ratio" if name in _RATIOS else str(name)]
+            values = {"all": everybody, "estimate": row["estimate"], "bound": self.rounded[str(name)]}
+            # As many decimals as in the sentences.
+            shown = {
+                key: f"{value:.2f}" if name in _RATIOS else written(value) for key, value in values.items()
             }
-            for name, row in self.bounds.iterrows()
-        ]
+            rows.append({"measure": name, **shown, "group": row["group"]})
         caption = (
             f"{self.n_subgroups:,} subgroups of {self.sizes}, "
             f"{100 * self.level:g} % confidence for all at once"

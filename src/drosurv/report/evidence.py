@@ -38,6 +38,7 @@ from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify, enough_replicates
 from drosurv.report.alpha_path import Stop
@@ -302,7 +303,7 @@ class Evidence:
             return []
         found = self.bounds.significant if self.bounds.rescaled is None else self.bounds.rescaled
         wrong = [row for row in from_frame(self.audited.findings) if row.status == "miscalibrated"]
-        known = [f"{row.attribute} is {row.group}" for row in wrong if row.question == "level"]
+        known = [str(Condition(row.attribute, "is", row.group)) for row in wrong if row.question == "level"]
         return [
             row
             for row in plain_rows(found)

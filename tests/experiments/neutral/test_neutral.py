@@ -106,7 +106,7 @@ def test_every_method_is_scored_and_the_document_has_all_learners(repository, tm
     rows = pd.DataFrame(rows)
     assert (rows["error"] == "").all()
     assert rows["c"].between(0, 1).all()
-    rules = ["age > 1 and age <= 5", "age > 2", "sex is f and age > 1"]
+    rules = ["age > 1 and age <= 5", "age > 2", "sex = f and age > 1"]
     rows["rules"] = [rules if method == "repaired" else [] for method in rows["method"]]
     published = published_scores(PUBLISHED)
     written, fits = write_document(tmp_path / "page.md", rows, published)

@@ -15,7 +15,7 @@ SAID = [
     ("plan", "power of 4 %", "with a power of 4 %"),
     ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
     ("check", "Problems of the table: none", "The table has no problem"),
-    ("check", "sex is f and marker > 0.57", "women with a high marker"),
+    ("check", "sex = f and marker > 0.57", "women with a high marker"),
     ("check", "1.34 times", "1.34 times the predicted events"),
     (
         "audit",
@@ -28,7 +28,7 @@ SAID = [
     ("audit", "calibration slope 0.974", "their calibration slope, 0.97"),
     ("audit", "About 4,130 patients", "about 4,130 patients would exclude"),
     ("repair", "corrected for marker > 0.5", "a marker above 0.5"),
-    ("repair", "'sex is m' is 0.34 there and 0.88", "men have 0.34 times the hazard of women"),
+    ("repair", "'sex = m' is 0.34 there and 0.88", "men have 0.34 times the hazard of women"),
     ("certify", "No subgroup differs significantly", "No subgroup differs significantly, and"),
     ("certify", "none has more than 2.00 times", "up to 2.00 times the predicted events"),
     ("monitor", "No alarm", "there is no alarm"),
