@@ -26,6 +26,7 @@ GROUP = get_command(app)
 SHOWN = re.compile(
     r"^```(?:console|bash|sh|shell)\n(.*?)^```|((?:^ {4}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE
 )
+FILE = re.compile(r"`([\w-]+\.csv)`:\n\n```csv\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`((?:drosurv|make) [^`]+)`")
 OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--document")
 
@@ -155,6 +156,8 @@ def run(words, folder):
 
 @pytest.mark.parametrize("page", [page for page, commands in DROSURV.items() if commands])
 def test_the_commands_of_a_page_work_from_top_to_bottom(page, folder):
+    for name, content in FILE.findall(PAGES[page]):
+        (folder / name).write_text(content)
     for words in DROSURV[page]:
         if " ".join(words).startswith(READ_ONLY):
             read(words)
