@@ -4,8 +4,8 @@
 
 Patients are simulated: women with a high marker die three times as fast as the other columns say, which no linear model
 knows. The model is used from 2020 on; from July 2022 on women die 1.8 times as fast. The commands are those of
-docs/guide/life_of_a_model.md, in its order; what they print and draw goes to docs/_static/life_of_a_model, pages as
-pictures of their first screen (Chromium makes them).
+docs/guide/life_of_a_model.md, in its order; what they print, as far as the guide shows it, and draw goes to
+docs/_static/life_of_a_model, pages as pictures of their first screen (Chromium makes them).
 """
 
 from __future__ import annotations
@@ -119,9 +119,16 @@ def main() -> None:
         )
         if result.returncode != 0:
             raise SystemExit(result.stderr)
-        lines = (result.stderr + result.stdout).splitlines()
-        shown = [part for line in lines for part in textwrap.wrap(line, WIDTH, drop_whitespace=False) or [""]]
-        (STATIC / f"{words[0]}.txt").write_text("\n".join(line.rstrip() for line in shown).strip() + "\n")
+        printed = STATIC / f"{words[0]}.txt"
+        if printed.name in GUIDE.read_text():
+            lines = (result.stderr + result.stdout).splitlines()
+            # Rows of tables stay whole.
+            shown = [
+                part
+                for line in lines
+                for part in ([line] if "  " in line else textwrap.wrap(line, WIDTH) or [""])
+            ]
+            printed.write_text("\n".join(line.rstrip() for line in shown).strip() + "\n")
     for page in sorted(folder.glob("*.html")):
         picture(page, STATIC / f"{page.stem}.png")
     for drawn in sorted(folder.glob("*.svg")):
