@@ -254,10 +254,21 @@ def test_a_subgroup_whose_events_come_early_is_said_with_numbers_and_times():
     }
     said = subgroup_problem(early, 10, unit="years").text
     assert (
-        "14 of 20 events came by 3 years, where the model puts 6.2 (2.26 times, adjusted p = 0.001)" in said
+        "14 of 20 events came by 3 years; the model predicts 6.2 of 20 in this period (2.26 times, adjusted p = 0.001)"
+        in said
     )
     late = subgroup_problem({**early, "since": 3.0, "until": None}, 10, unit="years").text
     assert "14 of 20 events came after 3 years" in late
+
+
+def test_the_timing_of_events_is_said_for_the_part_that_fits_least():
+    part = JudgedValue(1.1, lambda at: (1.1 - at) / 0.2, 1.0, on_log_scale=False, time=4.0, since=2.0)
+    test = Question("shape in time", "sex", "f", part, "miscalibrated", details={"unit": "years"})
+    said = findings([test], 0.95)[0].text
+    assert said == (
+        "The timing of events agrees with the predictions for sex f: from 2 to 4 years, where it fits least, "
+        "there were 1.10 (0.71 to 1.49) times as many events as the predictions and the rest of the follow-up imply."
+    )
 
 
 def test_the_table_is_sorted_by_seriousness_and_keeps_the_rows():

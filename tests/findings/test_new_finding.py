@@ -19,7 +19,7 @@ def early_events():
         "early events",
         briefly="wrong number of early events",
         wrong="Early events are wrong for {name}: {times} the predicted ones{until} ({p}).",
-        clear="Early events agree with the predictions for {name}: observed/expected",
+        clear="Early events agree with the predictions for {name}: observed/expected {number}.",
     )
     def _early_events(group):
         sums = group.sums.first(1)

@@ -244,6 +244,10 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
         "patients are too few, at least 100 are needed."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
+    pairs = RepairedCox(CoxPH()).fit(data.X, data.y, clusters=np.arange(60) // 2).status_
+    events = int(data.y["event"].sum() / 2)
+    assert f"{events} events are too few, at least 50 are needed; 30 clusters are too few" in pairs
+    assert pairs.endswith("; the rows of one patient or cluster count together as one.")
 
 
 @pytest.mark.parametrize(

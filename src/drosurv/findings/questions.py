@@ -115,7 +115,7 @@ KINDS["data"] = Kind("data_problem", "data problem", "")
     "level",
     briefly="wrong number of events",
     wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
-    clear="Events agree with the predictions for {name}: observed/expected",
+    clear="Events agree with the predictions for {name}: observed/expected {number}.",
 )
 def _level(group: JudgedGroup) -> JudgedValue | None:
     judged, found = group.judged, tests.level(group.sums)
@@ -134,7 +134,10 @@ KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
         "The timing of events is wrong for {name}: {when} there were {times} as many events as the predictions and the "
         "rest of the follow-up imply ({p})."
     ),
-    clear="The timing of events agrees with the predictions for {name}: ratio in the most extreme part",
+    clear=(
+        "The timing of events agrees with the predictions for {name}: {when}, where it fits least, there were {times} "
+        "as many events as the predictions and the rest of the follow-up imply."
+    ),
 )
 def _shape(group: JudgedGroup) -> JudgedValue | None:
     return tests.shape(group.sums, group.judged.residuals.ends)
@@ -144,7 +147,7 @@ def _shape(group: JudgedGroup) -> JudgedValue | None:
     "spread",
     briefly="wrong differences between patients",
     wrong=words.spread,
-    clear="Differences between patients agree with the predictions for {name}: calibration slope",
+    clear="Differences between patients agree with the predictions for {name}: calibration slope {number}.",
 )
 def _spread(group: JudgedGroup) -> JudgedValue | None:
     judged = group.judged
@@ -160,7 +163,7 @@ KINDS["ranking"] = Kind(
     "harm",
     "ranked worse than by chance",
     "Patients are ranked worse than by chance: c-index {number}.",
-    "Patients are ranked no worse than by chance: c-index",
+    "Patients are ranked no worse than by chance: c-index {number}.",
     side=-1,
 )
 
@@ -181,7 +184,7 @@ def ranking(c_index: float, error: float) -> Question:
     side=-1,
     briefly="worse than one curve for everybody",
     wrong="For {name}, predictions are worse than one curve for everybody: gain {number} per patient.",
-    clear="The model predicts {name} better than one curve: gain per patient",
+    clear="The model predicts {name} better than one curve: gain per patient {number}.",
 )
 def _gain(group: JudgedGroup) -> JudgedValue | None:
     return _mean(group, group.judged.gains)
@@ -194,7 +197,7 @@ def _gain(group: JudgedGroup) -> JudgedValue | None:
     side=-1,
     briefly="predicted better by the other model",
     wrong="{reference} predicts {name} better: gain of this model over it {number} per patient.",
-    clear="The other model is not shown to predict {name} better: gain over it per patient",
+    clear="The other model is not shown to predict {name} better: gain over it per patient {number}.",
 )
 def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
     values = group.judged.over_reference
@@ -214,7 +217,7 @@ def _mean(group: JudgedGroup, values: FloatArray) -> JudgedValue | None:
     wrong=(
         "{patients} with a predicted risk of at least {threshold}{until} had {times} the predicted events ({p})."
     ),
-    clear="Events above the threshold agree with the predictions for {name}: observed/expected",
+    clear="Events above the threshold agree with the predictions for {name}: observed/expected {number}.",
 )
 def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
     threshold = group.threshold
@@ -226,7 +229,7 @@ def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
     status="wrong_decisions",
     briefly="wrong number of events below the threshold",
     wrong="{patients} with a predicted risk of below {threshold}{until} had {times} the predicted events ({p}).",
-    clear="Events below the threshold agree with the predictions for {name}: observed/expected",
+    clear="Events below the threshold agree with the predictions for {name}: observed/expected {number}.",
 )
 def _below_threshold(group: JudgedGroup) -> JudgedValue | None:
     threshold = group.threshold

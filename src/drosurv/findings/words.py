@@ -35,9 +35,9 @@ class Kind(NamedTuple):
 
     `status` is what a wrong answer means, `briefly` names it in a few words. `wrong` is the sentence about it: a text
     with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is the sentence
-    before the number of a right answer. A difference from the right value below `least` is not visible, and only values
-    on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group, None if it has none; kinds
-    that are not asked of every group have no `ask`.
+    about a right answer, with the same names. A difference from the right value below `least` is not visible, and only
+    values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group, None if it has
+    none; kinds that are not asked of every group have no `ask`.
     """
 
     status: str
@@ -56,7 +56,7 @@ def sentence(kind: Kind, status: str, found: Adjusted) -> str:
     if status == "too_few":
         return f"Not judged: {name} ({test.why})."
     if status == "clear":
-        return f"{kind.clear.format(name=name)} {_number(found)}."
+        return kind.clear.format(**_fields(name, found))
     if status == "unclear":
         gain = f"gain {_number(found)} per patient"
         return f"The model is not yet shown to predict {name} better than one curve: {gain}."
@@ -80,7 +80,7 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
     if np.isfinite(estimate.time):
         end = moment(estimate.time, unit)
         until = f" by {end}"
-        when = f"from {moment(estimate.since, unit)} to {end}" if estimate.since > 0 else f"until {end}"
+        when = f"from {written(estimate.since, 'time')} to {end}" if estimate.since > 0 else f"until {end}"
     return {
         "name": name,
         "patients": "Patients" if name == ALL_PATIENTS else f"Patients of {name}",
@@ -172,7 +172,10 @@ def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
         f"{row[name]:,.1f}".removesuffix(".0") for name in ("observed", "expected", "events")
     )
     if when:
-        return f"{observed} of {events} events came {when}, where the model puts {expected} ({row['ratio']:.2f} times"
+        return (
+            f"{observed} of {events} events came {when}; the model predicts {expected} of {events} in this period "
+            f"({row['ratio']:.2f} times"
+        )
     # Cumulative hazards may exceed the number of patients.
     of = "cumulative hazards of " if row["expected"] > row["patients"] else ""
     return f"{observed} events where {of}{expected} were predicted ({row['ratio']:.2f} times"

@@ -337,18 +337,19 @@ class RepairedCox(RepairedPredictions):
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
-        each = " (means of clusters)" if clusters.of_several else ""
         # The subgroup and the other patients each need their events in the smallest part that is searched.
         share = fewest_folds(self.folds) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
         short = [
             f"{has:,} {what} are too few, at least {needs:,} are needed"
             for has, needs, what in (
-                (int(clusters.share @ target.event), max(events, least_events), f"events{each}"),
-                (len(clusters), patients, "clusters" if each else "patients"),
+                (int(clusters.share @ target.event), max(events, least_events), "events"),
+                (len(clusters), patients, "clusters" if clusters.of_several else "patients"),
             )
             if has < needs
         ]
+        if short and clusters.of_several:
+            short.append("the rows of one patient or cluster count together as one")
         self.status_ = (
             f"Nothing was repaired, because no subgroup was searched for: {'; '.join(short)}."
             if short
