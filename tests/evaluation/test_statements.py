@@ -144,17 +144,11 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
     compared = pd.DataFrame(
         {"attribute": "sex", "metric": "group_disparity", "model": model, "reference": 0.9, "shrunken": 0.5}
     )
-    rows = [
-        row("overall", "all", "share_of_gain", "overall", 0.4),
-        row("overall", "all", "calibration_slope", "overall", 2.5, low=1.9, high=3.1),
-    ]
+    rows = [row("overall", "all", "share_of_gain", "overall", 0.4)]
     control = ShrinkageControl(pd.DataFrame(), 0.6, compared)
     (found,) = told(result_of(*rows, control=control), "shrinkage")
     assert words in found.text
-    assert (
-        "40.0 % of plain Cox's; its calibration slope is 2.500 (1.900 to 3.100), where 1 is right"
-        in found.text
-    )
+    assert "40.0 % of plain Cox's." in found.text
     assert found.concern
     stretched = result_of(*rows, control=replace(control, factor=1.1))
     assert "lower" not in told(stretched, "shrinkage")[0].text

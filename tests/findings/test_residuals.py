@@ -96,7 +96,7 @@ def test_follow_up_that_is_counted_from_entry_does_not_condemn_right_predictions
         rng = np.random.default_rng(seed)
         entry = np.where(rng.random(4000) < 0.5, rng.uniform(0, 2, 4000), 0.0)
         T, C = rng.exponential(4, 4000), entry + rng.uniform(0.5, 6, 4000)
-        kept = T > entry
+        kept = entry < T
         target = Target((T <= C)[kept], np.minimum(T, C)[kept], entry[kept])
         F = np.tile(1 - np.exp(-at / 4), (kept.sum(), 1))
         sums.append(weighted_residuals(target, at, F, np.empty((kept.sum(), 0))).total.mean())

@@ -138,7 +138,7 @@ def test_one_sentence_says_what_can_be_excluded_for_whom():
     said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, n_columns=5, n_tests=5)
     z = stats.norm.ppf(1 - 0.05 / 5 / 2)
     assert f"{np.exp(z / 20):.2f} cannot be excluded for everybody" in said
-    assert f"{np.exp(z / 10):.2f} for women (the smallest group judged)" in said
+    assert f"{np.exp(z / 10):.2f} for women (the group with the fewest events)" in said
     assert "for a subgroup of 5 %" in said
     assert "patients would exclude 1.5 for a subgroup of 5 %." in said
 
@@ -147,7 +147,7 @@ def test_the_sentence_takes_the_intervals_of_an_audit():
     shown = {"everybody": 1.52, "women": 1.01}
     said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, factors=shown, n_columns=0)
     assert "up to 1.52 cannot be excluded for everybody and 1.01 for women" in said
-    assert said.endswith("So 1.5 is excluded for women (the smallest group judged).")
+    assert said.endswith("So 1.5 is excluded for women (the group with the fewest events).")
     # The formula would need fewer patients than there are.
     assert excluded_errors(2000, 400, factors=shown, n_columns=0).endswith("for everybody.")
 
@@ -155,7 +155,7 @@ def test_the_sentence_takes_the_intervals_of_an_audit():
 def test_the_sentence_says_where_there_are_too_few_events():
     said = excluded_errors(100, 30, groups={"women": 0, "men": 30})
     assert (
-        "No error can be excluded for women (the smallest group judged). A subgroup of 5 % of average risk has"
+        "No error can be excluded for women (the group with the fewest events). A subgroup of 5 % of average risk has"
         in said
     )
     assert said.endswith(
@@ -164,7 +164,7 @@ def test_the_sentence_says_where_there_are_too_few_events():
     assert excluded_errors(100, 0) == "Without events, no error of the model can be excluded."
     assert "subgroup" not in excluded_errors(100, 30, n_columns=0)
     assert excluded_errors(100, 30, groups={"women": 0, "men": 30}, n_columns=0).endswith(
-        "(the smallest group judged)."
+        "(the group with the fewest events)."
     )
     assert "So 1.5 is excluded" in excluded_errors(100_000, 30_000)
 

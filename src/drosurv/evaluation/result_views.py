@@ -133,8 +133,7 @@ def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, refere
     if control is None or "share_of_gain" not in overall:
         return []
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
-    kept, slope = overall["share_of_gain"].value, overall["calibration_slope"].text
-    return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)
+    return sentences.shrinkage_statements(overall["share_of_gain"].value, control.factor, compared, reference)
 
 
 # The test of proportional hazards takes n d^2 and d^4 operations; it is left out where that takes long.

@@ -228,7 +228,8 @@ def fit_censoring(
     means = np.divide(sums(mass[:, None] * Z), at_risk[:, None])
     cumulative = np.append(0.0, np.cumsum(hazard))
     return CensoringModel(
-        times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored, first, shift
+        times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored,
+        first, shift
     )  # fmt: skip
 
 

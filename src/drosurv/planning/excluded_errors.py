@@ -56,7 +56,7 @@ def excluded_errors(
     >>> from drosurv.planning import excluded_errors
     >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
     With these 1,500 patients and 450 events, an error of the expected events by a factor of up to 1.10 cannot be \
-excluded for everybody, 1.16 for women (the smallest group judged) and 2.07 for a subgroup of 5 %. About 5,710 \
+excluded for everybody, 1.16 for women (the group with the fewest events) and 2.07 for a subgroup of 5 %. About 5,710 \
 patients would exclude 1.5 for a subgroup of 5 %.
     """
     events = float(events)
@@ -69,7 +69,7 @@ patients would exclude 1.5 for a subgroup of 5 %.
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the smallest group judged)", float(groups[name])
+        whom, own = f"{name} (the group with the fewest events)", float(groups[name])
         error = errors[whom] = known.get(name, _factor(z, own))
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.

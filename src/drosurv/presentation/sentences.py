@@ -48,23 +48,19 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
 
 def shrinkage_statements(
     kept: float,
-    slope: str,
     factor: float,
     compared: Sequence[tuple[float | None, float | None]],
     reference: str,
 ) -> list[Statement]:
     """State whether disparities are lower than those of a reference only because scores differ less.
 
-    The model has the share `kept` of the reference's gain in log partial likelihood; `slope` is its calibration slope
-    with the interval. The reference's log risks multiplied by `factor` have the same gain; `compared` are pairs of the
-    model's disparities and those of the multiplied log risks.
+    The model has the share `kept` of the reference's gain in log partial likelihood. The reference's log risks
+    multiplied by `factor` have the same gain; `compared` are pairs of the model's disparities and those of the
+    multiplied log risks.
     """
     if isnan(kept):
         return []
-    text = (
-        f"The model's gain in log partial likelihood over no model is {written(kept, 'share')} of {reference}'s; its "
-        f"calibration slope is {slope}, where 1 is right."
-    )
+    text = f"The model's gain in log partial likelihood over no model is {written(kept, 'share')} of {reference}'s."
     if factor < SHRUNK and kept < SHRUNK and compared:
         lower, of = sum(is_lower(*pair) for pair in compared), len(compared)
         which = f"{lower or 'none'} of {of} disparities of risk {'is' if lower < 2 else 'are'}"
