@@ -57,6 +57,11 @@ class FindingRow(NamedTuple):
         """Name of the group."""
         return who(self.attribute, self.group)
 
+    @property
+    def few_patients(self) -> bool:
+        """Whether the group is not judged because of few patients, and not because of few events."""
+        return self.status == "too_few" and self.text.endswith(" patients).")
+
 
 class Judgement(NamedTuple):
     """The verdict: its status and text, all problems, and what to do next."""
@@ -262,7 +267,12 @@ def _steps(
     if not any(row.question == "level" for row in rows):
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
     elif few := _few(rows):
-        yield f"Collect more patients of {listing(few, _MOST_NAMED)}."
+        small, others = ([row.who for row in few if row.few_patients == one] for one in (True, False))
+        if small:
+            yield f"Collect more patients of {listing(small, _MOST_NAMED)}."
+        if others:
+            # They may be many: what is missing is information, which events give.
+            yield f"Audit again with more events of {listing(others, _MOST_NAMED)}, such as after longer follow-up."
     elif any(row.status in ("too_few", "unclear") for row in rows) or status == "too_few":
         yield "Audit again with more patients."
     if status == "no_groups":
@@ -270,12 +280,12 @@ def _steps(
     yield "Audit again when the model, the patients or their care change."
 
 
-def _few(rows: Sequence[FindingRow]) -> list[str]:
-    """Return the groups with too few patients; empty if every group of an attribute has too few."""
+def _few(rows: Sequence[FindingRow]) -> list[FindingRow]:
+    """Return a row of each group with too few patients or events; empty if every group of an attribute has too few."""
     named = [row for row in rows if row.attribute not in (EVERYONE, SUBGROUP) and row.group != MISSING_LABEL]
     wrong = {(row.attribute, row.group) for row in named if (row.status, row.question) == _WRONG}
     few = {
-        (row.attribute, row.group): row.who
+        (row.attribute, row.group): row
         for row in named
         if row.status in ("too_few", "unclear") and (row.attribute, row.group) not in wrong
     }
