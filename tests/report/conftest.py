@@ -144,6 +144,8 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             by_model=tuple(tables["calibration"] for tables in own),
             facts={
                 "time_unit": "days",
+                "at": "2 days",
+                "judged": "over the whole follow-up",
                 "histograms": [
                     [{"attribute": name, "group": label, "edges": [0.0, 0.5, 1.0], "heights": [1.0, 0.4]}]
                 ]

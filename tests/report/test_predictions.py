@@ -80,6 +80,18 @@ def test_survival_is_judged_only_where_something_was_predicted(report, model, pa
     assert row["survival_predicted"] == pytest.approx(expected, abs=1e-5)
 
 
+def test_headings_say_which_slope_is_which(report, model, patients):
+    headings = {column.key: column.label for column in report.tables["groups"].columns}
+    assert headings["slope"] == "Calibration slope, at 1 year"
+    assert "Slope of the curve at 1 year" in report.audited.tables["calibration_numbers"].header
+    assert "they count events by 2 years, weighted by a model of censoring, and" in " ".join(
+        report.to_html().split()
+    )
+    throughout = audit(model, patients.X, patients.y, n_bootstrap=0, search_rules=False)
+    assert "Calibration slope, whole follow-up" in throughout.tables["groups"].header
+    assert "they count events over the whole follow-up" in throughout.to_html()
+
+
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
     report = audit_of(model.predict(patients.X), patients, n_bootstrap=10)
     assert len(report.audited.tables["calibration_curves"]) == 0

@@ -35,12 +35,12 @@ from drosurv.report.section import Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
-_NUMBERS = {"ratio": "Observed / expected", "slope": "Calibration slope", "ici": "ICI"}
+_NUMBERS = {"ratio": "Observed / expected by {at}", "slope": "Slope of the curve at {at}", "ici": "ICI"}
 
 
 def collect(evidence: Evidence) -> Part:
     """Return calibration curves and survival curves of every model."""
-    unit = evidence.time_unit
+    unit, last = evidence.time_unit, evidence.audited.last_judged
     return Part(
         by_model=tuple(
             (*curve_tables(result, unit), survival_table(result, unit)) for result in evidence.results
@@ -48,6 +48,10 @@ def collect(evidence: Evidence) -> Part:
         facts={
             "time_unit": unit,
             "horizon": plain(evidence.audited.settings.horizon),
+            "at": moment(evidence.audited.settings.horizon, unit),
+            "judged": "over the whole follow-up"
+            if last is None
+            else f"by {moment(last, unit)}, weighted by a model of censoring",
             "histograms": [histogram_rows(result) for result in evidence.results],
         },
     )
@@ -79,7 +83,7 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
         Column("patients", "Patients", "count"),
         Column("observed", f"Events by {at}, weighted", "time"),
         Column("expected", "Expected", "time"),
-        *(Column.measured(key, label) for key, label in _NUMBERS.items()),
+        *(Column.measured(key, label.format(at=at)) for key, label in _NUMBERS.items()),
     )
     return (
         Table("calibration_curves", f"Calibration curves at {at}: points", risks, tuple(points)),
@@ -265,9 +269,10 @@ CALIBRATION = Section(
 <p>Observed against predicted risk in each group: on the dotted line, as many had the event as predicted. The band
 contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients have which
 predicted risk.</p>
-<p>O/E: observed over expected events by the time of the predicted risk; 1 is right. Slope: below 1, predicted risks
-differ too much. ICI: mean distance of the curve from the dotted line. The group table counts events at all times that
-the model predicts, and adjusts for the number of tests: its numbers may differ.</p>
+<p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right. Curve's slope: below
+1, predicted risks differ too much. ICI: mean distance of the curve from the dotted line. The ratio and the calibration
+slope of the group table, which the verdict uses, are other numbers: they count events {{ part.facts.judged }}, and
+their intervals are adjusted for the number of tests.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}

@@ -200,6 +200,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
 def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     """Return the group table; columns without any value are left out."""
     at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
+    when = "whole follow-up" if evidence.audited.last_judged is None else f"at {at}"
     columns = (
         Column("who", "Group"),
         Column("patients", "Patients", "count"),
@@ -207,7 +208,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column("expected", "Expected", "time"),
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
-        Column.measured("slope", "Calibration slope"),
+        Column.measured("slope", f"Calibration slope, {when}"),
         Column("survival_predicted", "Survival, predicted", "share"),
         Column("survival_observed", "Survival, observed", "share"),
         Column.measured("c_index", "c-index"),
