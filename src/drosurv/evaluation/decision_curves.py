@@ -5,9 +5,12 @@ it and have the event by the horizon,
 
 .. math:: NB(t) = TP - (\pi - TP) \frac{t}{1 - t}, \qquad \text{avoided per 100} = 100 (NB - NB_{all}) \frac{1 - t}{t}.
 
-Treating nobody has 0. TP counts patients with known outcome, weighted for censoring. So the curves of the groups,
-weighted by their shares, add up to that of everybody. Without columns that censoring depends on, treating everybody has
-the net benefit from the Kaplan-Meier curve.
+Treating nobody has 0. TP counts patients with known outcome, weighted by one over their probability of being
+uncensored, which a Cox model estimates from the predicted risk, the groups and the features. So censoring may depend on
+these, and the curves of the groups, weighted by their shares, add up to that of everybody. R's dcurves, and
+:func:`drosurv.metrics.decisions`, take :math:`\pi` times one minus the Kaplan-Meier survival of the patients above the
+threshold for TP, which assumes that their censoring depends on nothing. On the survival example of dcurves the two net
+benefits differ by at most 0.003.
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ class EvaluationResult:
         Columns are ``attribute``, ``group`` ("gap" for the difference), ``metric`` (sensitivity, specificity, ppv, npv,
         net_benefit), ``value`` with ``low`` and ``high``, what right predictions imply (``predicted``), ``patients``,
         ``positives`` (those treated), and the ``reason`` why a value is not known. Outcomes are weighted for censoring
-        as in ``decision_curves``, whose net benefit is the same.
+        as in ``decision_curves``, whose net benefit is the same; that of R's dcurves, which uses Kaplan-Meier among the
+        treated, differs slightly (:func:`drosurv.metrics.decisions`).
         """
         return None if self.settings.threshold is None else self._drawn.get("decisions")
 

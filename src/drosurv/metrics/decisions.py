@@ -61,7 +61,9 @@ def decisions(
               PPV = F_+, \quad NPV = 1 - F_-, \quad
               \text{net benefit} = TP - \frac{p_t}{1 - p_t} FP
 
-    with :math:`p_t` the threshold. Net benefit is that of the R package dcurves; treating nobody has 0.
+    with :math:`p_t` the threshold. Net benefit is that of the R package dcurves; treating nobody has 0. The decisions
+    of :func:`drosurv.evaluate` weight patients for censoring that may depend on their risk and columns instead, so
+    that groups add up to everybody.
 
     Parameters
     ----------

@@ -265,8 +265,8 @@ DECISIONS_AT_THRESHOLD = Section(
     intro="""
 <p>If patients above the threshold are treated: the share of patients with an event who are treated (sensitivity), the
 share of patients without an event who are not treated (specificity), and the shares of right decisions among the
-treated and the untreated (predictive values). Events are estimated by
-Kaplan-Meier among the treated and the untreated.</p>
+treated and the untreated (predictive values). Patients whose outcome is known are weighted for those who were censored
+before; censoring may depend on the predicted risk and the columns.</p>
 """,
     template="""
 {% for statement in part.statements %}
