@@ -108,6 +108,20 @@ def run(*arguments):
     return result.output
 
 
+def test_rows_that_a_repaired_model_was_trained_on_forbid_a_clear_verdict(tmp_path):
+    """Colon cancer: the model was repaired on all patients, also the 133 that are audited."""
+    patients = pd.read_csv(FIXTURES / "colon.csv.gz")[:400]
+    patients.to_csv(tmp_path / "patients.csv", index=False)
+    patients[1::3].to_csv(tmp_path / "test.csv", index=False)
+    target = ["--time", "time", "--event", "status", "--model", "cox", "--max-conditions", "1"]
+    run("repair", tmp_path / "patients.csv", *target, "-o", tmp_path / "repaired")
+    options = ["--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", tmp_path / "page.html"]
+    run("audit", tmp_path / "repaired", tmp_path / "test.csv", *options)
+    summary = json.loads((tmp_path / "page.summary.json").read_text())
+    assert summary["verdict"]["status"] == "data_problem"
+    assert any("133" in w["text"] for w in summary["warnings"] if w["severity"] == "blocking")
+
+
 @pytest.mark.parametrize("leaks", [True, False], ids=["leaking column", "copied rows"])
 def test_warnings_of_training_reach_the_report(tmp_path, leaks):
     """Rotterdam: the time to relapse gives the time to death away, which forbids a clear verdict; copies do not."""
@@ -250,8 +264,10 @@ def test_the_interval_that_decides_is_the_one_shown(colon):
         same = shown[f"sex = {row['group']}"]
         for name in ("ratio_low", "ratio_high", "gain_low", "gain_high"):
             assert row[name] == same[name]
-        collects = any(f"sex = {row['group']}" in step for step in steps(colon) if "Collect" in step)
-        assert collects == (row["gain_low"] <= 0)
+        asked = any(f"sex = {row['group']}" in step for step in steps(colon) if "more events of" in step)
+        assert asked == (row["gain_low"] <= 0)
+    # Both groups are large.
+    assert not any("Collect" in step for step in steps(colon))
     assert not any("Brier" in str(column.label) for column in colon.tables["groups"].columns)
     # No other table has another interval of a judged number, or a p-value that is not adjusted.
     metrics = {row["metric"] for row in colon.audited.tables["accuracy"].rows}
@@ -274,6 +290,4 @@ def test_advice_does_not_contradict_the_repair(wilms, repaired):
     shown = {row["group"]: row for row in report.audited.tables["by_group"].rows}
     assert shown["yes"]["gain_over_reference"] > 0
     assert not any("plain Cox instead" in step or "Prefer plain Cox" in step for step in steps(report))
-    assert not any(
-        "infant yes" in step and "infant no" in step for step in steps(report) if "Collect" in step
-    )
+    assert not any("infant yes" in step and "infant no" in step for step in steps(report))
