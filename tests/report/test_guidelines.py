@@ -7,6 +7,7 @@ import pytest
 from drosurv import CoxPH
 from drosurv.datasets import make_hidden_minority
 from drosurv.report import audit
+from drosurv.report.report import all_sections
 from drosurv.report.sections.guidelines import ASKED
 
 
@@ -36,22 +37,21 @@ def test_a_question_is_answered_only_where_groups_are_shown_with_intervals(full,
         assert status(bare, source, item) == "to be filled in"
 
 
+def test_clinical_utility_is_answered_where_there_are_decision_curves(full, bare):
+    for report, answer, shown in ((full, "answered", True), (bare, "to be filled in", False)):
+        asked = [row for row in report.tables["guidelines"].rows if "clinical utility" in row["question"]]
+        assert [row["status"] for row in asked] == [answer]
+        assert ("Would treating by the model help?" in asked[0]["where"]) == shown
+
+
 def test_measures_are_partly_answered_and_data_sets_are_left_to_the_user(full):
     assert status(full, "TRIPOD", "12e") == "partly"
     assert status(full, "EU AI Act", "Article 10(2)(f), (g)") == "to be filled in"
 
 
 def test_every_section_that_an_answer_names_is_on_the_page(full, bare):
-    headings = {
-        "By group",
-        "Do the predictions come true?",
-        "Method card",
-        "Verdict",
-        "Remedy",
-        "Patients",
-        "What could have been missed",
-        "Decisions at a threshold",
-    }
+    headings = {section.heading for section in all_sections()}
+    assert "Method card" in headings
     for report in (full, bare):
         shown = {section.heading for section in report.sections}
         for row in report.tables["guidelines"].rows:

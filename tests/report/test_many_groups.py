@@ -38,6 +38,8 @@ def test_hospitals_are_shrunken_and_the_page_draws_a_funnel(hospitals):
     assert {*shown} == {""}, "no curves of each hospital"
     page = report.to_html()
     assert "Many groups, such as hospitals" in page
+    (clusters,) = (row for row in report.tables["guidelines"].rows if "clusters" in row["question"])
+    assert clusters["where"].startswith("Many groups, such as hospitals")
     assert '<g class="mark part named"' in page, "the dot outside the lines has its name"
     sizes = report.tables["patients hospital"]
     assert sizes.header == ["Group", "Patients", "Events", "Median follow-up"], "no column for each hospital"

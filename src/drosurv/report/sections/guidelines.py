@@ -67,7 +67,7 @@ ASKED = (
         PROBAST,
         "evaluation, analysis",
         "Were discrimination, calibration and clinical utility evaluated, in groups too?",
-        "performance",
+        "utility",
     ),
     (
         PROBAST,
@@ -208,6 +208,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         "updating": (LEFT, "Describe any recalibration or repair."),
         "updated": (LEFT, "Describe the updated model, and audit it."),
         "performance": (LEFT, "There are no two groups to compare."),
+        "utility": (LEFT, "There are no two groups to compare."),
         "labelling": (LEFT, "There are no two groups to compare."),
         "capabilities": (LEFT, "There are no two groups to compare."),
         "data sets": (LEFT, "This page examines predictions; examine how the data came to be."),
@@ -226,6 +227,15 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             )
         if not result.settings.n_bootstrap:
             answers["performance"] = "partly", "By group shows the numbers; intervals were not computed."
+        answers["utility"] = (
+            "partly",
+            "By group has discrimination; without probabilities there is no utility.",
+        )
+        if len(result.decision_curves):
+            answers["utility"] = (
+                answers["performance"][0],
+                "By group, Do the predictions come true?, Would treating by the model help?",
+            )
         answers["labelling"] = (
             "partly",
             "By group and Method card have performance and limits; write down what users are told of them.",
@@ -240,6 +250,11 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         )
         if result.decisions is not None:
             answers["decisions"] = "partly", "Decisions has them at one threshold; say why this threshold."
+    if len(result.shrunken):
+        answers["clusters"] = (
+            "partly",
+            "Many groups, such as hospitals has observed over expected events of each; discuss the differences.",
+        )
     if TrainingPatients.of(evidence).columns:
         answers["training patients"] = (
             "answered",
