@@ -1,4 +1,4 @@
-"""The tables of ``guide/what_to_use.md`` and ``benchmark.md``, made of ``benchmark.csv``.
+"""The tables of ``benchmark.md``, made of ``benchmark.csv``.
 
 ``python docs/evidence_table.py results.csv`` makes ``benchmark.csv`` of the benchmark's results of each split, and the
 tables; without a file it writes the tables only. A test fails until they have the numbers of ``benchmark.csv``.
@@ -15,9 +15,7 @@ import pandas as pd
 from scipy import stats
 
 DOCS = Path(__file__).parent
-PAGE = DOCS / "guide" / "what_to_use.md"
 BENCHMARK = DOCS / "benchmark.md"
-BETWEEN = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
 # What the benchmark calls a method, and how it is made.
 METHODS = {
     "cox-cv": "`CoxPHCV()`",
@@ -153,8 +151,8 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).round(6)
 
 
-def refreshed_benchmark() -> str:
-    """Return the page of the benchmark with its tables in it."""
+def refreshed() -> str:
+    """Return the page with the tables in it."""
     page = BENCHMARK.read_text(encoding="utf-8")
     for name, made in (("evidence", table), ("strata", strata), ("power", power)):
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
@@ -162,15 +160,8 @@ def refreshed_benchmark() -> str:
     return page
 
 
-def refreshed() -> str:
-    """Return the page with the table in it."""
-    page = PAGE.read_text(encoding="utf-8")
-    return BETWEEN.sub(lambda found: f"{found[1]}{table()}{found[2]}", page)
-
-
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         of_splits = pd.read_csv(sys.argv[1])
         summarise(of_splits).to_csv(DOCS / "benchmark.csv", index=False, lineterminator="\n")
-    PAGE.write_text(refreshed(), encoding="utf-8")
-    BENCHMARK.write_text(refreshed_benchmark(), encoding="utf-8")
+    BENCHMARK.write_text(refreshed(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -204,3 +205,17 @@ def test_links_between_pages_lead_to_files(page):
     }
     wanted = [target for target in targets if page != "docs/index.md" or target not in made]
     assert [target for target in wanted if not (ROOT / page).parent.joinpath(target).exists()] == []
+
+
+def test_links_and_pictures_of_the_readme_work_on_a_package_index():
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    places = (
+        f"{source}/blob/main/",
+        source.replace("//github.com", "//raw.githubusercontent.com") + "/main/",
+    )
+    targets = re.findall(r"\]\(([^)\s]+)", PAGES["README.md"])
+    files = [
+        target.partition("#")[0].removeprefix(places[target.startswith(places[1])]) for target in targets
+    ]
+    assert len(files) > 8
+    assert [file for file in files if not (ROOT / file).is_file()] == []
