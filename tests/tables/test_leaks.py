@@ -69,11 +69,23 @@ def test_the_day_of_something_during_follow_up_is_found():
     assert find_leaks(pd.DataFrame({"c": np.random.default_rng(3).random(400)}), late) == {}
 
 
-def test_chance_is_that_of_every_order_of_the_times():
+def test_the_day_of_something_early_is_found_by_the_short_times_of_those_who_never_had_it():
+    """As that of a complete response is: it comes within weeks, unless the patient dies before."""
+    rng = np.random.default_rng(4)
+    time = np.where(np.arange(400) % 7 == 0, rng.uniform(1, 25, 400), 100 + TIME)
+    response = np.where((time > 100) & (rng.random(400) < 0.8), rng.uniform(30, 90, 400), np.nan)
+    y = Surv.from_arrays(EVENT, time)
+    (reason,) = find_leaks(pd.DataFrame({"response": response}), y).values()
+    assert reason == "it is never above the time, as the time of something that happened during follow-up"
+    assert find_leaks(pd.DataFrame({"c": rng.permutation(response)}), y) == {}
+
+
+@pytest.mark.parametrize("more", [[], [0.7, 5.0]])
+def test_chance_is_that_of_every_order_of_the_times(more):
     values, time = np.array([1.0, 2.0, 3.0, 1.5, 0.5]), np.array([1.2, 2.5, 3.0, 4.0, 2.0])
-    orders = list(permutations(time))
-    share = np.mean([(values <= np.array(order)).all() for order in orders])
-    assert _chance_never_later(values, time) == pytest.approx(share)
+    times = np.append(time, more)
+    share = np.mean([(values <= np.array(order)).all() for order in permutations(times, 5)])
+    assert _chance_never_later(values, time, times) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def _tells_time(values: FloatArray, time: FloatArray) -> str:
         return "it is the time in other units"
     if (same := _same_times(values, time)) > _SAME_TIMES:
         return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
-    if _chance_never_later(values[known], time[known]) < _CHANCE:
+    # Beside the times of all patients too: of something early, those who had it have few short times.
+    if min(_chance_never_later(values[known], time[known], times) for times in (time[known], time)) < _CHANCE:
         return "it is never above the time, as the time of something that happened during follow-up"
     return _FUNCTION if _is_function_of(time, values) else ""
 
@@ -160,13 +161,16 @@ def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
     return found
 
 
-def _chance_never_later(values: FloatArray, time: FloatArray) -> float:
-    """Return the probability that no value is above its patient's time if times were permuted; 1 if a value is."""
+def _chance_never_later(values: FloatArray, time: FloatArray, times: FloatArray) -> float:
+    """Return the probability that no value (m,) is above a time drawn for it; 1 if one is above its patient's (m,).
+
+    Times are drawn without replacement from `times` (n,), which include those of the patients with a value.
+    """
     if (values > time).any():
         return 1.0
     # Draw a time for each value, the largest first: it must be one of the times left that are not below the value.
-    left = len(values) - np.arange(len(values))
-    below = np.searchsorted(np.sort(time), np.sort(values)[::-1])
+    left = len(times) - np.arange(len(values))
+    below = np.searchsorted(np.sort(times), np.sort(values)[::-1])
     return float(np.exp(np.log1p(-below / left).sum()))
 
 
