@@ -24,19 +24,20 @@ def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
     everyone = Subset(EvaluationData(as_predictions(np.zeros(3), None, 3), target))
 
-    def linear(patients, drawn, influence, of_all_pairs=None):
-        between = GroupComparison(patients, None, {}, {}, drawn)
-        return between.linear(lambda: 5.0, lambda: PairInfluence(of_all_pairs, np.array(influence)))
+    def linear(influence, of_all_pairs=None):
+        between = GroupComparison(everyone, None, {}, {}, (everyone, None), lambda values: weights @ values)
+        found = PairInfluence(of_all_pairs, np.array(influence))
+        return between.linear(lambda some, groups: 5.0, lambda some, groups: found)
 
-    assert linear(everyone, weights, [0.5, 0.25, 7.0]).draws.tolist() == [5.25, 5.0]
-    # Those left out of an attribute have no influence on it.
-    assert linear(everyone.take(np.array([0, 2])), weights, [0.5, 7.0]).draws.tolist() == [5.5, 5.0]
+    np.testing.assert_allclose(linear([0.5, 0.25, 7.0]).draws, [5.25, 5.0])
     # The value over all pairs is computed once, with the influence.
-    found = linear(everyone, weights, [0.5, 0.25, 7.0], of_all_pairs=6.0)
-    assert (found.estimate, found.draws.tolist()) == (6.0, [6.25, 6.0])
+    found = linear([0.5, 0.25, 7.0], of_all_pairs=6.0)
+    assert found.estimate == 6.0
+    np.testing.assert_allclose(found.draws, [6.25, 6.0])
 
-    def fail():
+    def fail(some, groups):
         raise AssertionError
 
-    without = GroupComparison(everyone, None, {}, {}, weights[:0]).linear(lambda: 5.0, fail)
-    assert (without.estimate, len(without.draws)) == (5.0, 0)
+    without = GroupComparison(everyone, None, {}, {}, (everyone, None))
+    found = without.linear(lambda some, groups: 5.0, fail)
+    assert (found.estimate, len(found.draws)) == (5.0, 0)

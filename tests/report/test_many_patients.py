@@ -5,8 +5,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import CoxPH, audit, evaluate, observation
+from drosurv import CoxPH, audit, compare, evaluate, observation
 from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import Predictions
 from drosurv.observation import Rows, sample_of_many, sample_rows, sample_size
 from drosurv.report.alpha_path import Stop
 from drosurv.report.evidence import Evidence
@@ -113,13 +114,40 @@ def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, m
     widths = [one.calibration["difference_high"] - one.calibration["difference_low"] for one in results]
     assert (widths[0] / widths[1]).between(0.6, 1.6).all()
     sampled, whole = (one.to_frame() for one in results)
-    np.testing.assert_array_equal(sampled["value"], whole["value"])
+    np.testing.assert_allclose(sampled["value"], whole["value"], rtol=1e-12)
     names = ("concordance_index", "likelihood_gain", "integrated_brier_score", "calibration_slope")
-    for name in (*names, "concordance_fraction"):
-        chosen = (whole["metric"] == name) & (whole["kind"] != "gap")
+    of_pairs = ("individual_disparity", "censored_individual_disparity", "censored_group_disparity")
+    for name in (*names, "concordance_fraction", *of_pairs):
+        chosen = (whole["metric"] == name) & ((whole["kind"] != "gap") | (name in of_pairs))
+        assert chosen.any(), name
         ratio = sampled["standard_error"][chosen] / whole["standard_error"][chosen]
         assert ratio.between(0.7, 1.4).all(), name
     # Statistics are of all patients, those of permuted labels of the sample.
     gaps = (whole["kind"] == "gap") & (whole["test"] == "permutation")
     assert gaps.any()
     assert (sampled["p"][gaps] - whole["p"][gaps]).abs().max() < 0.15
+
+
+def test_a_sample_has_patients_of_the_smallest_group(many, monkeypatch):
+    monkeypatch.setattr(observation, "MANY_RESAMPLED", 100)
+    monkeypatch.setattr(observation, "_RESAMPLED_EVENTS", 100)
+    target = parse_target(many[1].y)
+    sizes = [
+        len(target) if rows is None else len(rows)
+        for rows in (sample_of_many(target, resampled=True, smallest=least) for least in (1000, 300, 100))
+    ]
+    assert sizes[0] < 200
+    assert sizes[1:] == [500, 1000]
+
+
+def test_models_with_and_without_hazards_are_compared_on_the_same_replicates_of_samples(many, monkeypatch):
+    model, test = many
+    monkeypatch.setattr(observation, "MANY_RESAMPLED", 200)
+    monkeypatch.setattr(observation, "_RESAMPLED_EVENTS", 100)
+    # Intersections are so small that only those of all patients can be compared.
+    groups = {"a": np.arange(1000) % 2, "b": np.arange(1000) // 250}
+    scores = Predictions(risk=model.predict(test.X), score_type="other")
+    how = {"sensitive_features": groups, "n_bootstrap": 20, "y_train": model[-1].follow_up_}
+    found = compare({"Cox": model, "scores": scores}, test.X, test.y, **how)
+    chosen = found[(found["metric"] == "concordance_index") & (found["model"] == "scores")]
+    np.testing.assert_allclose(chosen[["difference_low", "difference_high"]], 0.0, atol=1e-12)

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv import metrics
 from drosurv.evaluation.data import Subset
@@ -98,30 +97,38 @@ class GroupComparison:
 
     The patients of one attribute with their groups, or everybody with the intersections of all attributes. By metric,
     `values` holds the values (k,) of the groups with their replicates (replicates, k), and `numbers` holds metrics that
-    compare groups. The weights (replicates, n) say how often each of all patients was drawn.
+    compare groups. Replicates are of a `sample`: these patients or some of very many, with their groups. `sums` returns
+    the sum in each replicate of values (m,) of the sample's patients; None without replicates.
     """
 
     patients: Subset
     groups: Groups | None
     values: Mapping[str, tuple[FloatArray, FloatArray]]
     numbers: Mapping[str, Draws]
-    weights: NDArray[np.uint8]
+    sample: tuple[Subset, Groups | None]
+    sums: Callable[[FloatArray], FloatArray] | None = None
 
-    def linear(self, value: Callable[[], float], influence: Callable[[], PairInfluence]) -> Draws:
+    def linear(
+        self,
+        value: Callable[[Subset, Groups | None], float],
+        influence: Callable[[Subset, Groups | None], PairInfluence],
+    ) -> Draws:
         """Return a value that is at least 0, with replicates by linear approximation.
 
         `influence` returns the derivative of the value by the weight of each patient (m,), and the value too where it
         is over all pairs. It is called only if there are replicates.
         """
-        if len(self.weights) == 0:
-            return Draws(value(), np.empty(0), lowest=0.0)
-        found, slopes = influence()
-        found = value() if found is None else found
-        # Other patients have no influence. Row by row, because all weights as floats would take four times the memory.
-        of_all = np.zeros(self.weights.shape[1])
-        of_all[slice(None) if self.patients.rows is None else self.patients.rows] = slopes
-        moved = np.array([times @ of_all for times in self.weights])
-        return Draws(found, found + moved - slopes.sum(), lowest=0.0)
+        if self.sums is None:
+            return Draws(value(self.patients, self.groups), np.empty(0), lowest=0.0)
+        found, slopes = influence(*self.sample)
+        found = value(*self.sample) if found is None else found
+        moved = self.sums(slopes - slopes.mean())
+        some, whole = len(self.sample[0]), len(self.patients)
+        if some < whole:
+            # In proportion to the value, because a sum over pairs grows with the number of patients.
+            of_sample, found = found, value(self.patients, self.groups)
+            moved *= np.sqrt(some / whole) * (found / of_sample if of_sample else 1.0)
+        return Draws(found, found + moved, lowest=0.0)
 
 
 #: Every metric by name, in the order of tables.
@@ -318,20 +325,19 @@ def intersectional_disparity(between: GroupComparison) -> Draws:
 @disparity("F_I", of="everybody", needs=("features", "hazards"))
 def individual_disparity(between: GroupComparison) -> Draws:
     """How much more hazards differ between patients than their features do."""
-    subset, how = between.patients, between.patients.data
+    how = between.patients.data
     options: dict[str, Any] = {"convention": how.convention, "pairs": how.pairs}
     return between.linear(
-        lambda: metrics.individual_disparity(subset.risk, subset.features, **options),
-        lambda: individual_influence(subset.hazard, subset.features, **options),
+        lambda some, _: metrics.individual_disparity(some.risk, some.features, **options),
+        lambda some, _: individual_influence(some.hazard, some.features, **options),
     )
 
 
-def _censored_disparity(between: GroupComparison, groups: Groups | None = None) -> Draws:
-    subset, how = between.patients, between.patients.data
-    options: dict[str, Any] = {"groups": groups, "pairs": how.pairs}
+def _censored_disparity(between: GroupComparison) -> Draws:
+    pairs = between.patients.data.pairs
     return between.linear(
-        lambda: censoring_aware_disparity(subset.target, subset.risk, subset.features, **options),
-        lambda: censored_influence(subset.target, subset.hazard, subset.features, **options),
+        lambda some, of: censoring_aware_disparity(some.target, some.risk, some.features, of, pairs=pairs),
+        lambda some, of: censored_influence(some.target, some.hazard, some.features, of, pairs=pairs),
     )
 
 
@@ -372,4 +378,4 @@ def average_disparity(between: GroupComparison) -> Draws:
 @disparity("F_G, censoring-aware", of="attribute", needs=("groups", "features", "hazards"))
 def censored_group_disparity(between: GroupComparison) -> Draws:
     """The censoring-aware F_I over pairs of the same group."""
-    return _censored_disparity(between, between.groups)
+    return _censored_disparity(between)

@@ -162,9 +162,9 @@ def evaluate(
 
     Notes
     -----
-    Of more than 100,000 patients, decisions, calibration curves, bootstrap replicates and permutations are those of a
-    random sample, with 20,000 events if there are as many, but at most 100,000 patients. Intervals are as narrow
-    as those of all patients.
+    Of more than 20,000 patients, bootstrap replicates and permutations are those of random samples, with 2,000 events
+    if there are as many; of more than 100,000 patients, so are decisions and calibration curves, with 20,000 events.
+    A sample has at most 100,000 patients. Intervals are as narrow as those of all patients.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,7 @@ from drosurv.presentation import VERSUS, attribute_name, counted, label_name, wi
 from drosurv.target import FloatArray, IntArray
 
 _NO_REPLICATES = Inference(n_bootstrap=0)
-# A sample of patients of several groups has at least so many of each.
-_FEWEST_IN_SAMPLE = 100
+Number = TypeVar("Number", np.uint8, np.float64)
 # Attribute and metric, or attribute and group.
 Key = tuple[str, str]
 # Attribute, group and metric.
@@ -54,7 +53,7 @@ RowKey = tuple[str, str, str]
 class BootstrapValues:
     """Values of all metrics with their bootstrap replicates, NaN where undefined, by attribute, group and metric.
 
-    The weights (replicates, n) say how often each patient was drawn.
+    The weights (replicates, m) say how often each patient was drawn, of very many each of those in samples.
     """
 
     numbers: Mapping[RowKey, Draws]
@@ -190,21 +189,23 @@ class Evaluator:
 
         Evaluators of the same patients draw the same replicates with the same seed.
         """
-        n, streams = len(self.everyone), seed_sequence(inference.random_state)
-        replicates = inference.n_bootstrap
-        drawn_from = n if self.clusters is None else int(self.clusters.max()) + 1
+        streams, replicates = seed_sequence(inference.random_state), inference.n_bootstrap
+        sampled = self._drawn_rows if replicates else None
+        n, clusters = len(self.everyone) if sampled is None else len(sampled), self.clusters
+        if clusters is not None and sampled is not None:
+            clusters = np.unique(clusters[sampled], return_inverse=True)[1]
+        drawn_from = n if clusters is None else int(clusters.max()) + 1
 
         def draw(row: int) -> tuple[IntArray, list[float]]:
             rows = replicate_rng(streams, row).integers(drawn_from, size=drawn_from)
             times = np.bincount(rows, minlength=drawn_from)
-            times = times if self.clusters is None else times[self.clusters]
+            times = times if clusters is None else times[clusters]
             return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
         # This also computes sorted pairs and curves, which threads share. A later warning names undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            values = self._values(np.ones(n), resampled=False)
-            sampled = replicates and (self._samples or self._compared_samples)
-            centres = self._values(np.ones(n), resampled=True) if sampled else values
+            values = self._values(np.ones(len(self.everyone)), resampled=False)
+            centres = self._values(np.ones(n), resampled=True) if replicates and self._samples else values
         # A patient is practically never drawn more than 255 times.
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint8)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, inference.n_jobs, n)):
@@ -235,13 +236,45 @@ class Evaluator:
         """Samples of the patients of all groups of a partition, with these groups, where patients are very many."""
         found = {}
         for name, partition in self.partitions.items():
-            patients, groups = self.kept[name], partition.kept_groups
-            clusters = None if self.clusters is None else self.clusters[partition.kept]
-            rows = sample_of_many(patients.target, clusters, resampled=True)
-            some = groups if rows is None else replace(groups, codes=groups.codes[rows])
-            if rows is not None and some.sizes.min() >= _FEWEST_IN_SAMPLE:
-                found[name] = patients.take(rows), some
+            rows, groups = self._sample_of_groups(partition), partition.kept_groups
+            if rows is not None:
+                found[name] = self.kept[name].take(rows), replace(groups, codes=groups.codes[rows])
         return found
+
+    def _sample_of_groups(self, partition: Attribute) -> IntArray | None:
+        """Return the rows, among patients in a group, of a sample that has patients of all groups; None for all."""
+        clusters = None if self.clusters is None else self.clusters[partition.kept]
+        smallest = int(partition.kept_groups.sizes.min())
+        target = self.everyone.target.take(partition.kept)
+        return sample_of_many(target, clusters, resampled=True, smallest=smallest)
+
+    @cached_property
+    def _drawn_rows(self) -> IntArray | None:
+        """Rows of all patients in samples, of whom replicates are drawn; None if replicates are of all patients."""
+        if not self._samples:
+            return None
+        needed = [self._samples.get(key, some).rows for key, some in self.members.items()]
+        # Also those of intersections that no metric compares: models are compared on the same replicates.
+        for partition in (*self.attributes, *([intersection_of(self.attributes)] if self.attributes else ())):
+            rows = self._sample_of_groups(partition)
+            needed.append(None if rows is None else partition.kept[rows])
+        known = [rows for rows in (self._samples[EVERYONE, ALL].rows, *needed) if rows is not None]
+        return np.unique(np.concatenate(known)) if len(known) > len(needed) else None
+
+    @cached_property
+    def _places(self) -> IntArray | None:
+        """Place (n,) among all patients in samples of each that is; None if replicates are of all patients."""
+        if self._drawn_rows is None:
+            return None
+        places = np.zeros(len(self.everyone), dtype=np.intp)
+        places[self._drawn_rows] = np.arange(len(self._drawn_rows))
+        return places
+
+    def drawn_weight(self, weight: NDArray[Number], patients: Subset) -> NDArray[Number]:
+        """Return how often each of some patients was drawn, from one of the weights (m,) of the replicates."""
+        if patients.rows is None:
+            return weight
+        return weight[patients.rows if self._places is None else self._places[patients.rows]]
 
     def _freedom(self, key: RowKey) -> float:
         """Return the degrees of freedom of a number: of the events, or clusters if these are fewer."""
@@ -264,10 +297,15 @@ class Evaluator:
         """Compute the metrics of everybody and of all groups with patient weights (n,); runs for every replicate."""
         found: dict[RowKey, float] = {}
 
+        def weight_of(patients: Subset) -> FloatArray:
+            if resampled:
+                return self.drawn_weight(weight, patients)
+            return weight if patients.rows is None else weight[patients.rows]
+
         def add(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
             if resampled:
                 patients = self._samples.get((attribute, label), patients)
-            weights = weight if patients.rows is None else weight[patients.rows]
+            weights = weight_of(patients)
             for metric in metrics:
                 known = metric.resampled or not resampled
                 value = value_of(metric, patients, weights) if known else float("nan")
@@ -284,8 +322,7 @@ class Evaluator:
                     patients, groups = self.kept[name], attribute.kept_groups
                     if resampled:
                         patients, groups = self._compared_samples.get(name, (patients, groups))
-                    weights = weight if patients.rows is None else weight[patients.rows]
-                    values = metric.function(patients, groups, weights).tolist()
+                    values = metric.function(patients, groups, weight_of(patients)).tolist()
                     keys = [(name, label, metric.name) for label in attribute.labels]
                     found.update(zip(keys, values, strict=True))
         return found
@@ -321,7 +358,18 @@ class Evaluator:
         groups, patients = None, self.everyone
         if name != EVERYONE:
             groups, patients = self.partitions[name].kept_groups, self.kept[name]
-        number: Draws = metric.function(GroupComparison(patients, groups, values, numbers, drawn.weights))
+        sample: tuple[Subset, Groups | None] = patients, groups
+        if len(drawn.weights) and name == EVERYONE:
+            sample = self._samples.get((EVERYONE, ALL), patients), None
+        elif len(drawn.weights):
+            sample = self._compared_samples.get(name, sample)
+
+        def sums(values: FloatArray) -> FloatArray:
+            # Row by row, because all weights as floats would take eight times the memory.
+            return np.array([self.drawn_weight(weight, sample[0]) @ values for weight in drawn.weights])
+
+        resampled = sums if len(drawn.weights) else None
+        number: Draws = metric.function(GroupComparison(patients, groups, values, numbers, sample, resampled))
         return number
 
     def p_values(

@@ -239,8 +239,8 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
             mean: FloatArray = weight @ predicted / weight.sum()
             return mean - KaplanMeier.of(some.target, weight).at(horizons)
 
-        rows: Any = slice(None) if some.rows is None else some.rows
-        draws = np.array([difference(weight[rows].astype(np.float64)) for weight in drawn.weights])
+        weights = (evaluator.drawn_weight(weight, some).astype(np.float64) for weight in drawn.weights)
+        draws = np.array([difference(weight) for weight in weights])
         if some is not subset and len(draws):
             deviations = draws - difference(np.ones(len(some)))
             draws = np.asarray(table["difference"]) + np.sqrt(len(some) / len(subset)) * deviations

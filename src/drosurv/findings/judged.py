@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.target)
 
-    @property
+    @cached_property
     def copies(self) -> FloatArray:
         """Numbers of copies (n,)."""
         return np.ones(len(self)) if self.weight is None else self.weight
