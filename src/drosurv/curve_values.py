@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, places_in
 
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any
@@ -231,24 +231,23 @@ class ProportionalValues(CurveValues):
         """See :meth:`CurveValues.hazard`."""
         index = np.searchsorted(self.times, times, side="right") - 1
         log_base = np.where(index >= 0, self.log_cumulative[..., np.maximum(index, 0)], -np.inf)
-        log_base = log_base if self.stratum is None else log_base[self.stratum[rows]]
-        found = np.asarray(log_base + self._bounded(rows)[:, None])
-        return np.exp(found, out=found)
+        base = np.exp(log_base - self._largest_log)
+        found: FloatArray = self._scale(rows)[:, None] * (
+            base if self.stratum is None else base[self.stratum[rows]]
+        )
+        return found
 
     def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard_at_patient_times`."""
         log_base = self._at(self.log_cumulative, rows, times, -np.inf)
-        return np.exp(log_base + self._bounded(rows))
+        return np.exp(log_base - self._largest_log) * self._scale(rows)
 
     def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated:
         """See :meth:`CurveValues.accumulated`; an increment above 1 adds nothing to the variance."""
-        # The baseline is scaled by its largest value, so that exp does not overflow.
-        largest_log = float(np.nanmax(self.log_cumulative))
-        base = np.exp(self.log_cumulative - largest_log)
+        base, scale = np.exp(self.log_cumulative - self._largest_log), self._scale(rows)
         jumps = np.diff(base, axis=-1, prepend=0.0)
-        scale = np.exp(self._bounded(rows) + largest_log)
         squares, largest_jumps = np.cumsum(jumps**2, axis=-1), np.maximum.accumulate(jumps, axis=-1)
-        index = np.searchsorted(self.times, times, side="right") - 1
+        index = places_in(self.times, times, "right") - 1
         at, squared, largest = (
             self._at_index(curve, rows, index, 0.0) for curve in (base, squares, largest_jumps)
         )
@@ -262,16 +261,20 @@ class ProportionalValues(CurveValues):
 
     def _at(self, curve: FloatArray, rows: RowIndex, times: FloatArray, before: float) -> FloatArray:
         """Return a baseline curve at one time of each row; `before` is its value before the first of the times."""
-        index = np.searchsorted(self.times, times, side="right") - 1
-        return self._at_index(curve, rows, index, before)
+        return self._at_index(curve, rows, places_in(self.times, times, "right") - 1, before)
 
     def _at_index(self, curve: FloatArray, rows: RowIndex, index: IntArray, before: float) -> FloatArray:
         stratum = () if self.stratum is None else (self.stratum[rows],)
         return np.where(index >= 0, curve[(*stratum, np.maximum(index, 0))], before)
 
-    def _bounded(self, rows: RowIndex) -> FloatArray:
-        """Return the scores, bounded so that hazards are finite and their differences are defined."""
-        return np.minimum(self.scores[rows], _LARGEST_LOG - float(np.nanmax(self.log_cumulative)))
+    @property
+    def _largest_log(self) -> float:
+        """Largest log H0; baselines are divided by the largest H0, so that exp does not overflow."""
+        return max(float(np.nanmax(self.log_cumulative)), -_LARGEST_LOG)
+
+    def _scale(self, rows: RowIndex) -> FloatArray:
+        """Return the largest H0 times exp(score), bounded so that hazards are finite and differ by a number."""
+        return np.exp(np.minimum(self.scores[rows] + self._largest_log, _LARGEST_LOG))
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,11 +45,7 @@ class EstimationError:
 
     def covariance(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) to add to that of the sum of residuals with weights w (n,)."""
-        columns = self.columns
-        if columns is None:
-            # Of cross-fitted models that are not linear it is not known which errors cancel.
-            columns = w[:, None] if self.folds is None else np.empty((len(w), 0))
-        fit = self._fit(columns)
+        fit = self._fit(w[:, None]) if self.columns is None and self.folds is None else self._own_fit
         expected = w[:, None] * self._expected
         if self.folds is None:
             # Each column is the influence of the training patients' residuals on the expected events of a part.
@@ -83,7 +79,7 @@ class EstimationError:
         if self.columns is None and self.folds is None:
             of_parts_alone = sums(J, lambda rows: self._expected[rows] / self._factor)
             return np.asarray(of_parts_alone[:, :, None] * np.eye(J), np.float64)
-        fit = self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
+        fit = self._own_fit
         strata, n_strata = self._strata
         p = fit.columns.shape[1]
 
@@ -141,6 +137,11 @@ class EstimationError:
     def _further(self, fit: _Fit) -> float:
         """Return terms of second order: the more coefficients, the more each fold's error differs."""
         return 2 * len(fit.inverse) / max(float(self._expected.sum()), 1.0)
+
+    @cached_property
+    def _own_fit(self) -> _Fit:
+        """The fit on the model's columns; none if it is not linear, because it is not known which errors cancel."""
+        return self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
 
     def _fit(self, columns: FloatArray) -> _Fit:
         columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)

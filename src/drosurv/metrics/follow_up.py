@@ -11,7 +11,7 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.nonparametric import KaplanMeier, step_function, weighted_quantiles
 from drosurv.metrics.scores import parse_weights
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers, parse_target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers, parse_target, places_in
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
@@ -348,7 +348,7 @@ def compare_follow_up(
 
 def left_limit(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
     """Limit from the left of the step function through (times, values), which is 1 before the first time."""
-    return np.concatenate(([1.0], values))[np.searchsorted(times, at, side="left")]
+    return np.concatenate(([1.0], values))[places_in(times, at, "left")]
 
 
 def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from drosurv.groups import Missing, parse_groups
 from drosurv.metrics.scores import parse_weights
-from drosurv.target import parse_target
+from drosurv.target import parse_target, places_in
 
 
 class LogRankTest(NamedTuple):
@@ -64,9 +64,9 @@ def log_rank_test(
     codes, weight, target, k = parsed.codes[kept], weight[kept], target.take(kept), len(parsed)
     times = np.unique(target.time[target.event])
     at_risk, events = np.empty((2, k, len(times)))
+    last = places_in(times, target.time, "right")
     for group in range(k):
         mass = np.where(codes == group, weight, 0.0)
-        last = np.searchsorted(times, target.time, side="right")
         at_risk[group] = np.cumsum(np.bincount(last, mass, len(times) + 1)[::-1])[::-1][1:]
         events[group] = np.bincount(last, mass * target.event, len(times) + 1)[1:]
     total, deaths = at_risk.sum(axis=0), events.sum(axis=0)

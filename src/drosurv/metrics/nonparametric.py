@@ -14,10 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from drosurv.errors import as_number, require
-from drosurv.target import FloatArray, Target
-
-# For more times than this, sorting them before the lookup is several times faster.
-_SORT_BEFORE_LOOKUP = 10_000
+from drosurv.target import FloatArray, Target, places_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,10 +220,4 @@ def weighted_quantiles(
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
     """Right-continuous step function through (times, values), with the value `before` before the first time."""
-    if at.ndim == 1 and len(at) > _SORT_BEFORE_LOOKUP:
-        order = np.argsort(at)
-        index = np.empty(len(at), dtype=np.intp)
-        index[order] = np.searchsorted(times, at[order], side="right")
-    else:
-        index = np.searchsorted(times, at, side="right")
-    return np.concatenate(([before], values))[index]
+    return np.concatenate(([before], values))[places_in(times, at, "right")]

@@ -16,6 +16,7 @@ import numpy as np
 from drosurv.errors import ArgumentError
 from drosurv.findings.judged import Judged
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, covariances_at_times
+from drosurv.metrics.follow_up import left_limit
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import sample_rows, sample_size
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
@@ -342,10 +343,7 @@ def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator
     been observed.
     """
     _, censoring = KaplanMeier.both(target, weight)
-    before = np.concatenate([[1.0], censoring.survival])[
-        np.searchsorted(censoring.times, target.time, side="left")
-    ]
-    reached = rng.random(len(target)) * before
+    reached = rng.random(len(target)) * left_limit(censoring.times, censoring.survival, target.time)
     jump = np.searchsorted(-censoring.survival, -reached, side="left")
     drawn = np.append(censoring.times, target.time.max())[jump]
     return np.where(target.event, np.maximum(drawn, target.time), target.time)
