@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import CoxPH, audit, compare, evaluate, observation
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.metrics.brier import brier_against_null
 from drosurv.observation import Rows, sample_of_many, sample_rows, sample_size
 from drosurv.report.alpha_path import Stop
 from drosurv.report.evidence import Evidence
@@ -122,6 +123,11 @@ def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, m
         assert chosen.any(), name
         ratio = sampled["standard_error"][chosen] / whole["standard_error"][chosen]
         assert ratio.between(0.7, 1.4).all(), name
+    # Few patients have most of the squared error: that of all patients is not left to the sample.
+    scores = brier_against_null(model[-1].follow_up_, test.y, model.predict_survival_function(test.X))
+    residual = scores.model - scores.model.sum() / scores.null.sum() * scores.null
+    skill = sampled.query("metric == 'brier_skill' and kind == 'overall'")["standard_error"].item()
+    assert 0.8 < skill / (np.std(residual) / np.mean(scores.null) / np.sqrt(1000)) < 1.25
     # Statistics are of all patients, those of permuted labels of the sample.
     gaps = (whole["kind"] == "gap") & (whole["test"] == "permutation")
     assert gaps.any()

@@ -68,7 +68,8 @@ class Metric:
     times" or throughout ("curves"), log hazards or survival for a "slope", a "reference" model, "features" for
     distances, "hazards" exp(risk) that are finite and positive, or "groups". `test` returns the statistic of a
     permutation test, a function of group labels (the largest difference between groups in standard errors); without it
-    the p-value of a gap comes from the bootstrap.
+    the p-value of a gap comes from the bootstrap. A ratio of sums has `terms`, of each patient above and below, (n,),
+    which give its `test` and, where replicates are of a sample, the standard error of all patients.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "distance" is a mean of absolute values, which chance makes larger than it is. A "t"
@@ -84,6 +85,7 @@ class Metric:
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
     test: Callable[[Subset], Callable[[Groups], float]] | None = None
+    terms: Callable[[Subset], tuple[FloatArray, FloatArray | float]] | None = None
     by_group: bool = True
     resampled: bool = True
     interval: Method = "percentile"
@@ -137,6 +139,8 @@ CATALOGUE: dict[str, Metric] = {}
 
 def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., Any]], Metric]:
     """Add a function to the catalogue, under its name, with its docstring as the meaning."""
+    if "terms" in about:
+        about["test"] = lambda subset: studentized_ratio(*about["terms"](subset))
 
     def add(function: Callable[..., Any]) -> Metric:
         text = (function.__doc__ or "").rstrip(".")
@@ -215,7 +219,7 @@ def log_partial_likelihood(subset: Subset, weight: FloatArray) -> float:
     "IBS",
     "lower",
     needs=("survival", "two times"),
-    test=lambda subset: studentized_ratio(subset.brier.model, 1.0),
+    terms=lambda subset: (subset.brier.model, 1.0),
     bounds=(0.0, np.inf),
     short="ibs",
 )
@@ -228,7 +232,7 @@ def integrated_brier_score(subset: Subset, weight: FloatArray) -> float:
     "Brier skill",
     "higher",
     needs=("survival", "two times"),
-    test=lambda subset: studentized_ratio(subset.brier.null - subset.brier.model, subset.brier.null),
+    terms=lambda subset: (subset.brier.null - subset.brier.model, subset.brier.null),
     bounds=(-np.inf, 1.0),
 )
 def brier_skill(subset: Subset, weight: FloatArray) -> float:
@@ -240,7 +244,7 @@ def brier_skill(subset: Subset, weight: FloatArray) -> float:
     "likelihood gain",
     "higher",
     needs=("gains",),
-    test=lambda subset: studentized_ratio(subset.gains, 1.0),
+    terms=lambda subset: (subset.gains, 1.0),
     interval="t",
 )
 def likelihood_gain(subset: Subset, weight: FloatArray) -> float:

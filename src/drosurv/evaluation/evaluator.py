@@ -35,6 +35,7 @@ from drosurv.metrics.inference import (
     largest_difference,
     permutation_test,
 )
+from drosurv.metrics.inference.gaps import ratio_spread
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import Inference, sample_of_many
@@ -218,8 +219,7 @@ class Evaluator:
             if metric.of == "groups":
                 some, whole = self._compared_samples.get(key[0], (None, None))[0], self.kept[key[0]]
             if some is not None:
-                # Deviations of a sample are larger by the root of the ratio of the sizes.
-                drawn = value + np.sqrt(len(some) / len(whole)) * (drawn - centres[key])
+                drawn = value + _scale(metric, some, whole) * (drawn - centres[key])
             error, freedom = self._weight_error(key), self._freedom(key)
             numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, error, freedom=freedom)
         return BootstrapValues(numbers, weights)
@@ -421,6 +421,16 @@ def sample_of(patients: Subset, clusters: IntArray | None = None) -> Subset:
         clusters = clusters[patients.rows]
     rows = sample_of_many(patients.target, clusters, resampled=True)
     return patients if rows is None else patients.take(rows)
+
+
+def _scale(metric: Metric, some: Subset, whole: Subset) -> float:
+    """Return the standard error of a metric of all patients over that of a sample."""
+    scale = float(np.sqrt(len(some) / len(whole)))
+    if metric.terms is None:
+        return scale
+    # A few patients with large censoring weights may determine the error, and the sample may have none of them.
+    of_some, of_whole = (ratio_spread(*metric.terms(patients)) for patients in (some, whole))
+    return scale * of_whole / of_some if of_some > 0 else scale
 
 
 def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:

@@ -317,6 +317,13 @@ def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) ->
     return statistic
 
 
+def ratio_spread(numerator: FloatArray, denominator: FloatArray | float) -> float:
+    """Standard error of a ratio of sums of per-patient values (n,), times the root of n."""
+    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), numerator.shape)
+    residual = numerator - numerator.sum() / below.sum() * below
+    return float(np.sqrt((residual**2).mean()) / below.mean())
+
+
 def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
     """Largest difference of groups' values (k,) in standard errors, from their covariance (k, k); NaN if undefined."""
     variances = np.diag(covariance)
