@@ -18,9 +18,9 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
-from drosurv.presentation import DAYS, listing, moment, written
+from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
-from drosurv.target import FloatArray, Target, of_any_cause, parse_target
+from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
 RiskKind: TypeAlias = Literal["log risk", "hazard ratio", "other"]
@@ -150,7 +150,7 @@ def read_columns(
     names tell and plausible in another unit.
     """
     if found.incidence or cause is not None:
-        return _read_incidences(found, unit, cause)
+        return _read_incidences(found, unit, cause, cause_names(y))
     y = of_any_cause(y)
     if found.survival is None or found.times is None:
         read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
@@ -165,7 +165,9 @@ def read_columns(
     return read._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *read.notes))
 
 
-def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadPredictions:
+def _read_incidences(
+    found: PredictionColumns, unit: str, cause: int | None, called: Sequence[str]
+) -> ReadPredictions:
     """Return the incidences of causes in columns of a table."""
     if found.times is None:
         raise ArgumentError(
@@ -192,11 +194,11 @@ def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> 
         ):
             raise ArgumentError(
                 "survival",
-                f"{listing(list(names))} cannot be incidences of cause {k}, probabilities of its event by each time: "
-                "these lie between 0 and 1 and do not fall with time.",
+                f"{listing(list(names))} cannot be incidences of {cause_in_words(k, called)}, probabilities of its "
+                "event by each time: these lie between 0 and 1 and do not fall with time.",
             )
         at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
-        said.append(f"of cause {k}, {listing(at, 12)}")
+        said.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
     total = sum(values[:, -1] for values in tables.values())
     if np.max(total) > 1 + _ROUNDING:
         raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -140,6 +141,11 @@ def has_causes(y: Any) -> bool:
     return fields is not None and len(fields) == 2 and y[fields[0]].dtype.kind in "iu"
 
 
+def cause_names(y: Any) -> tuple[str, ...]:
+    """Return what the causes 1, 2, ... of a target are called; empty if they have numbers only, or there are none."""
+    return tuple((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("causes", ()))
+
+
 def of_any_cause(y: Any) -> Any:
     """Return the target of an event of any cause; a target of one event is returned unchanged."""
     return parse_competing_target(y, complete=False).of_any_cause().to_structured() if has_causes(y) else y
@@ -241,17 +247,30 @@ class Surv:
         return _joined("event", flags, _as_array(time, time_name), [(event_name, "?"), (time_name, "<f8")])
 
     @staticmethod
-    def competing(cause: ArrayLike, time: ArrayLike) -> NDArray[Any]:
+    def competing(
+        cause: ArrayLike,
+        time: ArrayLike,
+        names: Sequence[str] = (),
+        *,
+        event_name: str = "cause",
+        time_name: str = "time",
+    ) -> NDArray[Any]:
         """Build ``y`` for competing risks from causes (whole numbers; 0 is censored) and times, each of length n.
+
+        `names` are what causes 1, 2, ... are called in tables and sentences; by default their numbers.
 
         Examples
         --------
         >>> from drosurv import Surv
-        >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0])["cause"]
+        >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0], names=["cancer", "other death"])["cause"]
         array([1, 0, 2])
         """
         causes = _as_causes(_as_array(cause, "cause"))
-        return _joined("cause", causes, _as_array(time, "time"), [("cause", "<i8"), ("time", "<f8")])
+        y = _joined("cause", causes, _as_array(time, "time"), [(event_name, "<i8"), (time_name, "<f8")])
+        if len(names) and (isinstance(names, str) or len(names) < causes.max(initial=0)):
+            raise InputError(f"names must be a text for each of {causes.max()} causes, got {names!r}.")
+        # Selections of patients keep the metadata of a type.
+        return y.view(np.dtype(y.dtype, metadata={"causes": tuple(map(str, names))})) if len(names) else y
 
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Competing causes in every command: codes or texts, one cause or any, models and tables of predictions."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import drosurv as library
 from drosurv import Surv
 
 TIMES = ("3", "6", "9", "12", "18", "24")
+# What a table calls its two causes, and the first of them in a sentence.
+CALLED = {"texts": ("cancer", "other death", "'cancer'"), "codes": ("1", "2", "cause 1")}
 TARGET = ("--time", "months", "--event", "cause")
 SIMPLE, FAST = ("--max-conditions", "1"), ("--bootstrap", "0", "--no-rules")
 
@@ -51,8 +54,11 @@ def files(tmp_path_factory, drosurv):
     )
     made = pd.read_csv(folder / "made.csv")
     for name in ("texts", "codes"):
-        outcome = pd.read_csv(folder / f"{name}.csv")
-        pd.concat([outcome, made], axis=1).to_csv(folder / f"made_{name}.csv", index=False)
+        outcome, (first, second, _) = pd.read_csv(folder / f"{name}.csv"), CALLED[name]
+        columns = made.columns.str.replace("cancer", first).str.replace("other death", second)
+        pd.concat([outcome, made.set_axis(columns, axis=1)], axis=1).to_csv(
+            folder / f"made_{name}.csv", index=False
+        )
     return folder
 
 
@@ -60,6 +66,33 @@ def files(tmp_path_factory, drosurv):
 def patients(files):
     table = pd.read_csv(files / "codes.csv")
     return table[["age", "sex", "dose"]], Surv.competing(table["cause"], table["months"])
+
+
+def test_causes_have_the_names_of_the_table_in_fit_summary_predict_and_evaluate(drosurv, files, tmp_path):
+    given = ("fit", files / "train.csv", *TARGET, "--model", "cause-specific-cox", "-o", tmp_path / "model")
+    shown = drosurv.ok(*given).stdout
+    shown += drosurv.ok("summary", tmp_path / "model").stdout
+    shown += drosurv.ok("summary", tmp_path / "model", "--cause", "other death").stdout
+    shown += drosurv.ok("evaluate", files / "model", files / "texts.csv", "--bootstrap", "0").stdout
+    one = ("--bootstrap", "0", "--cause", "2")
+    shown += drosurv.ok("evaluate", files / "model", files / "texts.csv", *one).stdout
+    for said in (
+        "other death: dose",
+        "events of 'cancer' and",
+        "cancer       dose ",
+        "Other death, CauseSpecificCox: 600 patients",
+        "cancer       everybody",
+        "Events are those of 'other death';",
+    ):
+        assert said in shown
+    assert not re.search("cause [12]", shown, re.IGNORECASE)
+    of_one = drosurv.json("summary", tmp_path / "model", "--cause", "cancer")
+    assert {row["cause"] for row in of_one} == {"cancer"}
+    assert "--cause must be one of 'cancer', 'other death', or its number" in drosurv.fails(
+        "summary", tmp_path / "model", "--cause", "3"
+    )
+    made = pd.read_csv(files / "made.csv").columns
+    assert made[:3].tolist() == ["log_risk_cancer", "log_risk_other death", "incidence_cancer_3"]
 
 
 def test_fit_proposes_a_command_that_judges_one_cause(drosurv, files, tmp_path):
@@ -105,19 +138,19 @@ def test_one_cause_of_a_saved_model_is_repaired(drosurv, files, patients, tmp_pa
     )
     found = pd.read_csv(tmp_path / "new.csv")
     np.testing.assert_allclose(
-        found["incidence_1_12"], repaired.predict_cumulative_incidence(X, [12.0])[:, 0]
+        found["incidence_cancer_12"], repaired.predict_cumulative_incidence(X, [12.0])[:, 0]
     )
     np.testing.assert_allclose(found.filter(regex="incidence|survival").sum(axis=1), 1.0)
-    before = pd.read_csv(files / "made.csv")["incidence_1_12"]
+    before = pd.read_csv(files / "made.csv")["incidence_cancer_12"]
     male = X["sex"] == "m"
-    ratio = found["incidence_1_12"] / before
+    ratio = found["incidence_cancer_12"] / before
     assert ratio[male].mean() > 1.4 * ratio[~male].mean()
 
 
 @pytest.mark.parametrize("name", ["texts", "codes"])
 def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, files, patients, tmp_path, name):
     X, _ = patients
-    made = files / f"made_{name}.csv"
+    made, (first, second, in_words) = files / f"made_{name}.csv", CALLED[name]
     given = (
         "repair",
         "--predictions",
@@ -130,17 +163,19 @@ def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, fil
         *SIMPLE,
     )
     said = drosurv.ok(*given, "-o", tmp_path / "repairs")
-    assert "read as incidences: of cause 1, incidence_1_3 at 3 months" in said.stderr
+    assert f"read as incidences: of {in_words}, incidence_{first}_3 at 3 months" in said.stderr
     found, before = pd.read_csv(tmp_path / "corrected.csv"), pd.read_csv(made)
     male = X["sex"] == "m"
-    ratio = found["incidence_1_12"] / before["incidence_1_12"]
+    ratio = found[f"incidence_{first}_12"] / before[f"incidence_{first}_12"]
     assert ratio[male].mean() > 1.4 * ratio[~male].mean()
     for time in TIMES:
-        names = [f"incidence_1_{time}", f"incidence_2_{time}", f"survival_{time}"]
+        names = [f"incidence_{first}_{time}", f"incidence_{second}_{time}", f"survival_{time}"]
         np.testing.assert_allclose(found[names].sum(axis=1), 1.0)
     drosurv.ok("predict", tmp_path / "repairs", made, "-o", tmp_path / "again.csv")
     again = pd.read_csv(tmp_path / "again.csv")
-    np.testing.assert_allclose(again["incidence_2_24"], found["incidence_2_24"])
+    np.testing.assert_allclose(again[f"incidence_{second}_24"], found[f"incidence_{second}_24"])
+    # Scores of a cause are predictions too, and define no subgroups.
+    assert library.load(tmp_path / "repairs").feature_names_in_.tolist() == ["age", "sex", "dose"]
 
 
 def test_a_repair_of_one_incidence_alone_is_refused(drosurv, files, tmp_path):
@@ -159,8 +194,8 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
     assert found["bounds"] == wanted.to_dict()["bounds"]
     assert "sex = m" in [row["group"] for row in found["significant"]]
     assert drosurv.json(*given, "--cause", "2")["significant"] == []
-    assert "one of cause 1" in drosurv.ok(*given, "--cause", "cancer").stdout
-    assert "an event of any cause" in drosurv.ok(*given).stdout
+    assert "Events are those of 'cancer'." in drosurv.ok(*given, "--cause", "cancer").stdout
+    assert "Events are those of any cause." in drosurv.ok(*given).stdout
 
 
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):

@@ -50,7 +50,7 @@ def test_a_wrong_cause_is_found_and_the_right_one_is_clear(model, found):
     X, y, site = cohort(1, hidden=0.7)
     other = evaluate(model, X, y, sensitive_features=site, cause=2, **QUICK).findings
     assert not (other["status"] == "miscalibrated").any()
-    assert any("the event is one of cause 1" in note for note in found.notes)
+    assert any("events are those of cause 1" in note for note in found.notes)
 
 
 def test_the_group_table_has_events_hazards_and_incidences_of_the_cause(model, found):

@@ -184,7 +184,6 @@ def _audit_predictions(
             title=page.title,
             data_name=path.name,
             time_unit=page.unit(table),
-            cause_names=causes,
             warnings=[*_about(path.name, as_records(warned)), *notes],
         ),
         **settings,
@@ -244,7 +243,6 @@ def _audit_model(
             title=page.title,
             data_name=data.name,
             time_unit=page.unit(table),
-            cause_names=table.columns.causes_in(table.frame),
             warnings=[
                 *_about("the training table", opened.warnings),
                 *_about(data.name, as_records(warned)),

@@ -187,7 +187,7 @@ _OUR_TABLES = (
     {"group", "patients", "observed", "expected", "ratio", "p"},
 )
 # Columns that predict writes; there may be one more, which names the patient.
-_PREDICTED = re.compile(r"log_risk(_\d+)?|(survival|incidence_\d+)_[\d.e+-]+")
+_PREDICTED = re.compile(r"log_risk(_.+)?|(survival|incidence_.+)_[\d.e+-]+")
 
 
 def check_outputs(
@@ -229,7 +229,7 @@ def made_by_drosurv(path: Path) -> bool:
     if any(ours <= columns for ours in _OUR_TABLES):
         return True
     others = [name for name in columns if not _PREDICTED.fullmatch(name)]
-    return bool(columns & {"log_risk", "log_risk_1"}) and len(others) <= 1
+    return any(name.startswith("log_risk") for name in columns) and len(others) <= 1
 
 
 def check_picture(path: Path | None) -> None:

@@ -103,6 +103,7 @@ def repair(
         frame, columns = source.read(), None
         from drosurv.predictions import final_step
         from drosurv.repairs.repair_views import linear_effects
+        from drosurv.target import cause_names
         from drosurv.workflows import repairing
         from drosurv.workflows.saved_model import OpenedModel
         from drosurv.workflows.training import save_with_notes
@@ -157,7 +158,7 @@ def repair(
         )
     if corrected is not None and given is not None:
         source.format.recognised(source.data).write(
-            repairing.corrected(repaired, table.frame, given), corrected
+            repairing.corrected(repaired, table.frame, given, cause_names=cause_names(table.y)), corrected
         )
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if run.as_json:

@@ -19,7 +19,8 @@ def summary(
     level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,
     output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
     cause: Annotated[
-        int | None, about("Cause to show, of a model of several causes; by default all.", min=1)
+        str | None,
+        about("Cause to show, of a model of several causes, by its number or name; by default all."),
     ] = None,
     style: Annotated[str, about("text, markdown, latex or html.", None, "--format")] = "text",
 ) -> None:
@@ -30,8 +31,10 @@ def summary(
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
     from drosurv.predictions import final_step
+    from drosurv.presentation import cause_label
     from drosurv.repairs.repair_views import linear_effects, repair_table
     from drosurv.tables.reading import FileFormat
+    from drosurv.tables.target_columns import number_of_cause
     from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output], [model], force=run.force)
@@ -51,10 +54,13 @@ def summary(
         shown = [repair_table(last.repairs_)]
         frame = last.to_frame()
     else:
-        wanted: dict[str, Any] = {} if cause is None else {"cause": cause}
+        number = None if cause is None else number_of_cause(cause, opened.cause_names)
+        wanted: dict[str, Any] = {} if number is None else {"cause": number}
         table = summarised(last.base_ if repaired else opened.model, level, **wanted)
         shown = [table.to_table()]
-        frame = table.reset_index().assign(**wanted)
+        frame = table.reset_index()
+        if number is not None:
+            frame["cause"] = cause_label(number, opened.cause_names)
     if output is not None:
         FileFormat().write(frame, output)
     if run.as_json:

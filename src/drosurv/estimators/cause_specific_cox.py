@@ -34,10 +34,17 @@ from drosurv.losses.summed_likelihood import CompetingRisks, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.observation import ends_of_patients, with_offset
-from drosurv.presentation import listing
+from drosurv.presentation import cause_in_words, cause_label, cause_title, first_upper, listing
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import CompetingTarget, FloatArray, IntArray, Surv, parse_competing_target
+from drosurv.target import (
+    CompetingTarget,
+    FloatArray,
+    IntArray,
+    Surv,
+    cause_names,
+    parse_competing_target,
+)
 
 # Numbers per chunk of predicted curves.
 _CHUNK = 2_000_000
@@ -74,6 +81,8 @@ class CauseSpecificCox(SurvivalModel):
         Coefficients of each cause.
     n_causes_ : int
         Number of causes.
+    cause_names_ : tuple of str
+        What causes 1, 2, ... are called, if ``y`` says so; else empty.
     models_ : list of CoxPH
         The model of each cause, for alpha 1.
     worst_case_weights_ : (n,) float64
@@ -163,7 +172,7 @@ class CauseSpecificCox(SurvivalModel):
         inference = ("_kept_training", "_findings")
         for name in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *inference):
             self.__dict__.pop(name, None)
-        self.n_causes_ = target.n_causes
+        self.n_causes_, self.cause_names_ = target.n_causes, cause_names(y)
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
         any_cause, robust = target.of_any_cause(), self.alpha < 1.0
@@ -410,10 +419,10 @@ class CauseSpecificCox(SurvivalModel):
                 for k in wanted
             ]
         if cause is None:
-            table = _of_all_causes(tables)
+            table = _of_all_causes(tables, self.cause_names_)
         else:
             table = tables[0]
-            table.caption = f"Cause {cause}, {table.caption}"
+            table.caption = f"{_title(cause, self.cause_names_)}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
@@ -497,18 +506,27 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     return np.cumsum(jumps * share, axis=-1)
 
 
-def _of_all_causes(tables: Sequence[CoxTable]) -> CoxTable:
-    """Return the tables of causes 1, 2, ... as one; notes that differ say of which cause they are."""
+def _title(cause: int, names: Sequence[str]) -> str:
+    return first_upper(cause_title(cause_label(cause, names)))
+
+
+def _of_all_causes(tables: Sequence[CoxTable], names: Sequence[str]) -> CoxTable:
+    """Return the tables of causes 1, 2, ..., called `names`, as one; notes that differ say of which cause they are."""
     numbered = list(enumerate(tables, start=1))
     found = CoxTable(pd.concat([pd.DataFrame(table) for table in tables]))
-    found.insert(0, "cause", np.repeat([k for k, _ in numbered], [len(table) for table in tables]))
+    found.insert(
+        0, "cause", np.repeat([cause_label(k, names) for k, _ in numbered], [len(table) for table in tables])
+    )
     found.level, found.ratio = tables[0].level, tables[0].ratio
     title, _, size = tables[0].caption.partition(": ")
     events = listing(
-        [f"{table.caption.rpartition(', ')[2]} of cause {k}" for k, table in numbered], len(tables)
+        [f"{table.caption.rpartition(', ')[2]} of {cause_in_words(k, names)}" for k, table in numbered],
+        len(tables),
     )
     found.caption = f"{title}: {size.rpartition(', ')[0]}, {events}"
     common = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
-    own = [f"Cause {k}: {note}" for k, table in numbered for note in table.notes if note not in common]
+    own = [
+        f"{_title(k, names)}: {note}" for k, table in numbered for note in table.notes if note not in common
+    ]
     found.notes = (*common, *own)
     return found

@@ -24,7 +24,8 @@ from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions, final_step
-from drosurv.target import IntArray, parse_competing_target
+from drosurv.presentation import cause_label
+from drosurv.target import IntArray, cause_names, parse_competing_target
 
 # Columns of the table, and those that the metrics call otherwise.
 _COLUMNS = (
@@ -92,11 +93,12 @@ def evaluate_by_cause(
     Returns
     -------
     DataFrame
-        ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
-        of the cause by the horizon, the interval ``observed_low`` to ``observed_high``, ``predicted_minus_observed``,
-        the estimate if other causes counted as censored (``observed_if_others_censored``), ``brier`` at the horizon,
-        ``c_index`` over the follow-up, patients ``at_risk`` at the horizon, all ``patients``, their ``events`` of the
-        cause, and its ``training_events``. NaN after the end of follow-up.
+        ``cause`` (its name if `y` has names, else its number), ``attribute``, ``group``, ``horizon``, mean
+        ``predicted`` and ``observed`` (Aalen-Johansen) incidence of the cause by the horizon, the interval
+        ``observed_low`` to ``observed_high``, ``predicted_minus_observed``, the estimate if other causes counted as
+        censored (``observed_if_others_censored``), ``brier`` at the horizon, ``c_index`` over the follow-up, patients
+        ``at_risk`` at the horizon, all ``patients``, their ``events`` of the cause, and its ``training_events``. NaN
+        after the end of follow-up.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def evaluate_by_cause(
     training_events: Any = getattr(final, "n_events_", np.nan)
     if np.shape(training_events) != (len(curves.causes),):
         training_events = np.full(len(curves.causes), np.nan)
-    tables = []
+    tables, called = [], cause_names(y)
     for cause in range(1, len(curves.causes) + 1):
         incidence = incidence_from_entry(curves, since, times, cause)
         if one_baseline:
@@ -147,7 +149,7 @@ def evaluate_by_cause(
                 table["c_index"] = concordance_by_cause(causes, seen, risk[members], of=cause)
             table["patients"], table["events"] = len(members), int((causes == cause).sum())
             table["training_events"] = float(training_events[cause - 1])
-            tables.append(table.assign(cause=cause, attribute=attribute, group=group))
+            tables.append(table.assign(cause=cause_label(cause, called), attribute=attribute, group=group))
     return pd.concat(tables, ignore_index=True).rename(columns=_NAMES)[list(_COLUMNS)]
 
 
@@ -167,7 +169,7 @@ def findings_by_cause(
     features: Any = None,
     level: float = 0.95,
     time_unit: str = "",
-) -> list[tuple[int, FindingRow]]:
+) -> list[tuple[int | str, FindingRow]]:
     """Return what is found about the number of events of each cause, adjusted for all causes and groups.
 
     `members` are the rows of the patients of each group, by attribute and label; everybody is judged too.
@@ -186,4 +188,4 @@ def findings_by_cause(
             every = questions(judged, masks, time_unit=time_unit)
             asked += [(cause, question) for question in every if question.question == "level"]
     said = findings([question for _, question in asked], level)
-    return [(cause, row) for (cause, _), row in zip(asked, said, strict=True)]
+    return [(cause_label(cause, cause_names(y)), row) for (cause, _), row in zip(asked, said, strict=True)]

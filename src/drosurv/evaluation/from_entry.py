@@ -31,11 +31,12 @@ from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
-from drosurv.presentation import moment
+from drosurv.presentation import cause_in_words, moment
 from drosurv.target import (
     CompetingTarget,
     FloatArray,
     Target,
+    cause_names,
     has_causes,
     of_any_cause,
     parse_competing_target,
@@ -148,7 +149,7 @@ def predict_from_entry(
     survival = survival_from_entry(curves, target, scale.entry, scale.times)
     by_hazard = entry is not None or predicted.rows.strata is not None or causes
     found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
-    any_cause = "the event is an event of any cause; the table by cause has each cause."
+    any_cause = "events are those of any cause; the table by cause has each cause."
     return found._replace(notes=(*found.notes, any_cause)) if causes else found
 
 
@@ -236,16 +237,14 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
     """Return predicted incidences of a cause, as survival without it, from entry on, and its events."""
     causes, entry = parse_competing_target(y, complete=False), predicted.rows.entry
     since = CompetingTarget(causes.cause, causes.time if entry is None else causes.time - entry)
-    target = as_one_event(since, cause)
+    target, called = as_one_event(since, cause), cause_in_words(cause, cause_names(y))
     if not target.event.any():
-        raise ArgumentError(
-            "cause", f"no patient had an event of cause {cause}: there is nothing to evaluate."
-        )
+        raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to evaluate.")
     follow_up, given = FollowUp.standing_in(target), predicted.given
     horizon = default_horizon(target, predicted.until) if horizon is None else horizon
     notes = (
-        f"the event is one of cause {cause}; patients who had another one are free of it until a time of censoring, "
-        "which is drawn from the curve of censoring.",
+        f"events are those of {called}; patients who had another one are free of it until a time of censoring, which "
+        "is drawn from the curve of censoring.",
     )
     if given is None:
         if predicted.competing is None:

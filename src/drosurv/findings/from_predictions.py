@@ -17,12 +17,14 @@ from drosurv.findings.judged import Cohort, Judged, judge_curves, known_througho
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, final_step
+from drosurv.presentation import cause_in_words
 from drosurv.target import (
     BoolArray,
     CompetingTarget,
     FloatArray,
     IntArray,
     Target,
+    cause_names,
     has_causes,
     is_tensor,
     parse_competing_target,
@@ -80,7 +82,8 @@ def judged_patients(
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
     if not target.event.any():
-        raise ArgumentError("cause", f"no patient had an event of cause {cause}: there is nothing to judge.")
+        called = "any cause" if cause is None else cause_in_words(cause, cause_names(y))
+        raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     stands_in = trained is None or rows.entry is not None or several

@@ -272,6 +272,33 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def cause_in_words(cause: int, names: Sequence[str] = ()) -> str:
+    """Return a cause for a sentence: its name in quotation marks, or its number if causes have no `names`.
+
+    >>> cause_in_words(2, ["cancer", "other death"]), cause_in_words(2)
+    ("'other death'", 'cause 2')
+    """
+    return f"'{names[cause - 1]}'" if names else cause_title(cause)
+
+
+def cause_label(cause: int, names: Sequence[str] = ()) -> int | str:
+    """Return a cause for a cell of a table, or a part of a column's name: its name, or its number.
+
+    >>> cause_label(2, ["cancer", "other death"]), cause_label(2)
+    ('other death', 2)
+    """
+    return names[cause - 1] if names else cause
+
+
+def cause_title(label: int | str) -> str:
+    """Return the title of a cause from its label.
+
+    >>> cause_title("other death"), cause_title(2)
+    ('other death', 'cause 2')
+    """
+    return label if isinstance(label, str) else f"cause {label}"
+
+
 def first_upper(text: str) -> str:
     """Return a text with its first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]

@@ -6,9 +6,10 @@ from typing import Any
 
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.predictions import Predictions
+from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cause import RepairedCause
 from drosurv.repairs.repaired_cox import RepairedCox
-from drosurv.target import has_causes, of_any_cause, parse_competing_target
+from drosurv.target import cause_names, has_causes, of_any_cause, parse_competing_target
 
 
 def repair(
@@ -108,7 +109,7 @@ def _of_cause(model: Any, y: Any, cause: int, options: dict[str, Any]) -> Repair
     if isinstance(model, (Predictions, tuple)) and len(given or ()) < causes.n_causes:
         raise ArgumentError(
             "cause",
-            f"a repair of cause {cause} needs predicted incidences of all {causes.n_causes} causes, from which its "
-            "hazards follow: pass Predictions(incidence={1: ..., 2: ...}, times=...).",
+            f"a repair of {cause_in_words(cause, cause_names(y))} needs predicted incidences of all {causes.n_causes} "
+            "causes, from which its hazards follow: pass Predictions(incidence={1: ..., 2: ...}, times=...).",
         )
     return RepairedCause(cause=cause, **options)

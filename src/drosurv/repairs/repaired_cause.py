@@ -13,7 +13,7 @@ from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import checked_times, step_functions
-from drosurv.predictions import Predictions, as_predictions
+from drosurv.predictions import Predictions, as_predictions, final_step
 from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.target import FloatArray
 
@@ -39,6 +39,12 @@ class RepairedCause(RepairedCox):
         """Number of causes."""
         check_is_fitted(self)
         return self._n_causes
+
+    @property
+    def cause_names_(self) -> tuple[str, ...]:
+        """What causes 1, 2, ... are called by the repaired model; empty if they have numbers only."""
+        check_is_fitted(self)
+        return tuple(getattr(final_step(self.base_), "cause_names_", ()))
 
     def predict(self, X: Any, features: Any = None, cause: int | None = None) -> FloatArray:  # type: ignore[override]
         """Predict the log risk (n,) of one cause, by default the repaired one."""

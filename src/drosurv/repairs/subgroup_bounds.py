@@ -29,6 +29,7 @@ from drosurv.predictions import as_predictions, one_row_each
 from drosurv.presentation import (
     Column,
     Table,
+    cause_in_words,
     counted,
     first_upper,
     moment,
@@ -49,7 +50,15 @@ from drosurv.repairs.simultaneous_tests import (
     judged_subgroups,
 )
 from drosurv.repairs.subgroup_sums import MOST_PAIRED, Subgroups
-from drosurv.target import BoolArray, FloatArray, Target, has_causes, of_any_cause, parse_target
+from drosurv.target import (
+    BoolArray,
+    FloatArray,
+    Target,
+    cause_names,
+    has_causes,
+    of_any_cause,
+    parse_target,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,10 +198,8 @@ def certify(
     if entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
     if has_causes(y):
-        notes = (
-            *notes,
-            f"the event is {'an event of any cause' if cause is None else f'one of cause {cause}'}.",
-        )
+        called = "any cause" if cause is None else cause_in_words(cause, cause_names(y))
+        notes = (*notes, f"events are those of {called}.")
     n = len(y)
     rows = replace(rows, weight=weight)
     _check_times(parse_target(of_any_cause(y)).take(weight > 0), horizon, brier_time)

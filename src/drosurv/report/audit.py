@@ -239,7 +239,6 @@ def audit(
                 warnings=(*page.warnings, *({"severity": "note", "text": note} for note in notes)),
                 threshold=threshold,
                 cause=cause,
-                cause_names=tuple(page.cause_names),
                 sections=tuple(page.sections),
             )
         )

@@ -36,7 +36,7 @@ from drosurv.findings.verdict import (
 from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
-from drosurv.presentation import counted, group_name, plain_rows
+from drosurv.presentation import cause_in_words, counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
@@ -48,6 +48,7 @@ from drosurv.target import (
     FloatArray,
     IntArray,
     Target,
+    cause_names,
     has_causes,
     parse_competing_target,
     parse_target,
@@ -85,7 +86,6 @@ class Evidence:
     horizon: float | None = None
     threshold: float | None = None
     cause: int | None = None
-    cause_names: tuple[str, ...] = ()
     rows: Rows = field(default_factory=Rows)
     title: str | None = None
     data_name: str = ""
@@ -134,18 +134,13 @@ class Evidence:
         """Unit of times, such as "days"; empty if unknown."""
         return "" if self.time_title == "time" else self.time_title
 
-    def cause_name(self, cause: int) -> str:
-        """Return what a cause is called: its name in quotation marks, or its number."""
-        named = self.cause_names[cause - 1 : cause]
-        return f"cause {cause}" if not named or named[0] == str(cause) else f"'{named[0]}'"
-
     @property
     def event(self) -> str:
         """The event of the report in words: "the event", or that of a cause."""
         if self.cause is None:
             return "an event of any cause" if has_causes(self.y) else "the event"
-        name = self.cause_name(self.cause)
-        return f"an event of {name}" if name.startswith("cause ") else f"the event {name}"
+        called, names = cause_in_words(self.cause, cause_names(self.y)), cause_names(self.y)
+        return f"the event {called}" if names else f"an event of {called}"
 
     @property
     def stop(self) -> Stop:

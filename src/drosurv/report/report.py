@@ -27,6 +27,9 @@ from drosurv.files import write_file
 from drosurv.presentation import (
     Statement,
     Table,
+    cause_in_words,
+    cause_label,
+    cause_title,
     counted,
     first_upper,
     group_name,
@@ -37,7 +40,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.target import has_causes
+from drosurv.target import cause_names, has_causes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,7 +157,7 @@ class AuditReport:
         )
         parts_of_title = [evidence.stop.name, *([f"on {evidence.data_name}"] if evidence.data_name else [])]
         if evidence.cause is not None:
-            parts_of_title.append(evidence.cause_name(evidence.cause).strip("'"))
+            parts_of_title.append(cause_title(cause_label(evidence.cause, cause_names(evidence.y))))
         return AuditReport(
             title=evidence.title or ", ".join(parts_of_title),
             subtitle=_subtitle(evidence),
@@ -380,8 +383,8 @@ def _of_cause(evidence: Evidence) -> str:
     if not has_causes(evidence.y):
         return ""
     if evidence.cause is not None:
-        return f" of {evidence.cause_name(evidence.cause)}"
-    names = [f"'{name}'" for name in evidence.cause_names if not name.isdecimal()]
+        return f" of {cause_in_words(evidence.cause, cause_names(evidence.y))}"
+    names = [f"'{name}'" for name in cause_names(evidence.y)]
     return f" of any cause{f' ({listing(names)})' if names else ''}"
 
 

@@ -70,8 +70,6 @@ class Page:
         Unit of the times, such as "days"; empty if it is unknown.
     reference_name : str
         Name of the model to compare with.
-    cause_names : sequence of str
-        What the causes 1, 2, ... are called; empty if it is not known.
     warnings : sequence of mappings
         Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
         report; with one of severity "blocking" the verdict is that the data have a problem.
@@ -88,7 +86,6 @@ class Page:
     data_name: str = ""
     time_unit: str = ""
     reference_name: str = "plain Cox"
-    cause_names: Sequence[str] = ()
     warnings: Sequence[Mapping[str, str]] = ()
     sections: Sequence[Section] = ()
     also: Mapping[str, Any] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class PredictionColumns:
     incidence : mapping of int to (n, k) float64
         Probabilities of an event of each cause by the `times`, as in the table; then `survival` is None.
     names : tuple of str
-        Columns of these predictions.
+        Columns of these predictions; after incidences, those of survival and risk scores, which say the same.
     unread : tuple of str
         Columns of numbers with names like predictions, but without a clear time; they are not used.
     ids : tuple of str
@@ -142,7 +142,7 @@ def prediction_columns(
     scores = risk or next((name for name in frame.columns if _RISK.fullmatch(name)), None)
     by_cause = {} if survival else _of_causes(frame, causes)
     if by_cause:
-        return _incidences(frame, by_cause, scores)
+        return _incidences(frame, by_cause, scores, causes)
     # Columns with missing values are considered only if there is no risk score; then they are an error.
     at = (
         _given(frame, survival)
@@ -203,7 +203,7 @@ def _of_causes(frame: pd.DataFrame, causes: Sequence[str]) -> dict[int, dict[str
 
 
 def _incidences(
-    frame: pd.DataFrame, by_cause: dict[int, dict[str, _AtTime]], scores: str | None
+    frame: pd.DataFrame, by_cause: dict[int, dict[str, _AtTime]], scores: str | None, causes: Sequence[str]
 ) -> PredictionColumns:
     """Return predictions by cause; raise if their times differ. Survival beside them says the same, and is not used."""
     ordered: dict[int, list[str]] = {
@@ -215,20 +215,18 @@ def _incidences(
         if times != when[first]:
             raise ArgumentError(
                 "survival",
-                f"incidences of cause {first} are at other times ({', '.join(ordered[first])}) than those of cause "
-                f"{cause} ({', '.join(ordered[cause])}): give all causes at the same times.",
+                f"columns {', '.join(ordered[first])} and {', '.join(ordered[cause])} hold incidences of two causes at "
+                "different times: give all causes at the same times.",
             )
-    names = tuple(name for columns in ordered.values() for name in columns)
-    beside = _beside(frame, (*names, *([] if scores is None else [scores])))
+    names = [name for columns in ordered.values() for name in columns]
+    names += [] if scores is None else [scores]
     # Columns of survival, and risk scores of a cause, say nothing that incidences do not.
-    known = {
+    names += [
         name
         for name in frame.columns
         if ((named := _named(name)) and named.kind == "survival")
-        or _RISK.fullmatch(re.sub(r"[\s_.-]*\d+$", "", name))
-    }
-    beside["features"] = beside["features"].drop(columns=known & set(beside["features"].columns))
-    beside["unread"] = tuple(name for name in beside["unread"] if name not in known)
+        or _RISK.fullmatch(re.sub(rf"[\s_.-]*(?:\d+|{'|'.join(map(re.escape, causes))})$", "", name))
+    ]
     return PredictionColumns(
         survival=None,
         times=np.array([time for time, _ in when[first]]),
@@ -236,7 +234,7 @@ def _incidences(
         incidence={k: prediction_numbers(frame[columns]) for k, columns in ordered.items()},
         unit=when[first][0][1],
         kind="event probability",
-        **beside,
+        **_beside(frame, tuple(dict.fromkeys(names))),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,18 +193,7 @@ class TargetColumns:
                 f"{arg('cause', cause)} has no meaning: the events of column {self.event!r} are read as one kind of "
                 f"event. Leave it out, or name the event by {arg('event_value')}.",
             )
-        named = {name.casefold(): number for number, name in enumerate(self.cause_names, start=1)}
-        if cause.casefold() in named:
-            return named[cause.casefold()]
-        known = range(1, len(named) + 1)
-        if not cause.isdecimal() or int(cause) == 0 or (named and int(cause) not in known):
-            wanted = (
-                f"be one of {shown(self.cause_names)}, or its number"
-                if named
-                else f"be the number of a cause in column {self.event!r}, 1, 2, ..."
-            )
-            raise ArgumentError.must("cause", wanted, cause)
-        return int(cause)
+        return number_of_cause(cause, self.cause_names)
 
     def parse(self, frame: pd.DataFrame) -> NDArray[Any]:
         """Return event and time of every row, a structured array (n,)."""
@@ -230,9 +220,10 @@ class TargetColumns:
             codes = held.map(numbers).fillna(0)
         else:
             codes = pd.to_numeric(frame[self.event], errors="coerce")
-        y = Surv.competing(codes.to_numpy(), self._times(frame))
+        named = {"event_name": self.event, "time_name": self.time_name}
+        y = Surv.competing(codes.to_numpy(), self._times(frame), self.cause_names, **named)
         parse_competing_target(y, name=f"event column {self.event!r}")
-        return y.view([(self.event, "<i8"), (self.time_name, "<f8")])
+        return y
 
     def times(self, frame: pd.DataFrame) -> FloatArray:
         """Return the time of every row, (n,), NaN where it is missing; raise if the column holds no times."""
@@ -332,6 +323,19 @@ class TargetColumns:
             "event_value",
             f"{question}the one that does as {arg('event_value')}; every other then means censored.{causes}",
         )
+
+
+def number_of_cause(cause: str, names: Sequence[str]) -> int:
+    """Return the number of a cause that is given by its number or, where causes have `names`, by its name."""
+    named = {name.casefold(): number for number, name in enumerate(names, start=1)}
+    if cause.casefold() in named:
+        return named[cause.casefold()]
+    if not cause.isdecimal() or int(cause) == 0 or (named and int(cause) > len(named)):
+        wanted = (
+            f"be one of {shown(names)}, or its number" if named else "be the number of a cause, 1, 2, ..."
+        )
+        raise ArgumentError.must("cause", wanted, cause)
+    return int(cause)
 
 
 def _with_counts(counts: pd.Series[int]) -> str:

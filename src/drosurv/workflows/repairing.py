@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg
 from drosurv.given_predictions import Form, ReadPredictions
 from drosurv.predictions import Predictions
-from drosurv.presentation import counted
+from drosurv.presentation import cause_label, counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
 from drosurv.tables.ids import names_patients
@@ -50,12 +50,17 @@ def repair_from_table(
 
 
 def corrected(
-    model: RepairedCox, frame: pd.DataFrame, predictions: Any, keep: Sequence[str] | None = None
+    model: RepairedCox,
+    frame: pd.DataFrame,
+    predictions: Any,
+    keep: Sequence[str] | None = None,
+    *,
+    cause_names: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return the columns `keep` of a table's patients, by default all, beside their repaired predictions.
 
     `predictions` are a pair (times, survival), or :class:`Predictions`; there is a column ``survival_TIME`` for every
-    time and, with causes, ``incidence_CAUSE_TIME``.
+    time and, with causes, ``incidence_CAUSE_TIME``, with the name or number of the cause.
     """
     require_columns(frame, list(model.feature_names_in_), "feature")
     found: Any = model.correct(predictions, frame[list(model.feature_names_in_)])
@@ -63,7 +68,8 @@ def corrected(
     tables: dict[str, Any] = {"survival": found}
     if isinstance(found, Predictions):
         assert found.incidence is not None
-        tables = {f"incidence_{k}": F for k, F in found.incidence.items()} | {"survival": found.survival}
+        tables = {f"incidence_{cause_label(k, cause_names)}": F for k, F in found.incidence.items()}
+        tables["survival"] = found.survival
     repaired = pd.DataFrame(
         {f"{name}_{time:g}": table[:, j] for name, table in tables.items() for j, time in enumerate(times)},
         index=frame.index,
@@ -108,7 +114,7 @@ def repaired_predictions(
         predictions = Predictions(incidence=dict(zip(noted["causes"], parts, strict=True)), times=times)
     ids = [str(name) for name in frame.columns if names_patients(name, frame[name])]
     kept = dict.fromkeys([*([opened.notes["id"]] if opened.id_column(frame) else ids[:1]), *keep])
-    return corrected(opened.model, frame, predictions, list(kept))
+    return corrected(opened.model, frame, predictions, list(kept), cause_names=opened.cause_names)
 
 
 def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None = None) -> pd.DataFrame:

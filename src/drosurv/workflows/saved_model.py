@@ -17,7 +17,7 @@ from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.observation import Rows
 from drosurv.predictions import one_row_each
-from drosurv.presentation import counted, first_upper
+from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
@@ -75,6 +75,12 @@ class OpenedModel:
         return hasattr(self.estimator, "predict_cumulative_incidence")
 
     @property
+    def cause_names(self) -> tuple[str, ...]:
+        """What causes 1, 2, ... are called; empty if they have numbers only."""
+        noted = self.notes.get("target", {}).get("cause_names", ())
+        return tuple(getattr(self.estimator, "cause_names_", ()) or noted)
+
+    @property
     def needs_predictions(self) -> bool:
         """Whether the file holds repairs of predictions, and no model that predicts."""
         return getattr(self.estimator, "base_", self) is None
@@ -129,7 +135,8 @@ class OpenedModel:
         """Predict for the patients of a table.
 
         Return the column that identified patients in training, those in `keep`, ``log_risk``, and ``survival_TIME`` for
-        every time as it was written. A model of causes has ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
+        every time as it was written. A model of causes has ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``, with the
+        cause's name, or its number if it has none.
         """
         require_columns(frame, keep, "keep")
         named = self.id_column(frame)
@@ -140,13 +147,13 @@ class OpenedModel:
             features = self.features(frame)
         self._warn_of_far(features)
         model, found = self.estimator, frame[list(keep)]
-        causes = range(1, getattr(model, "n_causes_", 0) + 1)
-        columns = {f"log_risk_{cause}": model.predict(features, cause=cause) for cause in causes}
+        causes = {k: cause_label(k, self.cause_names) for k in range(1, getattr(model, "n_causes_", 0) + 1)}
+        columns = {f"log_risk_{called}": model.predict(features, cause=k) for k, called in causes.items()}
         columns = columns or {"log_risk": model.predict(features)}
         given = self.observed(frame, strata) if at else {}
         curves = {
-            f"incidence_{cause}": model.predict_cumulative_incidence(features, at, cause, **given)
-            for cause in (causes if at else ())
+            f"incidence_{called}": model.predict_cumulative_incidence(features, at, k, **given)
+            for k, called in (causes if at else {}).items()
         }
         if at:
             curves["survival"] = model.predict_survival_function(features, times=at, **given)

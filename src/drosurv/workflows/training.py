@@ -23,7 +23,7 @@ from drosurv.estimators.coefficients import CoxTable, check_design
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import counted, listing
+from drosurv.presentation import cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable
@@ -434,12 +434,12 @@ def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
 def _coefficients(estimator: Any) -> dict[str, float] | None:
     if not hasattr(estimator, "coef_"):
         return None
-    by_cause = np.ndim(estimator.coef_) == 2
+    by_cause, called = np.ndim(estimator.coef_) == 2, getattr(estimator, "cause_names_", ())
     # With splines a column has several features.
     splined = hasattr(estimator, "knots_")
     names = (estimator.get_feature_names_out() if splined else estimator.feature_names_in_).tolist()
     return {
-        f"cause {k}: {name}" if by_cause else name: value
+        f"{cause_title(cause_label(k, called))}: {name}" if by_cause else name: value
         for k, row in enumerate(np.atleast_2d(estimator.coef_).tolist(), start=1)
         for name, value in zip(names, row, strict=True)
     }

@@ -88,6 +88,25 @@ def test_the_table_shows_all_causes_unless_one_is_named(alpha):
     assert any(note.startswith("Cause 2: ") for note in table.notes)
 
 
+def test_names_of_causes_stay_with_selected_patients_and_with_the_saved_model(tmp_path):
+    y = Surv.competing(DATA["cause"], DATA["time"], names=["cancer", "other death"])
+    model = CauseSpecificCox().fit(X[10:], y[10:])
+    model.save(tmp_path / "model")
+    table = drosurv.load(tmp_path / "model").summary()
+    assert table["cause"].tolist() == ["cancer", "cancer", "other death", "other death"]
+    assert "events of 'cancer' and" in str(table)
+    labels = [label.get_text() for label in table.forest_plot().get_yticklabels()]
+    assert labels[:2] == ["a, cancer", "b, cancer"]
+    found = drosurv.evaluate(model, X, y, cause=2, n_bootstrap=0)
+    assert found.by_cause["cause"].unique().tolist() == ["cancer", "other death"]
+    assert "events are those of 'other death'" in found.notes[0]
+    plain = drosurv.evaluate(CauseSpecificCox().fit(X[10:], Y[10:]), X, Y, cause=2, n_bootstrap=0)
+    assert plain.by_cause["predicted"].equals(found.by_cause["predicted"])
+    for names in (["cancer"], "cancer"):
+        with pytest.raises(ValueError, match="names must be a text for each of 2 causes"):
+            Surv.competing(DATA["cause"], DATA["time"], names=names)
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.8])
 def test_incidences_and_survival_sum_to_one(alpha):
     model = CauseSpecificCox(alpha).fit(X, Y)

@@ -14,7 +14,7 @@ from scipy.stats import chi2, norm
 
 from drosurv.errors import InputError, as_number, require
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
-from drosurv.presentation import Column, Table, axes_or_new, counted, p_text, written
+from drosurv.presentation import Column, Table, axes_or_new, cause_title, counted, p_text, written
 from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -74,14 +74,15 @@ class CoxTable(pd.DataFrame):
         names = [str(name) for name in self.index]
         if "cause" not in self.columns:
             return names
-        return [f"{name}, cause {cause}" for name, cause in zip(names, self["cause"], strict=True)]
+        return [f"{name}, {cause_title(cause)}" for name, cause in zip(names, self["cause"], strict=True)]
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""
         percent = f"{100 * self.level:g} %"
         columns = [Column("covariate", "feature"), Column("coef", "coefficient", "value")]
         if "cause" in self.columns:
-            columns.insert(0, Column("cause", "cause", "count"))
+            numbers = pd.api.types.is_numeric_dtype(self["cause"])
+            columns.insert(0, Column("cause", "cause", "count" if numbers else "text"))
         if self.ratio is None:
             columns[-1] = Column(
                 "coef", f"coefficient ({percent} interval)", "value", interval_names("coef", self.level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -20,6 +20,7 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
+    cause_title,
     first_upper,
     group_name,
     headings,
@@ -319,7 +320,7 @@ def collect_causes(evidence: Evidence) -> Part | None:
             Column("events", "Events", "count"),
         ),
         tuple(
-            named(row, called) | {"cause": first_upper(evidence.cause_name(row["cause"]).strip("'"))}
+            named(row, called) | {"cause": first_upper(cause_title(row["cause"]))}
             for row in plain_rows(found)
         ),
     )
@@ -333,23 +334,18 @@ def collect_causes(evidence: Evidence) -> Part | None:
         time_unit=evidence.time_unit,
     )
     wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]
-    statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit, evidence.cause_name))
+    statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit))
     return Part(statements=statements, tables=(table,), facts={"event": evidence.event})
 
 
 def cause_statements(
-    table: pd.DataFrame,
-    wrong: Sequence[tuple[int, str]],
-    time_unit: str,
-    called: Callable[[int], str] = "cause {}".format,
+    table: pd.DataFrame, wrong: Sequence[tuple[int | str, str]], time_unit: str
 ) -> Iterator[Statement]:
     """State for each cause: wrong predictions, the group with the lowest c-index, and the error of censoring others."""
-    for number, rows in table.groupby("cause"):
-        at, cause = (
-            moment(rows["horizon"].iloc[0], time_unit),
-            first_upper(called(int(str(number))).strip("'")),
-        )
-        for _, text in (pair for pair in wrong if pair[0] == number):
+    for label in table["cause"].unique().tolist():
+        rows = table[table["cause"] == label]
+        at, cause = moment(rows["horizon"].iloc[0], time_unit), first_upper(cause_title(label))
+        for _, text in (pair for pair in wrong if pair[0] == label):
             yield Statement("cause_calibration", f"{cause}: {text}", concern=True)
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
         # NaN if follow-up is too short.
