@@ -76,7 +76,7 @@ def certify(
         print_json(found.to_dict())
         return
     shown = found.to_table()
-    print_frame(pd.DataFrame(shown.cells(), columns=shown.header), shown.caption)
+    print_frame(pd.DataFrame(shown.rows)[["measure", "estimate", "bound", "group"]], shown.caption)
     typer.echo(printable(found.summary(table.columns.unit)))
     if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)
