@@ -178,6 +178,14 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
     assert all(text.startswith(start) for text, start in zip(texts, starts, strict=True))
 
 
+def test_times_of_zero_are_of_rows_where_patients_have_several(clean, tmp_path):
+    frame = pd.concat([clean.assign(id=range(len(clean)), site=k) for k in (1, 2)])
+    frame.loc[5, "days"] = 0
+    frame.to_csv(tmp_path / "twice.csv", index=False)
+    with pytest.warns(UserWarning, match="^2 rows have the time 0, "):
+        read_survival_table(tmp_path / "twice.csv", time="days", event="died", id="id")
+
+
 def test_a_number_can_mean_missing_in_one_column_only(clean, tmp_path):
     clean.assign(age=999, marker=999.0).to_csv(tmp_path / "t.csv", index=False)
     table = read_survival_table(

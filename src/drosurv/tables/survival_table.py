@@ -253,7 +253,8 @@ class SurvivalTable:
         if zero.any():
             n, events = int(zero.sum()), int(self.event[zero].sum())
             first = row_number(self.frame.index, int(zero.argmax()))
-            who = "1 patient has" if n == 1 else f"{n:,} patients have"
+            one = "patient" if self.n_patients == len(self.frame) else "row"
+            who = f"{counted(n, one)} {'has' if n == 1 else 'have'}"
             with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
             yield ArgumentWarning(
                 None,
