@@ -8,8 +8,11 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import CoxPH, audit, compare, evaluate, observation
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluate import prepare
 from drosurv.metrics.brier import brier_against_null
 from drosurv.observation import Rows, sample_of_many, sample_rows, sample_size
+from drosurv.predictions import as_predictions
 from drosurv.report.alpha_path import Stop
 from drosurv.report.evidence import Evidence
 from drosurv.target import parse_target
@@ -157,3 +160,11 @@ def test_models_with_and_without_hazards_are_compared_on_the_same_replicates_of_
     found = compare({"Cox": model, "scores": scores}, test.X, test.y, **how)
     chosen = found[(found["metric"] == "concordance_index") & (found["model"] == "scores")]
     np.testing.assert_allclose(chosen[["difference_low", "difference_high"]], 0.0, atol=1e-12)
+
+
+def test_the_partial_likelihood_does_not_depend_on_how_many_of_a_sample_are_drawn(many):
+    model, test = many
+    everyone = prepare(as_predictions(model, test.X, 1000), test.y).everyone
+    weight = np.random.default_rng(0).poisson(1.0, 1000).astype(np.float64)
+    value = CATALOGUE["log_partial_likelihood"].function
+    assert value(everyone, 2 * weight) == pytest.approx(value(everyone, weight), rel=1e-12)

@@ -212,6 +212,8 @@ def dynamic_auc(subset: Subset, weight: FloatArray) -> float:
 @metric("LPL", "higher", needs=("log hazard",), by_group=False)
 def log_partial_likelihood(subset: Subset, weight: FloatArray) -> float:
     """How probable the model finds the order of events, per event."""
+    # It grows with the logarithm of the number of patients, of which some are drawn from a sample by chance.
+    weight = weight * (len(weight) / weight.sum())
     return metrics.log_partial_likelihood(subset.target, subset.risk, sample_weight=weight)
 
 
