@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
 
@@ -136,6 +138,30 @@ def few_replicates_of_searches():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subgroup_bounds, "REPLICATES", 199)
         patch.setitem(TREES, "max_iter", 10)
+        yield
+
+
+_checked = {}
+
+
+@pytest.fixture(scope="module")
+def quick_check():
+    """Checks try two penalties, few folds and rules, and draw 2 replicates; each table is checked once."""
+    checking = import_module("drosurv.workflows.check")
+    check = checking.check_prepared
+
+    def once(prepared, *, on_step, **options):
+        asked = prepared.name, prepared.table.frame.to_csv(), repr((prepared.wanted, options))
+        if asked not in _checked:
+            _checked[asked] = check(prepared, on_step=on_step, **{**options, "n_bootstrap": 2})
+        return _checked[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checking, "check_prepared", once)
+        patch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
+        patch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
+        patch.setattr(checking, "_FOLDS", 3)
+        patch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
         yield
 
 

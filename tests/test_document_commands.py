@@ -3,8 +3,6 @@
 import re
 import shlex
 import tomllib
-from functools import partial
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,9 +16,6 @@ from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
 from drosurv.report import alpha_path
 from drosurv.workflows import comparison, tuning
-
-# The package has a function of the same name.
-check_workflow = import_module("drosurv.workflows.check")
 
 ROOT = Path(__file__).parents[1]
 GROUP = get_command(app)
@@ -86,19 +81,8 @@ def read(words):
     command.make_context("drosurv", list(rest))
 
 
-_check, _checked = check_workflow.check_prepared, {}
-
-
-def check_once(prepared, **options):
-    """What check finds in a table: the same for all commands that ask, which differ in what they write."""
-    asked = prepared.table.frame.to_csv(), repr(prepared.wanted)
-    if asked not in _checked:
-        _checked[asked] = _check(prepared, n_bootstrap=2, **options)
-    return _checked[asked]
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, quick_check):
     """The files that a reader has: those that no command on a page writes."""
     data = make_hidden_minority(n_samples=240, random_state=0)
     patients = pd.DataFrame(
@@ -125,14 +109,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "_REPLICATES", 20)
     monkeypatch.setattr(tuning, "_REPLICATES", 20)
     monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
-    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
-    monkeypatch.setattr(check_workflow, "check_prepared", check_once)
-    monkeypatch.setattr(check_workflow, "_FOLDS", 3)
-    few = {"splines": False, "l2s": [0.01, 0.1], "cv": 3}
-    monkeypatch.setattr(check_workflow, "CoxPHCV", partial(check_workflow.CoxPHCV, **few))
-    monkeypatch.setattr(
-        check_workflow, "RepairedCox", partial(check_workflow.RepairedCox, max_conditions=1, folds=3)
-    )
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
 

@@ -1,11 +1,10 @@
 import shutil
-from functools import partial
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv import CoxPHCV, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.workflows import comparison
 
@@ -16,15 +15,9 @@ def wide_terminal(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def few_replicates(monkeypatch):
-    """Comparisons with plain Cox draw 40 replicates; checks draw 2, and try two penalties, few folds and rules."""
-    checking = import_module("drosurv.workflows.check")
+def few_replicates(monkeypatch, quick_check):
+    """Comparisons with plain Cox draw 40 replicates, checks few."""
     monkeypatch.setattr(comparison, "_REPLICATES", 40)
-    monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=2))
-    monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
-    monkeypatch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
-    monkeypatch.setattr(checking, "_FOLDS", 3)
-    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +30,13 @@ def only_some_are_compared(monkeypatch, request):
 @pytest.fixture
 def compared():
     """Models are compared with plain Cox, as users see it."""
+
+
+@pytest.fixture
+def quick_base(monkeypatch):
+    """The default base of repairs with one penalty and no splines."""
+    base, quick = RepairedCox._base, CoxPHCV(splines=False, l2s=[0.1], cv=3)
+    monkeypatch.setattr(RepairedCox, "_base", lambda self: quick if self.base is None else base(self))
 
 
 @pytest.fixture(scope="session")
@@ -100,16 +100,8 @@ def fit_once(drosurv, patients, target, tmp_path_factory):
     def fit(folder, name, *options):
         if (name, options) not in folders:
             made = folders[name, options] = tmp_path_factory.mktemp("fitted")
-            drosurv.ok(
-                "fit",
-                table,
-                *target,
-                "--model",
-                "cox",
-                *(word.format(made=made) for word in options),
-                "-o",
-                made / name,
-            )
+            words = (word.format(made=made) for word in options)
+            drosurv.ok("fit", table, *target, "--model", "cox", *words, "-o", made / name)
         shutil.copytree(folders[name, options], folder, dirs_exist_ok=True)
         return folder / name
 

@@ -25,7 +25,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("score")
     (folder / "score.csv").write_text(FRAMINGHAM)
     rng = np.random.default_rng(0)
-    n = 1500
+    n = 1000
     women = pd.DataFrame(
         {
             "age": rng.uniform(35, 74, n).round(),
@@ -57,7 +57,7 @@ def test_every_command_takes_a_score(drosurv, files, tmp_path):
     assert "The score gives survival at 10; nothing is known at other times" in shown
     assert "nothing is known at other times" in page.read_text()
     shown = drosurv.ok("evaluate", *given, "--groups", "site", "--bootstrap", 4).stdout
-    assert "PublishedCox on 1,500 patients" in shown
+    assert "PublishedCox on 1,000 patients" in shown
     assert "nothing is known at other times" in shown
     assert "events is wrong for site south" in shown
     shown = drosurv.ok("certify", *given, "--alpha", 0.3, "--replicates", 19).stdout

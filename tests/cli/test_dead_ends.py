@@ -65,8 +65,11 @@ def test_the_commands_that_check_and_fit_propose_run_one_after_the_other(
     drosurv, patients, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    patients.head(200).to_csv("patients.csv", index=False)
-    following = drosurv.json("check", "patients.csv")["next"]
+    # 1 is the event among three codes: the command that follows has to say so.
+    codes = np.where(patients["status"] == "dead", 1, np.where(patients.index % 5, 2, 3))
+    patients.assign(status=codes).head(200).to_csv("patients.csv", index=False)
+    following = drosurv.json("check", "patients.csv", "--event-value", "1")["next"]
+    assert following[following.index("--event-value") + 1] == "1"
     assert "--groups" in following
     trained = drosurv.json(*following)
     assert "--groups" in trained["next"]

@@ -144,7 +144,9 @@ def test_what_a_model_does_not_understand_is_named(fit, gbsg2):
     assert "--bootstrap has no meaning for RepairedCox" in told
 
 
-def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(fit, gbsg2, compared):
+def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(
+    fit, gbsg2, compared, quick_base
+):
     frame = gbsg2[["age", "pnodes", "days", "relapse"]].assign(patient=np.arange(300) % 220)
     model = ("--model", "repaired-cox", "--set", "max_conditions=1", "--set", "folds=3")
     result = fit(frame, *model, "--id", "patient")

@@ -101,14 +101,6 @@ def test_the_summary_beside_a_report_is_not_overwritten_either(drosurv, data, mo
     assert "report.summary.json exists and was not written by drosurv" in line
 
 
-def test_a_hold_out_file_that_exists_is_read_and_not_overwritten(drosurv, data, target, plain, tmp_path):
-    held = tmp_path / "held.csv"
-    held.write_bytes(b"".join(data.read_bytes().splitlines(keepends=True)[:51]))
-    before = held.read_bytes()
-    drosurv.ok("fit", data, *target, *plain, "--hold-out", held, "-o", tmp_path / "m")
-    assert held.read_bytes() == before
-
-
 def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_path):
     at = tmp_path
     for command, *outputs in (

@@ -1,8 +1,6 @@
 """check reads a table, lists its problems, and judges a model on patients left out of its training."""
 
 import dataclasses
-from functools import partial
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -40,15 +38,8 @@ def patients():
 
 
 @pytest.fixture(scope="module")
-def found(patients):
-    """What check finds with few penalties, folds, replicates and rules."""
-    # The package has a function of the same name.
-    checking = import_module("drosurv.workflows.check")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checking, "CoxPHCV", partial(drosurv.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
-        patch.setattr(checking, "RepairedCox", partial(drosurv.RepairedCox, max_conditions=1, folds=3))
-        patch.setattr(checking, "_FOLDS", 3)
-        return drosurv.check(patients, n_bootstrap=2)
+def found(patients, quick_check):
+    return drosurv.check(patients)
 
 
 def test_columns_are_guessed_and_told(found):
