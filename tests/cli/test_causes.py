@@ -114,6 +114,9 @@ def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tm
         model, X, y, start=pd.Series(pd.Timestamp("2020-01-01"), X.index), cause=1, time_unit="months"
     )
     assert found[0]["expected"] == pytest.approx(expected.path["expected"].iloc[-1])
+    page = (tmp_path / "m.html").read_text()
+    assert "log.csv, cancer" in page
+    assert f"with {found[0]['events']} events of &#39;cancer&#39;," in page
     said = drosurv.fails(*given, "--cause", "fall", "-o", tmp_path / "m.html")
     assert "--cause must be one of 'cancer', 'other death', or its number, got 'fall'" in said
 
@@ -121,7 +124,7 @@ def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tm
 def test_one_cause_of_a_saved_model_is_repaired(drosurv, files, patients, tmp_path):
     X, _ = patients
     given = ("repair", files / "texts.csv", *TARGET, "--model", files / "model", "--cause", "cancer", *SIMPLE)
-    drosurv.ok(*given, "-o", tmp_path / "repaired")
+    assert "events of 'cancer'." in drosurv.ok(*given, "-o", tmp_path / "repaired").stdout
     repaired = library.load(tmp_path / "repaired")
     assert repaired.repairs_
     assert repaired.cause == 1
@@ -187,7 +190,7 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
     assert "sex = m" in [row["group"] for row in found["significant"]]
     assert drosurv.json(*given, "--cause", "2")["significant"] == []
     assert "Events are those of 'cancer'." in drosurv.ok(*given, "--cause", "cancer").stdout
-    assert "Events are those of any cause." in drosurv.ok(*given).stdout
+    assert "Events are those of any cause ('cancer' and 'other death')." in drosurv.ok(*given).stdout
 
 
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):

@@ -66,6 +66,8 @@ def monitor(
     Example: drosurv monitor model log.csv --start admitted --end last_seen --event died --groups sex -o monitor.html
     """
     from drosurv.monitoring import monitor as monitored
+    from drosurv.presentation import cause_label, cause_title
+    from drosurv.target import cause_names
     from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output, path, plot], [model, data], force=run.force)
@@ -80,6 +82,7 @@ def monitor(
     table = opened.table(file.format.read(data), groups=groups, in_use=True, **asdict(timed))
     start = table.frame[target.start]
     unit, y = in_unit_of_model(opened, table, target, time_unit)
+    number = cause_number(cause, table)
     found = monitored(
         opened.estimator,
         opened.features(table.frame),
@@ -92,10 +95,12 @@ def monitor(
         lag=lag,
         id=None if table.id is None else table.frame[table.id].to_numpy(),
         entry=table.entry,
-        cause=cause_number(cause, table),
+        cause=number,
         time_unit=unit,
     )
-    names = [type(opened.estimator).__name__, data.name, *([cause] if cause else [])]
+    names = [type(opened.estimator).__name__, data.name]
+    if number is not None:
+        names.append(cause_title(cause_label(number, cause_names(y))))
     found.to_html(output, title=title or ", ".join(names))
     if path is not None:
         file.format.recognised(data).write(found.with_text(found.path), path)

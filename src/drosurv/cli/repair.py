@@ -24,7 +24,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.errors import InputError, as_records, recording_warnings
-from drosurv.presentation import counted
+from drosurv.presentation import cause_in_words, counted
 
 if TYPE_CHECKING:
     from drosurv.presentation import Table
@@ -188,7 +188,10 @@ def in_words(model: RepairedCox) -> list[str]:
 
 
 def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable) -> None:
-    typer.echo(f"{table.size} with {counted(model.n_events_, 'event')}.")
+    from drosurv.target import cause_names
+
+    of = f" of {cause_in_words(model._cause, cause_names(table.y))}" if table.columns.causes else ""
+    typer.echo(printable(f"{table.size} with {counted(model.n_events_, 'event')}{of}."))
     typer.echo(printable("\n".join([model.status_, *in_words(model)])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})

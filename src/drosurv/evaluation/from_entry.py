@@ -149,8 +149,10 @@ def predict_from_entry(
     survival = survival_from_entry(curves, target, scale.entry, scale.times)
     by_hazard = entry is not None or predicted.rows.strata is not None or causes
     found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
-    any_cause = "events are those of any cause; the table by cause has each cause."
-    return found._replace(notes=(*found.notes, any_cause)) if causes else found
+    if not causes:
+        return found
+    note = f"events are those of {cause_in_words(None, cause_names(y))}; the table by cause has each cause."
+    return found._replace(notes=(*found.notes, note))
 
 
 def _at_few_times(curves: SurvivalCurves, scale: TimeScale) -> FromEntry:

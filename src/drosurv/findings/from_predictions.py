@@ -82,7 +82,7 @@ def judged_patients(
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
     if not target.event.any():
-        called = "any cause" if cause is None else cause_in_words(cause, cause_names(y))
+        called = cause_in_words(cause, cause_names(y))
         raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)

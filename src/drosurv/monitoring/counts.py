@@ -171,10 +171,10 @@ class Log:
         late = self.target.time > self.curves.known_until
         if late.any():
             end = float(np.min(np.broadcast_to(self.curves.known_until, late.shape)[late]))
-            lost = int((late & self.target.event).sum())
+            lost, n = int((late & self.target.event).sum()), int(late.sum())
             warn_caller(
-                f"{counted(int(late.sum()), 'patient')} are followed after time {end:.4g}, where the predicted curves "
-                f"end: from there on they are not counted ({counted(lost, 'event')}).",
+                f"{counted(n, 'patient')} {'is' if n == 1 else 'are'} followed after time {end:.4g}, where the predicted "
+                f"curves end: from there on they are not counted ({counted(lost, 'event')}).",
                 argument="model",
             )
 

@@ -18,8 +18,8 @@ from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import excluded_sentence
 from drosurv.predictions import as_predictions
-from drosurv.presentation import counted, line_style, lines_or_new, name_lines, plain
-from drosurv.target import FloatArray, IntArray, Surv, Target, has_causes, parse_target
+from drosurv.presentation import cause_in_words, counted, line_style, lines_or_new, name_lines, plain
+from drosurv.target import FloatArray, IntArray, Surv, Target, cause_names, has_causes, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,6 +147,7 @@ def monitor(
         alpha=float(alpha),
         tolerance=float(tolerance),
         lag=float(lag),
+        of=cause_in_words(cause, cause_names(y)) if has_causes(y) else "",
     )
 
 
@@ -270,6 +271,8 @@ class Monitoring:
         Whether dates are dates or numbers.
     every, alpha, tolerance, lag
         As given.
+    of : str
+        The cause of the events in words; empty if there are no causes.
     """
 
     path: pd.DataFrame
@@ -280,6 +283,7 @@ class Monitoring:
     alpha: float
     tolerance: float
     lag: float
+    of: str = ""
 
     @property
     def latest(self) -> pd.DataFrame:
@@ -333,8 +337,9 @@ class Monitoring:
     def summary(self) -> str:
         """Return alarms and the latest numbers in sentences."""
         dates = self.path.loc[self.path["attribute"] == EVERYONE, "date"]
+        of = f" Events are those of {self.of}." if self.of else ""
         lines = [
-            f"{counted(len(dates), 'look')} from {self.date(dates.iloc[0])} to {self.date(dates.iloc[-1])}.",
+            f"{counted(len(dates), 'look')} from {self.date(dates.iloc[0])} to {self.date(dates.iloc[-1])}.{of}",
             *self.sentences,
         ]
         for row in self.latest.to_dict("records"):

@@ -61,8 +61,8 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
     page = SimpleNamespace(
         kind="Monitoring of a survival model",
         title=title,
-        subtitle=f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}, "
-        f"{counted(len(everybody), 'look')} from {first} to {last}.",
+        subtitle=f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}"
+        f"{f' of {found.of}' if found.of else ''}, {counted(len(everybody), 'look')} from {first} to {last}.",
         created=date.today().isoformat(),
         version=__version__,
         models=(),

@@ -272,13 +272,15 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def cause_in_words(cause: int, names: Sequence[str] = ()) -> str:
-    """Return a cause for a sentence: its name in quotation marks, or its number if causes have no `names`.
+def cause_in_words(cause: int | None, names: Sequence[str] = ()) -> str:
+    """Return a cause, None for any, for a sentence: its name in quotation marks, or its number without `names`.
 
-    >>> cause_in_words(2, ["cancer", "other death"]), cause_in_words(2)
-    ("'other death'", 'cause 2')
+    >>> cause_in_words(2, ["cancer", "other death"]), cause_in_words(2), cause_in_words(None, ["cancer", "other"])
+    ("'other death'", 'cause 2', "any cause ('cancer' and 'other')")
     """
-    return f"'{names[cause - 1]}'" if names else cause_title(cause)
+    if cause is None:
+        return f"any cause ({listing(list(map(repr, names)))})" if names else "any cause"
+    return repr(names[cause - 1]) if names else cause_title(cause)
 
 
 def cause_label(cause: int, names: Sequence[str] = ()) -> int | str:

@@ -198,8 +198,7 @@ def certify(
     if entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
     if has_causes(y):
-        called = "any cause" if cause is None else cause_in_words(cause, cause_names(y))
-        notes = (*notes, f"events are those of {called}.")
+        notes = (*notes, f"events are those of {cause_in_words(cause, cause_names(y))}.")
     n = len(y)
     rows = replace(rows, weight=weight)
     _check_times(parse_target(of_any_cause(y)).take(weight > 0), horizon, brier_time)

@@ -378,19 +378,11 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
     return found
 
 
-def _of_cause(evidence: Evidence) -> str:
-    """Return the cause of the events, or the names of all causes; empty if there are no causes."""
-    if not has_causes(evidence.y):
-        return ""
-    if evidence.cause is not None:
-        return f" of {cause_in_words(evidence.cause, cause_names(evidence.y))}"
-    names = [f"'{name}'" for name in cause_names(evidence.y)]
-    return f" of any cause{f' ({listing(names)})' if names else ''}"
-
-
 def _subtitle(evidence: Evidence) -> str:
-    target = evidence.target
-    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}{_of_cause(evidence)}"
+    y, target = evidence.y, evidence.target
+    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}"
+    if has_causes(y):
+        text += f" of {cause_in_words(evidence.cause, cause_names(y))}"
     if evidence.attributes:
         text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
     trained = evidence.trained_on
