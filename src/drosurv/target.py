@@ -130,6 +130,10 @@ class CompetingTarget:
         """Return the target of one cause, with every other event counted as censoring."""
         return Target(self.cause == cause, self.time, self.entry, self.stratum)
 
+    def of_others(self, cause: int) -> int:
+        """Return the number of events of other causes."""
+        return int(((self.cause > 0) & (self.cause != cause)).sum())
+
     def of_any_cause(self) -> Target:
         """Return the target of an event of any cause."""
         return Target(self.cause > 0, self.time, self.entry, self.stratum)

@@ -53,6 +53,14 @@ def test_a_wrong_cause_is_found_and_the_right_one_is_clear(model, found):
     assert any("events are those of cause 1" in note for note in found.notes)
 
 
+def test_patients_with_another_cause_are_not_called_censored(found):
+    _, y, _ = cohort(1, hidden=0.7)
+    own, other, censored = ((y["cause"] == k).sum() for k in (1, 2, 0))
+    said = f"{len(y):,} patients, {own} events, {other} events of another cause ({censored / len(y):.1%}"
+    assert said.replace("%", " % censored)") in found.summary()
+    assert "to have an event of cause 1" in found.summary()
+
+
 def test_the_group_table_has_events_hazards_and_incidences_of_the_cause(model, found):
     X, y, site = cohort(1, hidden=0.7)
     row = found.groups.query("group == 'b'").iloc[0]

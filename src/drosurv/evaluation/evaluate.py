@@ -43,6 +43,7 @@ from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
+from drosurv.findings.words import event_in_words
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
@@ -50,7 +51,7 @@ from drosurv.observation import Inference, Rows, label_codes
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import Statement, counted, moment, written
 from drosurv.presentation.progress import bar
-from drosurv.target import FloatArray, has_causes, of_any_cause, parse_target
+from drosurv.target import FloatArray, has_causes, of_any_cause, parse_competing_target, parse_target
 
 # Intervals and tests from fewer replicates get a note that they are rough.
 _FEW = 50
@@ -325,6 +326,8 @@ def evaluate_rows(
             n_tests=judged.n_tests,
             time_unit=time_unit,
             several_events=data.is_judged and data.judged.cohort.several_events,
+            event=event_in_words(y, cause),
+            other_events=0 if cause is None else parse_competing_target(y, complete=False).of_others(cause),
         ),
     )
 

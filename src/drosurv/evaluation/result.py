@@ -41,7 +41,10 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """Arguments of :func:`~drosurv.evaluation.evaluate`, and whether a patient has several events."""
+    """Arguments of :func:`~drosurv.evaluation.evaluate`, whether a patient has several events, and the event in words.
+
+    `other_events` is the number of patients who had an event of another cause than the one that is evaluated.
+    """
 
     model: str
     reference: str
@@ -53,6 +56,8 @@ class Settings:
     n_tests: int = 0
     time_unit: str = ""
     several_events: bool = False
+    event: str = "the event"
+    other_events: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -372,10 +377,14 @@ class EvaluationResult:
                 return row.time
         return None
 
-    def counts(self, unit: str = "", **words: Any) -> str:
+    def counts(self, unit: str = "") -> str:
         """Say how many of 100 patients the model expected to have the event, and had it, in the picture's words."""
-        until, several = self.last_judged, self.settings.several_events
-        return self.picture.counts(by="" if until is None else moment(until, unit), several=several, **words)
+        until, settings = self.last_judged, self.settings
+        return self.picture.counts(
+            by="" if until is None else moment(until, unit),
+            several=settings.several_events,
+            event=settings.event,
+        )
 
     @property
     def picture(self) -> GroupPicture:

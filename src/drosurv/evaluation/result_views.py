@@ -57,7 +57,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     counts = result.counts()
     return (
         *([Statement("counts", counts)] if counts else []),
-        sentences.overall_statement(first.patients, first.events, numbers),
+        sentences.overall_statement(first.patients, first.events, numbers, result.settings.other_events),
         *_found(result.verdict),
         *_unknown_decisions(result.decisions),
         *(_ranking(result) if "concordance_index" in overall else ()),

@@ -10,7 +10,17 @@ import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted
 from drosurv.findings.residual_tests import JudgedValue
-from drosurv.presentation import first_upper, group_name, moment, p_text, with_interval, written
+from drosurv.presentation import (
+    cause_in_words,
+    first_upper,
+    group_name,
+    moment,
+    p_text,
+    time_span,
+    with_interval,
+    written,
+)
+from drosurv.target import cause_names, has_causes
 
 #: Attribute and group of all patients in tables.
 EVERYONE, ALL = "overall", "all"
@@ -28,6 +38,19 @@ def who(attribute: str, group: str) -> str:
     if attribute == SUBGROUP:
         return f"patients with {group}"
     return ALL_PATIENTS if attribute == EVERYONE else group_name(attribute, group)
+
+
+def event_in_words(y: Any, cause: int | None = None) -> str:
+    """Return the event of a target in words: "the event", that of a cause, or an event of any cause.
+
+    >>> from drosurv import Surv
+    >>> event_in_words(Surv.competing([1, 2], [3.0, 4.0], names=["cancer", "other death"]), cause=1)
+    "the event 'cancer'"
+    """
+    if cause is None:
+        return "an event of any cause" if has_causes(y) else "the event"
+    names = cause_names(y)
+    return f"{'the event' if names else 'an event of'} {cause_in_words(cause, names)}"
 
 
 class Kind(NamedTuple):
@@ -80,7 +103,7 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
     if np.isfinite(estimate.time):
         end = moment(estimate.time, unit)
         until = f" by {end}"
-        when = f"from {written(estimate.since, 'time')} to {end}" if estimate.since > 0 else f"until {end}"
+        when = time_span(estimate.since, estimate.time, unit) if estimate.since > 0 else f"until {end}"
     return {
         "name": name,
         "patients": "Patients" if name == ALL_PATIENTS else f"Patients of {name}",
@@ -153,8 +176,8 @@ def percent(share: float) -> str:
 def period(since: float | None, until: float | None, unit: str = "") -> str:
     """Return when a part of the follow-up was; without a beginning it is the whole, and without an end the last.
 
-    >>> period(0.0, 2.0, "years"), period(2.0, 3.0, "years"), period(3.0, None, "years"), period(None, None)
-    ('by 2 years', 'from 2 to 3 years', 'after 3 years', '')
+    >>> period(0.0, 2.0, "years"), period(2.0, 3.0), period(3.0, None, "years"), period(None, None)
+    ('by 2 years', 'from time 2 to 3', 'after 3 years', '')
     """
     if pd.isna(since):
         return ""
@@ -162,7 +185,7 @@ def period(since: float | None, until: float | None, unit: str = "") -> str:
         return f"after {moment(since, unit)}"
     if since == 0:
         return f"by {moment(until, unit)}"
-    return f"from {written(since, 'time')} to {moment(until, unit)}"
+    return time_span(since, until, unit)
 
 
 def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:

@@ -173,8 +173,8 @@ class Log:
             end = float(np.min(np.broadcast_to(self.curves.known_until, late.shape)[late]))
             lost, n = int((late & self.target.event).sum()), int(late.sum())
             warn_caller(
-                f"{counted(n, 'patient')} {'is' if n == 1 else 'are'} followed after time {end:.4g}, where the predicted "
-                f"curves end: from there on they are not counted ({counted(lost, 'event')}).",
+                f"{counted(n, 'patient')} {'is' if n == 1 else 'are'} followed after time {end:.4g}, where the "
+                f"predicted curves end: from there on they are not counted ({counted(lost, 'event')}).",
                 argument="model",
             )
 

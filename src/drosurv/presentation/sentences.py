@@ -38,11 +38,17 @@ class Statement:
     concern: bool = False
 
 
-def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, str]]) -> Statement:
-    """State the number of patients and how well they are predicted; `numbers` are pairs of name and text."""
+def overall_statement(
+    patients: int, events: int, numbers: Sequence[tuple[str, str]], other_events: int = 0
+) -> Statement:
+    """State the number of patients and how well they are predicted; `numbers` are pairs of name and text.
+
+    Patients with an event of another cause, `other_events`, are not censored.
+    """
     named = ", ".join(f"{name} {text}" for name, text in numbers)
-    censored = written(1 - events / patients, "share") if patients else "–"
-    who = f"{counted(patients, 'patient')}, {counted(events, 'event')}"
+    censored = written(1 - (events + other_events) / patients, "share") if patients else "–"
+    others = f", {counted(other_events, 'event')} of another cause" if other_events else ""
+    who = f"{counted(patients, 'patient')}, {counted(events, 'event')}{others}"
     return Statement("overall", f"{who} ({censored} censored): {named}.")
 
 

@@ -100,6 +100,17 @@ def moment(time: Any, unit: str = "") -> str:
     return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
+def time_span(since: Any, until: Any, unit: str = "") -> str:
+    """Return a part of the follow-up in words.
+
+    >>> time_span(2.0, 3.0, "years"), time_span(38.4, 85.4)
+    ('from 2 to 3 years', 'from time 38.4 to 85.4')
+    """
+    if unit:
+        return f"from {written(since, 'time')} to {moment(until, unit)}"
+    return f"from {moment(since)} to {written(until, 'time')}"
+
+
 def in_years(time: float, unit: str) -> str:
     """Return a time in years, in brackets, if it is two years or more and not in years already; else an empty text.
 

@@ -33,10 +33,11 @@ from drosurv.findings.verdict import (
     problems_of,
     subgroup_problem,
 )
+from drosurv.findings.words import event_in_words
 from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
-from drosurv.presentation import cause_in_words, counted, group_name, plain_rows
+from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
@@ -48,7 +49,6 @@ from drosurv.target import (
     FloatArray,
     IntArray,
     Target,
-    cause_names,
     has_causes,
     parse_competing_target,
     parse_target,
@@ -137,10 +137,7 @@ class Evidence:
     @property
     def event(self) -> str:
         """The event of the report in words: "the event", or that of a cause."""
-        if self.cause is None:
-            return "an event of any cause" if has_causes(self.y) else "the event"
-        called, names = cause_in_words(self.cause, cause_names(self.y)), cause_names(self.y)
-        return f"the event {called}" if names else f"an event of {called}"
+        return event_in_words(self.y, self.cause)
 
     @property
     def stop(self) -> Stop:

@@ -41,7 +41,7 @@ _MOST_PROBLEMS = 8
 def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
-    counts = result.counts(evidence.time_unit, event=evidence.event)
+    counts = result.counts(evidence.time_unit)
     said = (
         Statement("verdict", found.text, found.status in PROBLEMS),
         *([Statement("counts", counts)] if counts else ()),
