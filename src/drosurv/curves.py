@@ -448,6 +448,20 @@ class CompetingCurves:
         return found
 
     @staticmethod
+    def joined(n: int, parts: Sequence[tuple[IntArray, CompetingCurves]]) -> CompetingCurves:
+        """Return the curves of n patients from curves of the same causes, each with the rows of its patients."""
+
+        def together(found: Sequence[StepCurves]) -> StepCurves:
+            curves = joined_curves(n, [(rows, own) for (rows, _), own in zip(parts, found, strict=True)])
+            assert isinstance(curves, StepCurves), "curves of causes are in steps"
+            return curves
+
+        of_causes = zip(*(curves.causes for _, curves in parts), strict=True)
+        return CompetingCurves(
+            tuple(map(together, of_causes)), together([curves.any_cause for _, curves in parts])
+        )
+
+    @staticmethod
     def of_incidences(
         times: FloatArray, incidence: Mapping[int, FloatArray], *, between: bool = False
     ) -> CompetingCurves:

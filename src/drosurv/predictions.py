@@ -72,6 +72,8 @@ class Predictions:
         default 1 minus their sum. Of one cause alone, it is judged at these times only.
     design : (n, p) array, optional
         With `trained_on`, the columns that linear models have coefficients for: tests allow for the error of these.
+    by_cause : CompetingCurves, optional
+        Instead of `incidence`, the curves of models of causes, with their own hazards.
 
     Examples
     --------
@@ -89,12 +91,15 @@ class Predictions:
     score_type: ScoreType = "log hazard"
     incidence: Mapping[int, Any] | None = None
     design: FloatArray | None = None
+    by_cause: CompetingCurves | None = None
 
     def __post_init__(self) -> None:
         """Raise if there is neither risk nor survival nor incidence, or the score type is unknown."""
         if self.incidence is not None and self.survival is None:
             total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in self.incidence.values())
             object.__setattr__(self, "survival", 1.0 - total)
+        if self.by_cause is not None:
+            object.__setattr__(self, "survival", self.by_cause.any_cause)
         if self.risk is None and self.survival is None:
             raise ArgumentError("risk", f"give {arg('risk')}, survival or both.")
         known = get_args(ScoreType)
@@ -111,6 +116,7 @@ class Predictions:
             survival=select_rows(self.survival, rows),
             incidence=select_rows(self.incidence, rows),
             design=select_rows(self.design, rows),
+            by_cause=select_rows(self.by_cause, rows),
             trained_on=parts,
         )
 
@@ -213,8 +219,9 @@ class Predicted:
                 f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences of all "
                 "causes.",
             )
-        if self.given is None:
+        if self.knows_hazards:
             return self.competing.of_cause(cause)
+        assert self.given is not None
         assert self.given.incidence is not None
         times = np.asarray(self.given.times, dtype=np.float64)
         tables = {k: np.asarray(F, dtype=np.float64) for k, F in self.given.incidence.items()}
@@ -242,6 +249,8 @@ class Predicted:
     @cached_property
     def competing(self) -> CompetingCurves | None:
         """Curves of each cause; None without causes."""
+        if self.given is not None and self.given.by_cause is not None:
+            return self.given.by_cause
         if self.given is not None:
             if self.given.incidence is None or set(self.given.incidence) != {
                 *range(1, len(self.given.incidence) + 1)
@@ -256,6 +265,11 @@ class Predicted:
             return None
         found: CompetingCurves = final.curves_by_cause(self.features, **self.rows.for_models)
         return found
+
+    @property
+    def knows_hazards(self) -> bool:
+        """Whether curves of causes are those of models, whose hazards are known, and not tables of incidences."""
+        return self.given is None or self.given.by_cause is not None
 
     @property
     def until(self) -> float:
@@ -499,7 +513,7 @@ def select_rows(given: Any, rows: IntArray) -> Any:
     """Select rows of an argument with one value per row; models and None are returned unchanged."""
     if given is None or hasattr(given, "predict"):
         return given
-    if isinstance(given, (Predictions, SurvivalCurves)):
+    if isinstance(given, (Predictions, SurvivalCurves, CompetingCurves)):
         return given.take(rows)
     if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[1]) == 2:
         return given[0], take(given[1], rows)

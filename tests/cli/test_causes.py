@@ -91,7 +91,14 @@ def test_fit_proposes_a_command_that_judges_one_cause(drosurv, files, tmp_path):
     model, held, page = (tmp_path / name for name in ("model", "test.csv", "page.html"))
     given = ("fit", files / "train.csv", *TARGET, "--model", "cause-specific-cox", "--groups", "sex")
     alone = drosurv.ok(*given, "-o", model).stdout
-    assert "Next, fit it again with --hold-out test.csv" in alone
+    assert f"drosurv audit {model} {files / 'train.csv'} --folds 5 --cause cancer --groups sex" in alone
+    folded = ("audit", model, files / "train.csv", "--folds", "3", "--cause", "other death", *FAST)
+    said = " ".join(drosurv.ok(*folded, "-o", page, "--groups", "sex").stdout.split())
+    assert "to have the event 'other death'" in said
+    late = pd.read_csv(files / "train.csv").assign(since=0.001)
+    late.to_csv(tmp_path / "late.csv", index=False)
+    entered = drosurv.ok(given[0], tmp_path / "late.csv", *given[2:], "--entry", "since", "-o", model)
+    assert "Next, fit it again with --hold-out test.csv" in entered.stdout
     following = drosurv.json(*given, "-o", model, "--hold-out", held)["next"]
     assert following == ["audit", str(model), str(held), "--cause", "cancer", "--groups", "sex"]
     assert "the event 'cancer'" in drosurv.ok(*following, "--bootstrap", "0", "--no-rules", "-o", page).stdout

@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import AcceleratedFailureTime, CoxPH, NullModel, Surv
+from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, NullModel, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.from_entry import curve_times
@@ -35,6 +35,31 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
         times = np.unique(patients.y["time"])
         curves = model.predict_survival_function(scaler.transform(patients.X.iloc[test]), times=times)
         np.testing.assert_allclose(found.survival.survival(times)[test], curves, atol=1e-8)
+
+
+def test_causes_are_predicted_by_models_trained_without_the_patient_and_one_cause_is_an_event(patients):
+    X, time, rng = patients.X.iloc[:, :3], patients.y["time"], np.random.default_rng(0)
+    y = Surv.competing(np.where(patients.y["event"], rng.integers(1, 3, len(X)), 0), time)
+    parts = fold_parts(patients.y["event"], 4, 0)
+    found = as_predictions(cross_fitted(CauseSpecificCox(), X, y, parts).predictions, None, len(X))
+    times = np.quantile(time, [0.2, 0.5, 0.8])
+    for train, test in parts:
+        model = CauseSpecificCox().fit(X.iloc[train], y[train])
+        wanted = model.predict_cumulative_incidence(X.iloc[test], times, cause=2)
+        np.testing.assert_allclose(found.competing.incidence(2, times)[test], wanted, rtol=1e-8)
+        hazard = model.models_[1].predict_cumulative_hazard_function(X.iloc[test], times=times)
+        own = found.competing.of_cause(2).cumulative_hazard(times)[test]
+        np.testing.assert_allclose(own, hazard, rtol=1e-8)
+    one = Surv.competing(patients.y["event"], time)
+    how = {"sensitive_features": X.iloc[:, 0] > 0, "n_bootstrap": 0}
+    tables = [
+        evaluate(cross_fitted(model, X, target, parts).predictions, X, target, **how, **cause).groups
+        for model, target, cause in ((CoxPH(), patients.y, {}), (CauseSpecificCox(), one, {"cause": 1}))
+    ]
+    for name in ("observed", "expected", "ratio", "ratio_low", "ratio_p", "slope", "gain", "gain_low"):
+        np.testing.assert_allclose(*(table[name].to_numpy(float) for table in tables), rtol=1e-6)
+    with pytest.raises(ValueError, match="folds cannot be used with causes and entry"):
+        audit(CauseSpecificCox(), X, y, entry=time / 2, cause=1, folds=parts, **how)
 
 
 def gains_of(found, y):

@@ -162,7 +162,9 @@ def fit(
     else:
         folds = str(min(_FOLDS, table.n_with_event))
         following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]
-    if held is not None or (table.n_with_event > 1 and not summary["causes"]):
+    # Models of causes are not trained in folds with entry times or strata.
+    observes = bool(summary["causes"]) and (table.entry is not None or strata is not None)
+    if held is not None or (table.n_with_event > 1 and not observes):
         following += shell_option("cause", tuple(summary["causes"][:1]))
         summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")

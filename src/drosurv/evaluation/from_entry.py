@@ -248,7 +248,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
         f"events are those of {called}; patients who had another one are free of it until a time of censoring, which "
         "is drawn from the curve of censoring.",
     )
-    if given is None:
+    if predicted.knows_hazards:
         if predicted.competing is None:
             raise ArgumentError(
                 "cause",
@@ -259,6 +259,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
         )
         survival = 1 - incidence_from_entry(predicted.competing, entry, times, cause)
     else:
+        assert given is not None
         require(entry is None, "entry", "be left out with given predictions of a cause", entry)
         tables = given.incidence or {
             cause: 1 - predicted.survival_curves.survival(np.asarray(given.times, float))

@@ -87,7 +87,11 @@ def judged_patients(
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     stands_in = trained is None or rows.entry is not None or several
-    folds = [(rows, FollowUp.parse(seen)) for rows, seen in predicted.trained_on or ()]
+    # Of models of causes, the training patients are known with their causes.
+    folds = [
+        (part, FollowUp.of(_outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
+        for part, seen in predicted.trained_on or ()
+    ]
     cohort = Cohort(
         target=target,
         follow_up=_own_follow_up(target, rows) if stands_in else FollowUp.parse(trained),
@@ -139,7 +143,7 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     if cause is None:
         return _OfCause(predicted.survival_curves)
     given = predicted.given
-    if predicted.competing is not None and given is None:
+    if predicted.competing is not None and predicted.knows_hazards:
         own, competing = predicted.competing.of_cause(cause), predicted.competing
         return _OfCause(own, partial(_incidence, competing, cause, target.entry))
     curves = predicted.survival_curves

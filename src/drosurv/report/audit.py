@@ -190,7 +190,7 @@ def audit(
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not _is_score(model):
-        parts = fold_parts(parse_target(y).event, folds, random_state, rows.id)
+        parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.id)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
@@ -215,9 +215,10 @@ def audit(
             fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         else:
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
-    if causes and as_predictions(model, X, len(y), rows=rows).competing is not None:
+    audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
+    if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
         also["causes"] = evaluate_by_cause(
-            model, X, y, sensitive_features=sensitive_features, level=level, **rows.observed
+            *audited, y, sensitive_features=sensitive_features, level=level, **rows.observed
         )
     if page.features_train is not None:
         fields["features_train"] = page.features_train
@@ -271,8 +272,8 @@ def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained:
             f"{next(iter(rows.observed), 'causes')}: leave out {arg('alpha_path')} and {arg('X_train')}.",
         )
     copied = rows.weight is not None and (rows.weight != 1).any()
-    if folds is not None and (causes or copied):
-        what = "causes" if causes else "sample_weight"
+    if folds is not None and (copied or (causes and rows.observed)):
+        what = "sample_weight" if copied else f"causes and {next(iter(rows.observed))}"
         raise InputError(
             f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
@@ -388,11 +389,13 @@ def _evidence_of_folds(
     estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts, intervals: PatientRows | None
 ) -> dict[str, Any]:
     """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
-    cox = cross_fitted_cox(estimator, X, y, parts, rows=rows, intervals=intervals)
+    causes = has_causes(y)
+    cox = None if causes else cross_fitted_cox(estimator, X, y, parts, rows=rows, intervals=intervals)
     found = cross_fitted(estimator, X, y, parts, rows=rows, intervals=intervals)
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
-        *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
+        *(() if cox is not None or causes else ("Plain Cox could not be trained on these features.",)),
+        *(("The model is not compared with another model of causes.",) if causes else ()),
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     limits = (*CROSS_FITTED, *map(first_upper, found.notes))
@@ -400,7 +403,7 @@ def _evidence_of_folds(
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
         "rows": Rows(id=rows.id if rows.entry is None else None),
-        "follow_up": found.follow_up,
+        "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,
         "limits": limits,

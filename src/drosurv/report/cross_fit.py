@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.curve_values import TableValues
-from drosurv.curves import PointCurves, SurvivalCurves, joined_curves
+from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
@@ -21,7 +21,7 @@ from drosurv.findings.from_predictions import design_columns
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, draw_folds, generator
 from drosurv.predictions import Predicted, as_predictions, final_step, prepared, take
-from drosurv.target import BoolArray, FloatArray, IntArray, parse_target
+from drosurv.target import BoolArray, FloatArray, IntArray, of_any_cause, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
@@ -57,10 +57,10 @@ def cross_fitted(
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
     `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset of the `rows`
     are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are
-    those of the models themselves, with their own hazards. With `intervals`, a model is trained on all rows of its
-    training patients, and predicts from the one row of X that each patient has.
+    those of the models themselves, with their own hazards; of models of causes, those of each cause. With `intervals`,
+    a model is trained on all rows of its training patients, and predicts from the one row of X that each patient has.
     """
-    rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(y)
+    rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(of_any_cause(y))
     given = PatientRows(X, y, rows, np.arange(len(target))) if intervals is None else intervals
     scale = time_scale(y, rows.entry) if rows.observed else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
@@ -78,6 +78,7 @@ def cross_fitted(
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     designs: list[tuple[IntArray, FloatArray | None]] = []
+    by_cause: list[tuple[IntArray, CompetingCurves]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
         fold_options = {name: take(values, learned) for name, values in options.items()}
@@ -86,13 +87,19 @@ def cross_fitted(
         trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))
         last, features = final_step(model), prepared(model, take(X, test))
         predicted = as_predictions(last, features, len(test), rows=rows.take(test))
-        if scale is None:
+        if predicted.competing is not None:
+            by_cause.append((test, predicted.competing))
+        elif scale is None:
             # Scores of different models have different zeros: subtract the mean of each model's training patients.
             in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
             risk[test] = predicted.risk - np.mean(in_training.risk)
         designs.append((test, design_columns(predicted)))
         if predicted.curves is not None:
             found.append((test, _known_at(predicted.curves, times)))
+    if by_cause:
+        seen = [(test, y[train]) for train, test in parts]
+        joined = CompetingCurves.joined(n, by_cause)
+        return FromEntry(Predictions(by_cause=joined, trained_on=seen, design=_joined(n, designs)), y, y, ())
     curves = joined_curves(n, found) if found else None
     score_type = predicted.score_type
     if scale is None:

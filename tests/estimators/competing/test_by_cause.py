@@ -161,8 +161,6 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     assert "site a" in ranked
     assert "site b" in ranked
     assert ranked.endswith("Whether it is chance was not tested.")
-    with pytest.raises(ValueError, match="folds cannot be used with causes: audit a model"):
-        audit(model, X, y, sensitive_features=group, folds=3)
 
 
 def test_sentences_claim_nothing_beyond_follow_up_and_of_no_other_group_where_there_is_none(evaluated):
