@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.target import FloatArray, IntArray, places_in
+from drosurv.target import FloatArray, IntArray, batches, places_in
 
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any
@@ -60,7 +59,7 @@ class CurveValues(ABC):
         among, found = np.arange(len(self))[rows], np.empty(len(times))
         # Sorted, so that patients with equal times are in one batch.
         order = np.argsort(times, kind="stable")
-        for batch in gen_batches(len(times), _TOGETHER):
+        for batch in batches(len(times), _TOGETHER):
             part = order[batch]
             distinct, column = np.unique(times[part], return_inverse=True)
             found[part] = read(among[part], distinct)[np.arange(len(part)), column]

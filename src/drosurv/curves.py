@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from drosurv.curve_values import (
     ROUNDING,
@@ -37,7 +36,7 @@ from drosurv.curve_values import (
 )
 from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.presentation import counted
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, batches
 
 # "step": curves change only at their times. "smooth": they change at any time. "points": known only at their times.
 CurveType = Literal["step", "smooth", "points"]
@@ -135,7 +134,7 @@ class SurvivalCurves(ABC):
         return found
 
     def _batches(self, k: int) -> Any:
-        return gen_batches(len(self), int(np.clip(_VALUES // max(k, 1), 1, _ROWS)))
+        return batches(len(self), int(np.clip(_VALUES // max(k, 1), 1, _ROWS)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,7 +441,7 @@ class CompetingCurves:
     def incidence_at_patient_times(self, cause: int, times: FloatArray) -> FloatArray:
         """Return the probability of an event of a cause by one time each, (n,)."""
         found = np.empty(len(self))
-        for batch in gen_batches(len(self), _TOGETHER):
+        for batch in batches(len(self), _TOGETHER):
             at, column = np.unique(times[batch], return_inverse=True)
             found[batch] = self.take(batch).incidence(cause, at)[np.arange(len(column)), column]
         return found

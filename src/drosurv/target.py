@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -370,6 +370,11 @@ def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"])
     found = np.empty(len(at), dtype=np.intp)
     found[order] = np.searchsorted(times, at[order], side=side)
     return found
+
+
+def batches(n: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most `size` of n rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import gen_batches
 
 from drosurv.curve_values import ProportionalValues, ScoreValues
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
@@ -19,7 +18,7 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
-from drosurv.target import FloatArray, IntArray, Target, as_numbers
+from drosurv.target import FloatArray, IntArray, Target, as_numbers, batches
 
 # Log of the largest cumulative hazard; larger hazards are set to it.
 _LARGEST = 700.0
@@ -45,7 +44,7 @@ class Curves(ABC):
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
         """Return cumulative hazards (n,) of patients with scores (n,), each at one time (n,)."""
         found = np.empty(len(scores))
-        for rows in gen_batches(len(scores), _TOGETHER):
+        for rows in batches(len(scores), _TOGETHER):
             distinct, column = np.unique(times[rows], return_inverse=True)
             hazard = self.cumulative_hazard(scores[rows], distinct)
             found[rows] = hazard[np.arange(len(column)), column]

@@ -215,6 +215,9 @@ class Evaluator:
         numbers = {}
         for (key, value), drawn in zip(values.items(), draws.T, strict=True):
             metric = CATALOGUE[key[2]]
+            if not replicates:
+                numbers[key] = Draws(value, drawn, *metric.bounds)
+                continue
             some, whole = self._samples.get(key[:2]), self.members.get(key[:2], self.everyone)
             if metric.of == "groups":
                 some, whole = self._compared_samples.get(key[0], (None, None))[0], self.kept[key[0]]

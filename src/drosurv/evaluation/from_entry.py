@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from drosurv.curves import CompetingCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
@@ -36,6 +35,7 @@ from drosurv.target import (
     CompetingTarget,
     FloatArray,
     Target,
+    batches,
     cause_names,
     has_causes,
     of_any_cause,
@@ -201,7 +201,7 @@ def survival_from_entry(
     jumps = steps.times
     assert jumps is not None
     out = np.empty((len(curves), len(times)))
-    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
+    for part in batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
         at_entry, later = since_entry(steps.take(part).survival(jumps), 1.0, jumps, entry[part], times)
         # Survival stays 0 for a patient whose predicted survival at entry is 0.
         out[part] = np.divide(later, at_entry, out=np.zeros_like(later), where=at_entry > 0)
@@ -284,7 +284,7 @@ def incidence_from_entry(
     jumps = curves.any_cause.times
     assert jumps is not None
     out = np.empty((len(curves), len(times)))
-    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
+    for part in batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
         some = curves.take(part)
         before, then = since_entry(some.incidence(cause, jumps), 0.0, jumps, entry[part], times)
         alive, _ = since_entry(some.any_cause.survival(jumps), 1.0, jumps, entry[part], times)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import gen_batches
 
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
@@ -33,7 +32,7 @@ from drosurv.metrics import d_calibration
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray, batches
 
 # Names of columns by the question whose number they hold.
 _NUMBERS = {
@@ -216,7 +215,7 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
 def _mean_survival(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Return the mean survival at k times, (k,), in batches of patients."""
     total = np.zeros(len(times))
-    for rows in gen_batches(len(curves), _PATIENTS_AT_ONCE):
+    for rows in batches(len(curves), _PATIENTS_AT_ONCE):
         total += curves.take(rows).survival(times).sum(axis=0)
     return total / len(curves)
 

@@ -19,9 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 from scipy.optimize import brentq
-from scipy.special import xlogy
+from scipy.special import ndtr, ndtri, stdtr, stdtrit, xlogy
 
 from drosurv.findings.residuals import PatientResiduals, Sums, WeightedResiduals, by_cluster
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -56,11 +55,14 @@ class JudgedValue:
     @property
     def p(self) -> float:
         """Two-sided p-value that the right value is right."""
-        return float(min(1.0, self.among * 2 * stats.t.sf(abs(self.root(self.right)), self.freedom)))
+        distance = -abs(self.root(self.right))
+        tail = ndtr(distance) if np.isinf(self.freedom) else stdtr(self.freedom, distance)
+        return float(min(1.0, self.among * 2 * tail))
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends of the interval of values whose p-value is at least alpha."""
-        bound = float(stats.t.isf(alpha / self.among / 2, self.freedom))
+        tail = alpha / self.among / 2
+        bound = -float(ndtri(tail) if np.isinf(self.freedom) else stdtrit(self.freedom, tail))
         return self._where(bound, -1), self._where(-bound, 1)
 
     def _where(self, bound: float, side: int) -> float:

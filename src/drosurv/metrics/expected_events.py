@@ -17,11 +17,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from drosurv.curve_values import LARGEST_HAZARD, CurveValues, RowIndex, minus_log
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target, batches
 
 # Number of values of curves in memory at the same time.
 _VALUES_IN_MEMORY = 2_000_000
@@ -93,7 +92,7 @@ def known_everywhere(
     since = None if entry is None else entry[order]
     by_entry = None if since is None else np.argsort(since)
     # In batches of intervals, because the hazards of all patients in all intervals may take much memory.
-    for columns in gen_batches(len(points), max(1, _VALUES_IN_MEMORY // len(order))):
+    for columns in batches(len(points), max(1, _VALUES_IN_MEMORY // len(order))):
         inside = slice(*np.searchsorted(interval, [columns.start, columns.stop]))
         column = interval[inside] - columns.start
         of_interval = mass[:, None] * np.diff(hazard[order, columns.start : columns.stop + 1], axis=1)

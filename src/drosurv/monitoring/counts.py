@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
@@ -17,7 +16,7 @@ from drosurv.monitoring.looks import Calendar
 from drosurv.observation import label_codes
 from drosurv.predictions import Predicted, final_step
 from drosurv.presentation import counted
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, batches
 
 # Number of cumulative hazards in memory at the same time.
 _VALUES = 4_000_000
@@ -102,7 +101,7 @@ class Log:
         member = np.zeros((len(series), len(self.start)))
         for k, one in enumerate(series):
             member[k, one.rows] = 1.0
-        for batch in gen_batches(len(self.start), max(1, _VALUES // (len(looks) + 1))):
+        for batch in batches(len(self.start), max(1, _VALUES // (len(looks) + 1))):
             until, entry = self.until[batch, None], self.entry[batch, None]
             passed = (looks[None, :] - self.lag - self.start[batch, None]) / self.calendar.unit
             ends = np.clip(passed, entry, np.maximum(until, entry))
