@@ -200,6 +200,32 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
     assert "Events are those of any cause ('cancer' and 'other death')." in drosurv.ok(*given).stdout
 
 
+def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients, tmp_path):
+    _, y = patients
+    page, given = tmp_path / "page.html", ("check", files / "texts.csv", *TARGET, "--groups", "sex")
+    asked = drosurv.fails(*given)
+    assert "If 'cancer' and 'other death' are competing causes" in asked.replace(
+        "'other death' and 'cancer'", "'cancer' and 'other death'"
+    )
+    assert "`drosurv check --cause " in asked
+    said = drosurv.ok(*given, "--cause", "other death", "-o", page).stdout
+    n = (y["cause"] == 2).sum()
+    assert f"Table: 600 patients with {n} events of 'other death'" in said
+    assert "Repair was not tried: with causes it needs a model of other patients" in " ".join(said.split())
+    assert "--model cause-specific-cox" in said.splitlines()[-1]
+    text = page.read_text()
+    for heading in ("Cause by cause", "What was read", "What repair does"):
+        assert heading in text
+    found = drosurv.json(*given, "--cause", "2", "-o", page, "--save", tmp_path / "model")
+    assert (found["events"], found["cause"]) == (n, "other death")
+    assert {row["cause"] for row in found["cox"]} == {"cancer", "other death"}
+    assert library.load(tmp_path / "model")[-1].cause_names_ == ("cancer", "other death")
+    late = pd.read_csv(files / "texts.csv").assign(since=0.001)
+    late.to_csv(tmp_path / "late.csv", index=False)
+    entered = ("check", tmp_path / "late.csv", *TARGET, "--entry", "since", "--cause", "cancer")
+    assert "--cause cannot be used with --entry here" in drosurv.fails(*entered)
+
+
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):
     X, y = patients
     given = (files / "model", files / "texts.csv", "--groups", "sex", "--cause", "cancer")

@@ -69,8 +69,11 @@ def test_plain_words_are_understood_and_said_aloud(events, said):
 
 
 def test_a_third_value_is_named_as_a_possible_competing_cause():
-    with pytest.raises(ValueError, match="A third value may be a competing cause"):
-        parse([0, 1, 2])
+    said = "If '1' and '2' are competing causes, .* `drosurv check --cause 2`, or model all with"
+    with pytest.raises(ValueError, match=said):
+        parse([0, 1, 1, 2])
+    with pytest.raises(ValueError, match=r"It holds .*: pass the one that does as event_value"):
+        parse(["good", "bad", "ugly"])
     with pytest.warns(
         UserWarning, match="also holds '2' in 1 row, taken as censored.*competes with the event"
     ):

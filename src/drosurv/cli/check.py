@@ -47,6 +47,9 @@ def check(
     columns: GuessedOptions,
     file: FileOptions,
     groups: Groups = (),
+    cause: Annotated[
+        str | None, about("The cause to judge, by its name or number, if events have several causes.")
+    ] = None,
     horizon: Horizon = None,
     time_unit: TimeUnit = None,
     output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
@@ -67,7 +70,7 @@ def check(
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
-        wanted = WantedColumns(**asdict(columns), groups=groups or None, time_unit=time_unit)
+        wanted = WantedColumns(**asdict(columns), groups=groups or None, time_unit=time_unit, cause=cause)
         try:
             prepared = prepare_table(frame, wanted, marks, data.name)
         except UnknownColumns as error:
@@ -106,6 +109,7 @@ def check(
     for name, value in used.items():
         following += shell_option(name, value) if value else []
     file = replace(file, missing=(*file.missing, *result.missing))
+    following += ["--model", "cause-specific-cox"] if cause is not None else []
     following += [*shell_options(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if run.as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})

@@ -47,6 +47,7 @@ class WantedColumns:
     numeric: Sequence[str] = ()
     keep_columns: Sequence[str] = ()
     time_unit: str | None = None
+    cause: str | None = None
 
     def guess(self, frame: pd.DataFrame) -> tuple[GuessedColumns, TargetColumns]:
         """Guess the columns that were not named, and the value that means the event."""
@@ -76,6 +77,7 @@ class WantedColumns:
             self.start,
             self.end,
             found.entry,
+            causes=self.cause is not None,
             time_unit=self.time_unit or "",
         )
         columns.require(frame)
@@ -83,7 +85,9 @@ class WantedColumns:
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
             columns = columns.resolved(frame[known], guessed="event" in found.guessed)
-        if self.event_value is None:
+        if self.cause is not None:
+            columns.cause_number(self.cause)  # Raises if there is no such cause.
+        elif self.event_value is None:
             _ask_if_reversed(frame[known], columns)
         if self.time_unit and columns.time_unit != self.time_unit:
             raise ArgumentError(
@@ -136,6 +140,11 @@ class TableToCheck:
     strays: Mapping[str, Mapping[str, int]]
     messages: tuple[Warning, ...]
     n_rows: int
+
+    @property
+    def cause(self) -> int | None:
+        """Number of the cause that is judged; None without causes."""
+        return None if self.wanted.cause is None else self.table.columns.cause_number(self.wanted.cause)
 
 
 def prepare_table(

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -309,19 +310,27 @@ class TargetColumns:
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         held = _with_counts(counts)
-        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
+        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}"
         if len(counts) == 2:
             first, second = (arg("event_value", str(value)) for value in counts.index)
-            return ArgumentError("event_value", f"{question}{first} or {second}.")
-        causes = (
-            " A third value may be a competing cause, such as another death: CauseSpecificCox (`drosurv fit --model "
-            "cause-specific-cox`) models each cause, and `drosurv audit --cause` judges one."
-            if len(counts) == 3
-            else ""
-        )
+            return ArgumentError("event_value", f"{question}: pass {first} or {second}.")
+        # Of none, cancer and death, two may be causes.
+        causes = [
+            str(value)
+            for value, n in counts.items()
+            if value_word(str(value)) not in _CENSORED and may_be_quoted(str(value), int(n))
+            if not re.fullmatch(r"-?\d*\.\d+", str(value))
+        ]
+        first = ": pass"
+        if 2 <= len(causes) < len(counts) <= 6:
+            first = (
+                f". If {listing(list(map(repr, causes)))} are competing causes, such as a disease and death without "
+                f"it, judge one with `drosurv check --cause {quote(causes[-1])}`, or model all with `drosurv fit "
+                "--model cause-specific-cox`. Otherwise pass"
+            )
         return ArgumentError(
             "event_value",
-            f"{question}the one that does as {arg('event_value')}; every other then means censored.{causes}",
+            f"{question}{first} the one that does as {arg('event_value')}; every other then means censored.",
         )
 
 

@@ -16,10 +16,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, arg, as_records
-from drosurv.estimators import CoxPHCV
+from drosurv.estimators import CauseSpecificCox, CoxPHCV
+from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
-from drosurv.predictions import final_step
-from drosurv.presentation import Statement, Table, counted, first_upper, listing
+from drosurv.presentation import Statement, Table, cause_in_words, cause_label, counted, first_upper, listing
 from drosurv.presentation.progress import bar
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
@@ -38,6 +38,10 @@ _REPAIR_AND_SUBGROUPS = (
     "subgroups compares observed with expected events in subgroups with fixed cuts. So the two may name different "
     "subgroups, with different numbers."
 )
+_NO_REPAIR = (
+    "Repair was not tried: with causes it needs a model of other patients, from `drosurv fit --hold-out`, and then "
+    "`drosurv repair --model`."
+)
 # A summary names up to so many columns in a row.
 _MOST_NAMED = 20
 _STEPS = 5
@@ -50,7 +54,7 @@ class CheckResult:
     Attributes
     ----------
     model : Pipeline
-        :class:`drosurv.CoxPHCV` on the encoded table, trained on all patients.
+        :class:`drosurv.CoxPHCV`, or :class:`drosurv.CauseSpecificCox`, on the encoded table, trained on all patients.
     table : SurvivalTable
         The patients that were used.
     columns : GuessedColumns
@@ -60,11 +64,11 @@ class CheckResult:
     report : AuditReport
         The page: predictions of each patient come from a model trained without that patient.
     cox : CoxTable or None
-        Plain Cox: hazard ratios per unit with intervals and p-values.
+        Plain Cox: hazard ratios per unit with intervals and p-values; with causes, of each cause.
     hazards : str
         What the test of proportional hazards found, or why it did not run.
-    repaired : RepairedCox
-        The model with the repairs that held-out patients confirm.
+    repaired : RepairedCox or None
+        The model with the repairs that held-out patients confirm; None with causes.
     dropped : tuple of str
         Columns that were left out: dates, free text, and columns that give the outcome away.
     n_dropped : int
@@ -73,6 +77,8 @@ class CheckResult:
         Columns of numbers whose texts were taken as missing values, as ``column=*``.
     event_value_given : bool
         Whether the user said which value means the event.
+    cause : int or None
+        Number of the cause that was judged; None without causes.
     """
 
     model: Any
@@ -82,23 +88,30 @@ class CheckResult:
     report: AuditReport
     cox: CoxTable | None
     hazards: str
-    repaired: RepairedCox
+    repaired: RepairedCox | None
     trained: Trained
     dropped: tuple[str, ...] = ()
     n_dropped: int = 0
     missing: tuple[str, ...] = ()
     event_value_given: bool = False
+    cause: int | None = None
+
+    @property
+    def n_events(self) -> int:
+        """Number of events, of the cause that was judged."""
+        return _n_events(self.table, self.cause)
 
     def summary(self, width: int = 100) -> str:
         """Return what was found as text of at most 40 lines of the given width."""
-        event, time = self.table.event, self.table.y[self.table.columns.time_name]
+        time, of = self.table.y[self.table.columns.time_name], ""
+        if self.cause is not None:
+            of = f" of {cause_in_words(self.cause, self.table.columns.cause_names)}"
         size = (
-            f"{self.table.size} with {counted(int(event.sum()), 'event')}, followed up to "
+            f"{self.table.size} with {counted(self.n_events, 'event')}{of}, followed up to "
             f"{np.max(time):,.6g} {self.table.columns.unit}".rstrip()
         )
         verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
         known = {problem.rstrip(".").lower() for problem in self.problems}
-        changed = self.repaired.in_words() or [self.repaired.status_]
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         # All guesses stand below the verdict, in one line.
         below = [*verdict[:1], *([self.guesses] if self.guesses else []), *verdict[1:]]
@@ -110,7 +123,7 @@ class CheckResult:
                 [text for text in dict.fromkeys(below) if text.rstrip(".").lower() not in known],
                 14,
             ),
-            (f"Repair of {self._name}:", changed, 6),
+            (f"Repair of {self._name}:", _changes(self.repaired), 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
         return "\n".join(line for part in parts for line in _lines(*part, width, self.dropped))
@@ -135,7 +148,8 @@ class CheckResult:
         return {
             "patients": self.table.n_patients,
             "rows": len(self.table),
-            "events": int(self.table.event.sum()),
+            "events": self.n_events,
+            "cause": None if self.cause is None else cause_label(self.cause, self.table.columns.cause_names),
             "columns": columns,
             "notes": list(self.columns.notes),
             "guessed": {role: columns[role] for role in self.columns.guessed},
@@ -143,7 +157,10 @@ class CheckResult:
             "problems": list(self.problems),
             "cox": None if self.cox is None else self.cox.reset_index().to_dict("records"),
             "proportional_hazards": self.hazards,
-            "repair": {"status": self.repaired.status_, "words": self.repaired.in_words()},
+            "repair": {
+                "status": _NO_REPAIR if self.repaired is None else self.repaired.status_,
+                "words": [] if self.repaired is None else self.repaired.in_words(),
+            },
             "report": self.report.to_dict(),
         }
 
@@ -176,6 +193,7 @@ def check(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
+    cause: str | int | None = None,
     time_unit: str | None = None,
     horizon: float | None = None,
     file_format: FileFormat | None = None,
@@ -205,6 +223,9 @@ def check(
         Columns that are no features; columns of numbers that are codes, and those that are amounts.
     keep_columns : sequence of str
         Columns that are known when a prediction is made, and features even if they look like the outcome.
+    cause : str or int, optional
+        The cause to judge, by its name or number, if the events have several causes. The model is then
+        :class:`drosurv.CauseSpecificCox`, and repair is not tried.
     time_unit : str, optional
         What the times count, such as "days"; by default as the name of the column says.
     horizon : float, optional
@@ -245,6 +266,7 @@ def check(
         numeric,
         keep_columns,
         time_unit,
+        None if cause is None else str(cause),
     )
     name = Path(table).name if isinstance(table, (str, os.PathLike)) else "the table"
     with bar("reading", shown=verbose) as progress:
@@ -266,27 +288,36 @@ def check_prepared(
     random_state: int = 0,
 ) -> CheckResult:
     """Check a table that is prepared, as :func:`check` does; `on_step` is told each step and their number."""
-    patients, found = prepared.table, prepared.found
-    if patients.n_with_event < _FEWEST_EVENTS:
+    patients, found, cause = prepared.table, prepared.found, prepared.cause
+    events = patients.n_with_event if cause is None else _n_events(patients, cause)
+    if events < _FEWEST_EVENTS:
         raise ArgumentError(
             "event",
-            f"{arg('event')} column {found.event!r} has {counted(patients.n_with_event, 'patient')} with the event, of "
+            f"{arg('event')} column {found.event!r} has {counted(events, 'patient')} with the event, of "
             f"{patients.n_patients:,}: at least {_FEWEST_EVENTS} are needed to check a model.",
         )
+    if cause is not None and patients.entry is not None:
+        raise ArgumentError(
+            "cause",
+            f"{arg('cause')} cannot be used with {arg('entry')} here: use `drosurv fit --model cause-specific-cox "
+            "--hold-out test.csv`, and then `drosurv audit --cause`.",
+        )
+    estimator = CoxPHCV(random_state=random_state) if cause is None else CauseSpecificCox()
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         on_step("training", _STEPS)
-        trained = _train(prepared, random_state)
+        trained = _train(prepared, clone(estimator))
         on_step("plain Cox", _STEPS)
         cox, hazards = plain_cox_table(trained)
         on_step("repair", _STEPS)
         X = patients.X[trained.encoder.used_]
-        unfitted = Pipeline(
-            [("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))]
-        )
-        repaired = RepairedCox(base=clone(unfitted), random_state=random_state).fit(
-            X, patients.y, **patients.row_arguments
-        )
+        unfitted = Pipeline([("table", clone(trained.encoder)), ("model", estimator)])
+        repaired = None
+        if cause is None:
+            repaired = RepairedCox(base=clone(unfitted), random_state=random_state)
+            repaired.fit(X, patients.y, **patients.row_arguments)
+        else:
+            cox = summary(trained.model)
         on_step("audit", _STEPS)
         event_value_given = prepared.wanted.event_value is not None
         guesses = found.in_one_line(None if event_value_given else patients.columns.event_value)
@@ -299,6 +330,7 @@ def check_prepared(
             **audit_rows(patients, _FOLDS, random_state),
             features=X,
             horizon=horizon,
+            cause=cause,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
             verbose=False,
@@ -307,7 +339,7 @@ def check_prepared(
                 time_unit=patients.columns.unit,
                 warnings=[*notes, *as_records(_for_report(prepared.messages))],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired),
-                also={"repair_helps": bool(repaired.repairs_)},
+                also={"repair_helps": None if repaired is None else bool(repaired.repairs_)},
             ),
         )
     return CheckResult(
@@ -324,10 +356,21 @@ def check_prepared(
         prepared.n_rows - len(patients),
         tuple(f"{name}=*" for name in prepared.strays),
         event_value_given,
+        cause,
     )
 
 
-def _train(prepared: TableToCheck, random_state: int) -> Trained:
+def _n_events(patients: SurvivalTable, cause: int | None) -> int:
+    causes = patients.y[patients.columns.event]
+    return int((causes > 0 if cause is None else causes == cause).sum())
+
+
+def _changes(repaired: RepairedCox | None) -> list[str]:
+    """Return what was repaired, or why nothing was, in sentences."""
+    return [_NO_REPAIR] if repaired is None else repaired.in_words() or [repaired.status_]
+
+
+def _train(prepared: TableToCheck, estimator: Any) -> Trained:
     """Train the model on a table whose rows may be intervals of a patient's time, or share a patient."""
     patients = prepared.table
     observed: dict[str, str] = {}
@@ -335,7 +378,7 @@ def _train(prepared: TableToCheck, random_state: int) -> Trained:
         observed["clusters" if patients.entry is None else "id"] = patients.id
     return train(
         patients,
-        CoxPHCV(random_state=random_state),
+        estimator,
         categorical=prepared.wanted.categorical,
         keep_columns=prepared.wanted.keep_columns,
         observed=observed,
@@ -351,7 +394,10 @@ def _lines(
     """
     lines = textwrap.wrap(heading, width)
     for number, item in enumerate(items):
-        wrapped = textwrap.wrap(first_upper(item), width, initial_indent="- ", subsequent_indent="  ")
+        # Options such as --hold-out stay whole.
+        wrapped = textwrap.wrap(
+            first_upper(item), width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False
+        )
         if len(lines) + len(wrapped) > most:
             left = most - len(lines) - 1
             if number == 0 and left > 0:
@@ -374,15 +420,15 @@ def _sections(
     problems: Sequence[str],
     cox: CoxTable | None,
     hazards: str,
-    repaired: RepairedCox,
+    repaired: RepairedCox | None,
 ) -> tuple[Section, ...]:
     """Return sections of the page besides those of the audit."""
     read = [Statement("columns", first_upper(note)) for note in found.notes]
     wrong = [Statement("problem", first_upper(text), concern=True) for text in problems]
     none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
     tables: tuple[Table, ...] = () if cox is None else (cox.to_table(),)
-    changed = [Statement("repair", text) for text in repaired.in_words() or [repaired.status_]]
-    if repaired.repairs_:
+    changed = [Statement("repair", text) for text in _changes(repaired)]
+    if repaired is not None and repaired.repairs_:
         changed.append(Statement("repair", _REPAIR_AND_SUBGROUPS))
 
     def section(key: str, heading: str, place: int, intro: str, part: Part) -> Section:
@@ -400,15 +446,16 @@ def _sections(
             "cox",
             "Plain Cox",
             60,
-            "Fitted to all patients, per unit of each column, with the test of proportional hazards.",
+            "Fitted to all patients, per unit of each column, with the test of proportional hazards."
+            if repaired is not None
+            else "Fitted to all patients, for each cause, per unit of each column; other causes count as censored.",
             Part((Statement("hazards", hazards),), tables),
         ),
         section(
             "repair",
             "What repair does",
             70,
-            f"Groups that {type(final_step(repaired.base_)).__name__} is wrong about; corrections are made if patients "
-            "not used for them confirm them.",
+            "Groups that the model is wrong about; corrections are made if patients not used for them confirm them.",
             Part(tuple(changed)),
         ),
     )
