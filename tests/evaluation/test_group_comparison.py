@@ -1,5 +1,6 @@
 import numpy as np
 
+from drosurv.evaluation import catalogue
 from drosurv.evaluation.catalogue import GroupComparison
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.metrics.inference import Draws
@@ -19,7 +20,7 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
     assert Draws(0.02, draws).interval(0.9).low < 0.0
 
 
-def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
+def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(monkeypatch):
     weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint8)
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
     everyone = Subset(EvaluationData(as_predictions(np.zeros(3), None, 3), target))
@@ -39,5 +40,8 @@ def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(
         raise AssertionError
 
     without = GroupComparison(everyone, None, {}, {}, (everyone, None))
+    found = without.linear(fail, lambda some, groups: PairInfluence(6.0, np.zeros(3)))
+    assert (found.estimate, len(found.draws)) == (6.0, 0)
+    monkeypatch.setattr(catalogue, "_FEW", 2)
     found = without.linear(lambda some, groups: 5.0, fail)
     assert (found.estimate, len(found.draws)) == (5.0, 0)

@@ -118,12 +118,15 @@ class GroupComparison:
         """Return a value that is at least 0, with replicates by linear approximation.
 
         `influence` returns the derivative of the value by the weight of each patient (m,), and the value too where it
-        is over all pairs. It is called only if there are replicates.
+        is over all pairs. Without replicates it gives the value of few patients, so that `value`, which is faster for
+        many, need not be compiled.
         """
-        if self.sums is None:
+        if self.sums is None and len(self.patients) > _FEW:
             return Draws(value(self.patients, self.groups), np.empty(0), lowest=0.0)
         found, slopes = influence(*self.sample)
         found = value(*self.sample) if found is None else found
+        if self.sums is None:
+            return Draws(found, np.empty(0), lowest=0.0)
         moved = self.sums(slopes - slopes.mean())
         some, whole = len(self.sample[0]), len(self.patients)
         if some < whole:
@@ -133,6 +136,8 @@ class GroupComparison:
         return Draws(found, found + moved, lowest=0.0)
 
 
+# Of so few patients all pairs take a few milliseconds.
+_FEW = 500
 #: Every metric by name, in the order of tables.
 CATALOGUE: dict[str, Metric] = {}
 
