@@ -362,7 +362,7 @@ def prepare(
         raise ArgumentError("X", f"X has {given} rows for the {n} patients of y: give one row each.")
     y_train = None if y_train is None else of_any_cause(y_train)
     attributes, notes = compared_attributes(sensitive_features, n)
-    features = standardised_features(X, X_train)
+    features = standardised_features(X, X_train, in_folds=bool(predicted.trained_on))
     measured, outcomes, trained = predicted, y, y_train
     when: dict[str, Any] = {"y_train": y_train, "horizon": horizon}
     if cause is not None or rows.observed or has_causes(y):
@@ -381,7 +381,9 @@ def prepare(
         notes.append(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
-    compared, note = None, "the model is compared with no other: pass one of causes as reference."
+    compared, note = None, "the model is compared with no other"
+    # Of predictions in folds, no other model is known.
+    note += "." if predicted.trained_on else ": pass one of causes as reference."
     if cause is None or reference is not None:
         compared, note = _compared(predicted, reference, features, trained)
     other = None

@@ -37,11 +37,18 @@ class Features:
     note: str = ""
 
 
-def standardised_features(X: Any, X_train: Any) -> Features:
-    """Scale features to mean 0 and standard deviation 1 in the training patients; without them, return X unchanged."""
+def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Features:
+    """Scale features to mean 0 and standard deviation 1 in the training patients; without them, return X unchanged.
+
+    Without X, the note says whether that is because the patients were predicted `in_folds`.
+    """
     test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
     if test is None:
-        reason = "no features were given" if X is None else "the features hold text or missing values"
+        reason = "the features hold text or missing values"
+        if X is None:
+            reason = "no features were given"
+        if X is None and in_folds:
+            reason = "they compare patients by one model of their features, and every fold has its own"
         return Features(
             None, None, f"disparities between patients (F_I, F_A, censoring-aware) are left out: {reason}."
         )

@@ -395,7 +395,6 @@ def _evidence_of_folds(
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None or causes else ("Plain Cox could not be trained on these features.",)),
-        *(("The model is not compared with another model of causes.",) if causes else ()),
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     limits = (*CROSS_FITTED, *map(first_upper, found.notes))

@@ -398,8 +398,9 @@ class Evidence:
         """The audited model, or its predictions, and its features, as a repair takes them; None if it cannot."""
         if self.cause is not None:
             known = 0 if self.predicted.competing is None else len(self.predicted.competing.causes)
-            # A repair takes neither strata nor late entries, and needs the hazards of the cause.
+            # A repair takes neither strata nor late entries nor models of folds, and needs the hazards of the cause.
             complete = known >= parse_competing_target(self.y, complete=False).n_causes
+            complete &= self.predicted.trained_on is None
             X = self.features if self.stop.X is None else self.stop.X
             return (self.stop.model, X) if complete and not self.rows.observed else None
         if self.since_entry is None:

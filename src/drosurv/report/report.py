@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 SCHEMA, VERSION = "drosurv.report.summary", 3
 # Facts of a section that Markdown shows as lists.
-_LISTS = {"missing": "What could not be computed", "limits": "Limits"}
+_LISTS = {"missing": "Left out, or computed otherwise", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
 
 

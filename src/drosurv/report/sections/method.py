@@ -49,7 +49,7 @@ COMPARED = (
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return three tables of names and values, what could not be computed, and the limits."""
+    """Return three tables of names and values, what was left out or computed otherwise, and the limits."""
     compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
     hidden = f"Groups of fewer than {FEWEST} patients are not shown: "
     # Without a reference, `evidence.missing` already says that there is no comparison.
@@ -155,7 +155,7 @@ SECTION = Section(
   <div>{{ m.plain_table(table) }}</div>
 {% endfor %}
 </div>
-{% for heading, entries in (("What could not be computed", part.facts.missing), ("Limits", part.facts.limits)) %}
+{% for heading, entries in (("Left out, or computed otherwise", part.facts.missing), ("Limits", part.facts.limits)) %}
 {% if entries %}
 <h3>{{ heading }}</h3>
 <ul class="limits">
