@@ -124,15 +124,15 @@ def fit_parts(model, table):
     return distributed.fit(model, table, time="time", event="event", features=features, rows_per_chunk=150)
 
 
-def test_a_dask_table_gives_the_same_model_however_it_is_cut(cluster):
+def test_a_dask_table_in_parts_gives_the_same_model(cluster):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
     y = Surv.from_dataframe("event", "time", FRAME)
-    for model, n_parts in ((CoxPH(l2=0.01), 1), (DROCox(alpha=0.4, tol=1e-9, recalibrate=False), 3)):
-        whole = clone(model).fit(DATA.X, y)
-        table = dd.from_pandas(FRAME, npartitions=n_parts)
-        # A partition may be empty.
-        table = dd.concat([table, table[table["time"] < 0]])
-        np.testing.assert_allclose(fit_parts(model, table).coef_, whole.coef_, atol=1e-6)
+    model = DROCox(alpha=0.4, tol=1e-9, recalibrate=False)
+    whole = clone(model).fit(DATA.X, y)
+    table = dd.from_pandas(FRAME, npartitions=3)
+    # A partition may be empty.
+    table = dd.concat([table, table[table["time"] < 0]])
+    np.testing.assert_allclose(fit_parts(model, table).coef_, whole.coef_, atol=1e-6)
     holes = table.assign(x2=table["x2"].where(table["time"] != table["time"].max()))
     with pytest.raises(ValueError, match=r"partition \d: column 'x2' has \d+ missing"):
         fit_parts(CoxPH(), holes)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH, DROCox, GroupDROCox, Surv, distributed
+from drosurv import CoxPH, GroupDROCox, Surv, distributed
 
 FEATURES = ["a", "b", "c"]
 
@@ -21,16 +21,10 @@ def patients(n=300, seed=0):
     # Coarse times: ties must not be torn apart.
     frame["time"] = np.ceil(np.minimum(latent, limit) / np.median(latent) * 10)
     frame["event"] = latent <= limit
-    frame["weight"] = rng.integers(1, 4, n).astype(float)
     return frame
 
 
 FRAME = patients()
-
-
-def in_one_place(model, weight=None):
-    y = Surv.from_dataframe("event", "time", FRAME)
-    return model.fit(FRAME[FEATURES], y, sample_weight=None if weight is None else FRAME[weight])
 
 
 def write(frame, folder, parts):
@@ -46,33 +40,19 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     assert fitted.feature_names_in_.tolist() == list(FEATURES)
 
 
-@pytest.mark.parametrize(("order", "n_parts"), [("drawn", 1), ("rising", 2), ("falling", 5)])
+@pytest.mark.parametrize(("order", "n_parts"), [("rising", 2), ("falling", 5)])
 def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path):
-    frame = FRAME if order == "drawn" else FRAME.sort_values("time", ascending=order == "rising")
+    frame = FRAME.sort_values("time", ascending=order == "rising")
     borders = np.cumsum([len(rows) for rows in np.array_split(np.arange(len(frame)), n_parts)])[:-1]
     times = frame["time"].to_numpy()
-    assert order == "drawn" or (times[borders - 1] == times[borders]).any() or n_parts == 1
+    assert (times[borders - 1] == times[borders]).any()
     folder = write(frame, tmp_path, n_parts)
     frame.iloc[:0].to_parquet(folder / "part-0-empty.parquet")
     parts = distributed.fit(
         CoxPH(ties="efron"), folder, time="time", event="event", features=FEATURES, rows_per_chunk=64
     )
-    np.testing.assert_allclose(parts.coef_, in_one_place(CoxPH(ties="efron")).coef_, atol=1e-7)
-
-
-def test_weights_of_tied_events_count_over_parts_as_in_one_place(tmp_path):
-    whole = in_one_place(DROCox(alpha=0.4, ties="efron", tol=1e-11, recalibrate=False), "weight")
-    parts = distributed.fit(
-        DROCox(alpha=0.4, ties="efron", tol=1e-11, recalibrate=False),
-        write(FRAME, tmp_path, 3),
-        time="time",
-        event="event",
-        features=FEATURES,
-        sample_weight="weight",
-        rows_per_chunk=100,
-    )
-    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
-    assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
+    whole = CoxPH(ties="efron").fit(FRAME[FEATURES], Surv.from_dataframe("event", "time", FRAME))
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-7)
 
 
 def test_what_is_wrong_is_named_with_its_part(tmp_path):

@@ -31,7 +31,7 @@ def methods(request, monkeypatch):
 
 @pytest.mark.parametrize("last", [CoxPH(), RepairedCox(CoxPH(), folds=3, max_conditions=1, random_state=0)])
 def test_a_pipeline_predicts_the_curves_of_its_last_step_and_so_does_a_loaded_one(last, methods, tmp_path):
-    data = make_hidden_minority(n_samples=400, n_features=5, random_state=0)
+    data = make_hidden_minority(n_samples=250, n_features=5, random_state=0)
     table = data.X.assign(sex=np.where(data.X["x1"] > 0, "f", "m"))
     for first, X in ((TableEncoder(), table), (StandardScaler(), data.X)):
         model = make_pipeline(first, last).fit(X, data.y)

@@ -53,11 +53,17 @@ def fitted_here(name, weighted):
     return clone(MODELS[name]).fit(X, Y, WEIGHT if weighted else None)
 
 
-@pytest.mark.parametrize("place", [on_device, from_tensor, from_files])
+# What is read of files is solved as what lies on a device.
 @pytest.mark.parametrize(
-    ("name", "weight"), [*((name, None) for name in MODELS), ("chi2", WEIGHT), ("split", WEIGHT)]
+    ("place", "name", "weight"),
+    [
+        *((from_files, name, None) for name in MODELS),
+        *((on_device, name, None) for name in ("plain", "efron, random folds", "recalibrated")),
+        *((from_tensor, name, None) for name in ("chi2", "one side")),
+        *((place, "split", WEIGHT) for place in (on_device, from_tensor, from_files)),
+    ],
 )
-def test_coefficients_factor_and_curves_do_not_depend_on_the_place(name, weight, place, tmp_path):
+def test_coefficients_factor_and_curves_do_not_depend_on_the_place(place, name, weight, tmp_path):
     here = fitted_here(name, weight is not None)
     there = place(clone(MODELS[name]), weight, tmp_path)
     # A kink of CVaR leaves its coefficients some room.
@@ -79,6 +85,8 @@ def test_coefficients_factor_and_curves_do_not_depend_on_the_place(name, weight,
         np.testing.assert_allclose(there.eta_, here.eta_, rtol=1e-5)
     np.testing.assert_allclose(there.follow_up_.survival, here.follow_up_.survival)
     assert (there.n_patients_, there.n_events_) == (here.n_patients_, here.n_events_)
+    if place is from_tensor:
+        np.testing.assert_allclose(there.predict(torch.as_tensor(X)), there.predict(X), atol=1e-12)
 
 
 def test_clusters_stay_in_one_fold_everywhere():
