@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom, norm
 
-from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
+from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv, evaluate
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import questions
 from drosurv.findings.verdict import PROBLEMS, findings
@@ -44,6 +44,8 @@ from drosurv.report.cross_fit import cross_fitted, fold_parts
 
 PART = 25
 LEVEL = 0.95
+# Patients among whom it is seen whether a fitted model is worse than no model.
+MANY = 20_000
 TIMES = {"one time": (3.0,), "three times": (1.0, 3.0, 5.0), "many times": tuple(np.linspace(0.06, 6, 100))}
 TABLES = Path("docs/tables")
 
@@ -251,7 +253,13 @@ def fitted(kind: str, trained: int, n: int, seed: int, *, cause: int | None = No
     model = MODELS.get(kind, CoxPH)().fit(X, y, **given)
     rows = Rows(**given_test)
     drawn = Drawn(y_test, X_test[:, 0] > 0, lambda t: t, rows)
-    return ask(as_predictions(model, X_test, n, rows=rows), drawn, cause=cause)
+
+    def harmful() -> bool:
+        X_more, y_more, given_more = cohort(kind, MANY, np.random.default_rng([seed, MANY]))
+        found = evaluate(model, X_more, y_more, cause=cause, n_bootstrap=0, **given_more)
+        return bool(found.overall["likelihood_gain"] < 0)
+
+    return ask(as_predictions(model, X_test, n, rows=rows), drawn, cause=cause, harmful=harmful)
 
 
 def folds(kind: str, n: int, seed: int) -> dict[str, Any]:
@@ -307,8 +315,13 @@ def ask(
     threshold: float | None = None,
     horizon: float | None = None,
     cause: int | None = None,
+    harmful: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """Return rejections of single tests at 5 %, and problems after adjustment."""
+    """Return rejections of single tests at 5 %, and problems after adjustment.
+
+    Overfitting is no false alarm: too large a spread of a fitted model, and harm of one that is worse than no model
+    for very many patients too (`harmful`).
+    """
     groups = {str(k): drawn.group == k for k in np.unique(drawn.group)}
     members = {
         ("overall", "all"): np.ones(len(drawn.y), bool),
@@ -326,7 +339,12 @@ def ask(
     asked = questions(judged, members, threshold=threshold)
     rows = findings(asked, LEVEL)
     problems = [row for row in rows if row.status in PROBLEMS]
-    overfitted = [row for row in problems if judged.trained and row.question == "spread" and row.value < 1]
+    harm = any(row.status == "harm" for row in problems) and harmful()
+    overfitted = [
+        row
+        for row in problems
+        if (judged.trained and row.question == "spread" and row.value < 1) or (harm and row.status == "harm")
+    ]
     single: dict[str, list[int]] = {}
     for question in asked:
         if question.estimate is not None and not question.question.startswith("gain"):
