@@ -824,3 +824,32 @@ def test_equal_predictions_are_judged_without_a_slope(held_out):
     equal = predicted_at(held_out, lambda survival: np.broadcast_to(survival.mean(axis=0), survival.shape))
     assert "spread" not in set(equal.findings["question"])
     assert any("predictions of all patients are equal" in note for note in equal.notes)
+
+
+def test_patients_with_shorter_follow_up_than_the_training_patients_are_weighted_by_their_own_censoring():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 1))
+    time = rng.exponential(np.exp(-x[:, 0]))
+
+    def observed(rows, end):
+        until = rng.uniform(0, end, len(time[rows]))
+        return Surv.from_arrays(time[rows] <= until, np.minimum(time[rows], until))
+
+    train, test = slice(0, 1000), slice(1000, 3000)
+    model = CoxPH().fit(x[train], observed(train, 20.0))
+    y = observed(test, 2.0)
+    short = evaluate(model, x[test], y, n_bootstrap=0)
+    assert any("weighted by the censoring of the scored patients" in note for note in short.notes)
+    # The outcomes of all at the same times, as if nobody had been censored.
+    at = short.select(metric="integrated_brier_score")[0].value
+    times = np.linspace(y["time"].min(), 1.9, 100)
+    survival = model.predict_survival_function(x[test], times=times)
+    squares = (((time[test][:, None] > times) - survival) ** 2).mean(axis=0)
+    truth = np.trapezoid(squares, times) / np.ptp(times)
+    assert at == pytest.approx(truth, abs=0.01)
+    # The null model stays that of the training patients.
+    own = evaluate(model, x[test], y, y_train=y, n_bootstrap=0)
+    assert own.value("integrated_brier_score") == pytest.approx(at)
+    assert own.value("likelihood_gain") != pytest.approx(short.value("likelihood_gain"))
+    same = evaluate(model, x[test], observed(test, 18.0), n_bootstrap=0)
+    assert not any("censoring of the scored" in note for note in same.notes)

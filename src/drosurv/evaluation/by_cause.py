@@ -121,7 +121,7 @@ def evaluate_by_cause(
     if since is not None:
         target = replace(target, time=target.time - since)
         follow_up = FollowUp.of(target.of_any_cause())
-    times = parse_horizons(at, follow_up)
+    times, follow_up = parse_horizons(at, follow_up), follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))

@@ -44,7 +44,7 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes
@@ -102,7 +102,8 @@ def evaluate(
         is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so.
+        keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so. Where
+        the follow-up of the scored patients clearly differs, the censoring weights are theirs.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute. Patients without a label form a group of their own.
     X_train : (m, d) array or DataFrame, optional
@@ -381,6 +382,15 @@ def prepare(
         notes.append(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
+    known = weighting = FollowUp.parse(trained)
+    if how.get("convention") != "table":
+        weighting = known.weighting(target)
+        if weighting is not known:
+            notes.append(
+                "follow-up differs between training and scored patients (median "
+                f"{written(known.median, 'time')} and {written(median_follow_up(target), 'time')}): Brier scores, "
+                "Uno's C and AUC are weighted by the censoring of the scored patients."
+            )
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.
     note += "." if predicted.trained_on else ": pass one of causes as reference."
@@ -416,7 +426,7 @@ def prepare(
     data = EvaluationData(
         measured,
         target,
-        trained,
+        weighting,
         reference=other,
         features=features.test,
         given_horizon=horizon,

@@ -167,7 +167,7 @@ def brier_weight_error(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     at = brier_times(follow_up, target, times, grid)
-    if follow_up.stands_in or len(at) == 0:
+    if follow_up.stands_in or follow_up.scored_censoring or len(at) == 0:
         return 0.0
     curves = parse_survival(survival, len(target), times)
     return weight_error(follow_up, target, curves, at, published=grid == "table")

@@ -60,6 +60,8 @@ class FollowUp:
         Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
     patients, events : float
         Numbers of training patients and of their events; 0 if unknown.
+    scored_censoring : bool
+        Whether `censoring` is that of the scored patients; see :meth:`weighting`.
     """
 
     times: FloatArray
@@ -70,6 +72,7 @@ class FollowUp:
     other_times: bool = False
     patients: float = 0.0
     events: float = 0.0
+    scored_censoring: bool = False
 
     @classmethod
     def standing_in(cls, target: Target, training_events: float | None = None) -> FollowUp:
@@ -183,6 +186,45 @@ class FollowUp:
         at_risk = self.patients * self.survival * before * kept
         return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
 
+    @property
+    def median(self) -> float:
+        """Median follow-up: the time at which the curve of censoring falls to one half; NaN if it does not."""
+        return _half(self.times, self.censoring)
+
+    def weighting(self, target: Target) -> FollowUp:
+        """Return the follow-up with which to weight these scored patients for censoring.
+
+        The probability of not being censored must be that of the scored patients. It is estimated from the training
+        patients, unless the two curves differ by the rule of :func:`compare_follow_up` while a tenth of both is at
+        risk: then `censoring` is the curve of the scored patients.
+        """
+        if self.stands_in or self.scored_censoring:
+            return self
+        own = KaplanMeier.both(target)[1]
+        enough = self.times[self.survival * self.censoring >= _LEAST_AT_RISK]
+        at = own.times[own.times <= min(last_with_enough_at_risk(target), enough[-1] if len(enough) else 0.0)]
+        trained, scored = self.censoring_at(at), step_function(own.times, own.survival, at, before=1.0)
+        with np.errstate(invalid="ignore"):
+            variances = [
+                scored**2 * step_function(own.times, own.log_variance, at, before=0.0),
+                trained**2
+                * step_function(self.times, np.cumsum(self.log_censoring_variance), at, before=0.0),
+            ]
+        error = np.sqrt(np.nan_to_num(variances).sum(axis=0))
+        apart = np.abs(trained - scored)
+        if not ((apart >= _LEAST_DIFFERENCE) & (apart >= _STANDARD_ERRORS * error)).any():
+            return self
+        times = np.union1d(self.times, own.times)
+        censoring = step_function(own.times, own.survival, times, before=1.0)
+        return replace(
+            self,
+            times=times,
+            # Nobody who is scored is observed after their last time.
+            censoring=np.where(times > own.times[-1], 0.0, censoring),
+            survival=self.survival_at(times),
+            scored_censoring=True,
+        )
+
     def censor_at_end(self, target: Target) -> Target:
         """Censor everybody who is observed longer than `end` at `end`.
 
@@ -264,8 +306,13 @@ def median_follow_up(y: Any) -> float:
     3.0
     """
     curve = KaplanMeier.both(parse_target(y, require_event=False))[1]
-    reached = np.flatnonzero(curve.survival <= 0.5 + 1e-12)
-    return float(curve.times[reached[0]]) if len(reached) else float("nan")
+    return _half(curve.times, curve.survival)
+
+
+def _half(times: FloatArray, curve: FloatArray) -> float:
+    """Return the first time at which the curve is at most one half; NaN if there is none."""
+    reached = np.flatnonzero(curve <= 0.5 + 1e-12)
+    return float(times[reached[0]]) if len(reached) else float("nan")
 
 
 def default_horizon(y: Any, until: float = np.inf) -> float:
