@@ -68,7 +68,13 @@ def test_audit_of_predictions_takes_the_id_that_it_recognises(drosurv, eyes, tmp
     hazard = np.exp(-0.7 * eyes["treated"] + 0.01 * eyes["age"]) / 40
     eyes.assign(S12=np.exp(-12 * hazard), S24=np.exp(-24 * hazard)).to_csv(tmp_path / "p.csv", index=False)
     given = ("--predictions", tmp_path / "p.csv", "--time", "months", "--event", "status")
-    told = drosurv.ok("audit", *given, "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.html").stdout
+    run = drosurv.ok("audit", *given, "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.html")
+    summary = json.loads((tmp_path / "r.summary.json").read_text())
+    note = f"column 'id' names {PATIENTS} patients in {2 * PATIENTS} rows, and was taken as id"
+    assert any(note in warning["text"] for warning in summary["warnings"])
+    told, censored = run.stdout, 100 * (1 - eyes["status"].mean())
     assert f"With these {PATIENTS} patients" in told
+    assert f"{2 * PATIENTS} rows of {PATIENTS} patients" in told
+    assert f"({censored:.1f} % of the rows censored)" in told
     # A patient has an event of each eye, and events are counted until the last predicted time.
     assert re.search(r"Per 100 patients the model expects \d+ events by 24 months; \d+ were observed", told)

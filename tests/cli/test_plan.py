@@ -37,6 +37,7 @@ def test_rates_on_the_command_line_give_the_numbers_of_the_function():
     printed = run(*words).stdout
     assert "over 75" in printed
     assert "with 1,000" in printed
+    assert "pass --c-index or --spread if you know them" in " ".join(printed.split())
 
 
 def test_a_pilot_table_gives_rates_shares_spread_and_columns(pilot):

@@ -108,6 +108,30 @@ def test_a_name_that_says_risk_for_survival_is_asked_about(audit, patients):
     assert "No problem is shown" in audit("ok", "--kind", "survival", risk60=1 - probability(60)).stdout
 
 
+def test_times_between_dates_are_days_whatever_unit_is_named(drosurv, patients, tmp_path):
+    frame, probability = patients
+    first = pd.Timestamp("2015-03-01") + pd.to_timedelta(np.arange(N) % 700, "D")
+    last = first + pd.to_timedelta((30.44 * frame["months"]).round(), "D")
+    frame.drop(columns="months").assign(
+        first=first, last=last, r1=probability(12), r5=probability(60)
+    ).to_csv(tmp_path / "p.csv", index=False)
+    given = (
+        "--predictions",
+        tmp_path / "p.csv",
+        "--start",
+        "first",
+        "--end",
+        "last",
+        "--event",
+        "died",
+        *FAST,
+    )
+    line = drosurv.fails("audit", *given, "--survival", "r1=1,r5=5", "--time-unit", "years")
+    assert "the time between these columns is in days" in line
+    wrong = drosurv("audit", *given, "--survival", "r1=365,r5=1826", "--horizon", 5)
+    assert "Error: --horizon must be one of the times of the predictions" in wrong.stderr
+
+
 def test_the_times_stand_in_the_report_for_programs(audit, patients, tmp_path):
     _, probability = patients
     audit("ok", "-o", tmp_path / "r.json", S60=1 - probability(60))

@@ -313,3 +313,9 @@ def test_the_sentence_says_how_the_effect_changes(faded, slopes, said):
     assert in_words(one, frozen=False).startswith(said)
     assert "hazard of a patient" not in in_words(one, frozen=False)
     assert "average risk is 1.35 times until time 1, 1.00 times until 2" in in_words(one, frozen=True)
+
+
+def test_times_of_periods_are_written_as_elsewhere(faded):
+    periods = Periods(np.array([365.0, 1095.0]), np.zeros(3), np.array([0.4, 0.1, -0.2]))
+    said = in_words(replace(faded.repairs_[0], periods=periods), frozen=False)
+    assert "1.40 times until time 365, 1.10 times until 1,095, 0.80 times after 1,095." in said

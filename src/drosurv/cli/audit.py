@@ -62,6 +62,7 @@ class PageOptions:
 
     def unit(self, table: SurvivalTable) -> str:
         """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
+        table.columns.check_unit(self.time_unit)
         return self.time_unit or table.columns.unit
 
 
@@ -152,8 +153,8 @@ def _audit_predictions(
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
-    from drosurv.tables.ids import repeated_id
     from drosurv.tables.prediction_columns import prediction_columns
+    from drosurv.tables.survival_table import noted_id
     from drosurv.tables.target_columns import TargetColumns
 
     frame = file.format.read(path)
@@ -161,8 +162,8 @@ def _audit_predictions(
         raise InputError("--predictions needs the outcomes of its patients: pass --time and --event.")
     named = asdict(target)
     rows = {name: named.pop(name) for name in ("id", "categorical", "drop_missing_target")}
-    rows["id"] = rows["id"] or repeated_id(frame, list(named.values()))
     with recording_warnings() as warned:
+        rows["id"] = rows["id"] or noted_id(frame, list(named.values()), "rename it")
         columns = TargetColumns(**named, causes=cause is not None)
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.warn_of_copies(path.name)

@@ -329,6 +329,7 @@ def evaluate_rows(
             several_events=data.is_judged and data.judged.cohort.several_events,
             event=event_in_words(y, cause),
             other_events=0 if cause is None else parse_competing_target(y, complete=False).of_others(cause),
+            rows=len(data.target),
         ),
     )
 

@@ -43,7 +43,8 @@ _TABLES = (
 class Settings:
     """Arguments of :func:`~drosurv.evaluation.evaluate`, whether a patient has several events, and the event in words.
 
-    `other_events` is the number of patients who had an event of another cause than the one that is evaluated.
+    `other_events` is the number of patients who had an event of another cause than the one that is evaluated, and
+    `rows` that of the rows of the table, of which a patient may have several.
     """
 
     model: str
@@ -58,6 +59,7 @@ class Settings:
     several_events: bool = False
     event: str = "the event"
     other_events: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -52,12 +52,14 @@ _OVERALL = ("concordance_index", "integrated_brier_score")
 def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     """Return statements on the findings and on ranking, then on groups and metrics that could not be judged."""
     overall = {row.metric: row for row in result.select(kind="overall")}
-    first = next(iter(overall.values()))
+    first, settings = next(iter(overall.values())), result.settings
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
     counts = result.counts()
     return (
         *([Statement("counts", counts)] if counts else []),
-        sentences.overall_statement(first.patients, first.events, numbers, result.settings.other_events),
+        sentences.overall_statement(
+            first.patients, first.events, numbers, settings.other_events, settings.rows
+        ),
         *_found(result.verdict),
         *_unknown_decisions(result.decisions),
         *(_ranking(result) if "concordance_index" in overall else ()),

@@ -360,7 +360,8 @@ def _throughout(
     end = float(np.max(known.until))
     if horizon is not None and horizon > end:
         raise ArgumentError(
-            "horizon", f"horizon must be at most {end:g}, the last time of the predictions, got {horizon:g}."
+            "horizon",
+            f"{arg('horizon')} must be at most {end:g}, the last time of the predictions, got {horizon:g}.",
         )
     at = default_horizon(cohort.durations, end) if horizon is None else float(horizon)
     how: dict[str, Any] = {"discrete": known.discrete, "weight": cohort.weight, "clusters": cohort.clusters}
@@ -467,7 +468,8 @@ def _at_few_times(
         )
         raise ArgumentError(
             "horizon",
-            f"horizon must be one of the times of the predictions that are observed ({known}), got {horizon:g}.{late}",
+            f"{arg('horizon')} must be one of the times of the predictions that are observed ({known}), got "
+            f"{horizon:g}.{late}",
         )
     survival = curves.survival(times)
     unit = rounding_unit(survival)

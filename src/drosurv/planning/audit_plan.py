@@ -169,10 +169,11 @@ def plan(
         *_found(ratio, power, z, rates),
         *_in_subgroups(search, subgroup_ratio, power, event_rate),
     ]
+    unknown = f": pass {arg('c_index')} or {arg('spread')} if you know them"
     notes = [
         f"Of 100 patients, {100 * event_rate:.3g} have the event in the follow-up.",
         f"Log risks have the standard deviation {np.sqrt(variance):.2f} at the events, a c-index of "
-        f"{risks.c_index:.2f}{'' if c_index or spread else ': pass c_index or spread if you know them'}.",
+        f"{risks.c_index:.2f}{'' if c_index or spread else unknown}.",
         f"Confidence {100 * level:g} %{f', divided between {n_tests} tests' if n_tests > 1 else ''}; power "
         f"{100 * power:g} %; {n_columns} columns may define subgroups.",
     ]

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import InputError
 from drosurv.predictions import final_step
-from drosurv.presentation import Column, Table, axes_or_new, first_upper
+from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, written
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
@@ -161,7 +161,7 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
         else f"the {repair.patients:,} patients with {repair.rule}"
     )
     sentences = []
-    by = "" if repair.by is None else f" by time {repair.by:g}, allowing for those censored before"
+    by = "" if repair.by is None else f" by {moment(repair.by)}, allowing for those censored before"
     counts = (
         f"{_count(repair.events)} events were observed{by}; "
         f"{'the model' if frozen else 'models fitted without these patients'} predicted "
@@ -238,9 +238,11 @@ def _change(slopes: FloatArray) -> str:
 def _by_period(values: FloatArray, cuts: FloatArray) -> str:
     """Say the value of each period, such as "1.40 times until time 1, 0.80 times after 1"."""
     said = [f"{value:.2f} times" for value in values]
-    parts = [f"{said[0]} until time {cuts[0]:.3g}"]
-    parts += [f"{value} until {cut:.3g}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)]
-    return ", ".join([*parts, f"{said[-1]} after {cuts[-1]:.3g}"])
+    parts = [f"{said[0]} until {moment(cuts[0])}"]
+    parts += [
+        f"{value} until {written(cut, 'time')}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)
+    ]
+    return ", ".join([*parts, f"{said[-1]} after {written(cuts[-1], 'time')}"])
 
 
 def _count(events: float) -> str:

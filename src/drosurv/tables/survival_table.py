@@ -318,6 +318,19 @@ class SurvivalTable:
         return self.take(~held), self.take(held)
 
 
+def noted_id(frame: pd.DataFrame, others: Sequence[str | None], remedy: str) -> str | None:
+    """Return the column, not among the `others`, that names patients with several rows, with a note; None if none does.
+
+    The note ends with what to do if the column is no id, the `remedy`.
+    """
+    id = repeated_id(frame, others)
+    if id is not None:
+        patients = f"{counted(frame[id].nunique(), 'patient')} in {len(frame):,} rows"
+        text = f"column {id!r} names {patients}, and was taken as id; if it is none, {remedy}."
+        warn_caller(text, category=TableNote)
+    return id
+
+
 def read_survival_table(
     path: Any,
     *,
@@ -390,10 +403,8 @@ def read_survival_table(
     columns.require(frame)
     require_columns(frame, numeric, "numeric")
     named = [*columns.names, *drop, *numeric, *categorical, *groups, *(observed or {}).values()]
-    if id is None and (id := repeated_id(frame, [*named, *features])) is not None:
-        patients = f"{counted(frame[id].nunique(), 'patient')} in {len(frame):,} rows"
-        text = f"column {id!r} names {patients}, and was taken as id; if it is none, pass {arg('drop', id)}."
-        warn_caller(text, category=TableNote)
+    if id is None:
+        id = noted_id(frame, [*named, *features], f"pass it as {arg('drop')}")
     if not features:
         drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:

@@ -89,12 +89,7 @@ class WantedColumns:
             columns.cause_number(self.cause)  # Raises if there is no such cause.
         elif self.event_value is None:
             _ask_if_reversed(frame[known], columns)
-        if self.time_unit and columns.time_unit != self.time_unit:
-            raise ArgumentError(
-                "time_unit",
-                f"{arg('time_unit', self.time_unit)} contradicts {arg('start')} and {arg('end')}: the time between "
-                f"these columns is in {columns.time_unit}. Leave it out.",
-            )
+        columns.check_unit(self.time_unit)
         if self.start is not None:
             found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
         return found, columns

@@ -21,9 +21,9 @@ from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.ids import repeated_id
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
+from drosurv.tables.survival_table import noted_id
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
@@ -258,7 +258,7 @@ class OpenedModel:
         target["causes"] = self.has_causes
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
-        id = id or self.id_column(frame) or repeated_id(frame, [*columns.names, *self._features_in])
+        id = id or self.id_column(frame) or noted_id(frame, [*columns.names, *self._features_in], "rename it")
         table = SurvivalTable.parse(
             frame,
             columns,
