@@ -282,7 +282,11 @@ class CauseSpecificCox(SurvivalModel):
     def score(  # type: ignore[override]
         self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None
     ) -> float:
-        """Return the concordance index of one cause; see :func:`drosurv.metrics.concordance_by_cause`."""
+        """Return the concordance index of one cause, with patients ranked by :meth:`predict`.
+
+        ``evaluate`` ranks them by their incidence (:func:`drosurv.metrics.concordance_by_cause`), which depends on the
+        hazards of the other causes too.
+        """
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
 

@@ -87,8 +87,7 @@ def evaluate_by_cause(
         Times from which the patients were under observation. They are evaluated from then on: times count from entry,
         and incidences are conditional on no event before it.
     strata, offset : (n,) arrays, optional
-        For a model that was fitted with them. With strata, or with different entry times, patients are ranked by their
-        incidence at the middle horizon, because their baseline hazards differ; otherwise by their score.
+        For a model that was fitted with them.
 
     Returns
     -------
@@ -96,9 +95,9 @@ def evaluate_by_cause(
         ``cause`` (its name if `y` has names, else its number), ``attribute``, ``group``, ``horizon``, mean
         ``predicted`` and ``observed`` (Aalen-Johansen) incidence of the cause by the horizon, the interval
         ``observed_low`` to ``observed_high``, ``predicted_minus_observed``, the estimate if other causes counted as
-        censored (``observed_if_others_censored``), ``brier`` at the horizon, ``c_index`` over the follow-up, patients
-        ``at_risk`` at the horizon, all ``patients``, their ``events`` of the cause, and its ``training_events``. NaN
-        after the end of follow-up.
+        censored (``observed_if_others_censored``), ``brier`` at the horizon, ``c_index`` over the follow-up of
+        patients ranked by their predicted incidence at the middle horizon, patients ``at_risk`` at the horizon, all
+        ``patients``, their ``events`` of the cause, and its ``training_events``. NaN after the end of follow-up.
 
     Examples
     --------
@@ -125,17 +124,14 @@ def evaluate_by_cause(
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
-    one_baseline = strata is None and (since is None or np.ptp(since) == 0) and predicted.given is None
     training_events: Any = getattr(final, "n_events_", np.nan)
     if np.shape(training_events) != (len(curves.causes),):
         training_events = np.full(len(curves.causes), np.nan)
     tables, called = [], cause_names(y)
     for cause in range(1, len(curves.causes) + 1):
         incidence = incidence_from_entry(curves, since, times, cause)
-        if one_baseline:
-            risk = final.predict(predicted.features, cause=cause, **rows.for_models)
-        else:
-            risk = incidence[:, np.searchsorted(times, middle(times))]
+        # Not by the score of the cause: a high risk of another cause, too, makes its event rare.
+        risk = incidence[:, np.searchsorted(times, middle(times))]
         everybody = {(EVERYONE, ALL): np.arange(len(target))}
         for (attribute, group), members in {**everybody, **groups}.items():
             causes, seen = target.cause[members], target.time[members]

@@ -99,7 +99,8 @@ def evaluate(
         is given as arrays; F_I is then left out.
     y : structured array, (n,)
         Event and time of the patients. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, the event
-        is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause.
+        is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause, at `horizon` if
+        it is given.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
         keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so. Where
@@ -255,6 +256,7 @@ def evaluate_rows(
             model,
             X,
             y,
+            at=horizon,
             sensitive_features=sensitive_features,
             level=inference.level,
             **rows.observed,

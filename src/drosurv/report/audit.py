@@ -218,7 +218,7 @@ def audit(
     audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
     if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
         also["causes"] = evaluate_by_cause(
-            *audited, y, sensitive_features=sensitive_features, level=level, **rows.observed
+            *audited, y, horizon, sensitive_features=sensitive_features, level=level, **rows.observed
         )
     if page.features_train is not None:
         fields["features_train"] = page.features_train
