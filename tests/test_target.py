@@ -158,4 +158,9 @@ def test_order_of_many_numbers_of_all_sizes():
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000) * 10.0 ** rng.integers(-300, 300, 20_000)
     values[rng.integers(0, 20_000, 8_000)] = values[0]
+    values[rng.integers(0, 20_000, 200)], values[rng.integers(0, 20_000, 200)] = 0.0, -0.0
     np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))
+    # Numbers that differ in their last bits only, and numbers in order.
+    close = rng.choice(1.0 + np.arange(50) * np.finfo(float).eps, 5_000)
+    for values in (close, -close, np.sort(close)):
+        np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))

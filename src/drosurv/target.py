@@ -22,6 +22,8 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 # For more times than this, sorting them before a lookup is several times faster.
 _SORT_BEFORE_LOOKUP = 10_000
+# For fewer numbers than this, NumPy's stable sort is as fast as any.
+_MANY_TO_SORT = 1_500
 
 
 def is_tensor(array: Any) -> bool:
@@ -349,24 +351,26 @@ def stable_order(values: FloatArray) -> IntArray:
     >>> stable_order(np.array([2.0, 1.0, 2.0, 1.0])).tolist()
     [1, 3, 0, 2]
     """
-    # NumPy's stable sort takes five times as long: sort equal values by position afterwards.
-    order = np.argsort(values)
+    n = len(values)
+    if n < _MANY_TO_SORT or (values[1:] >= values[:-1]).all():
+        return np.argsort(values, kind="stable")
+    # Sorting whole numbers takes half the time: the bits of each value, with its position for the lowest bits. Adding
+    # 0.0 makes -0.0 equal to 0.0.
+    bits, keys = n.bit_length(), (values + 0.0).view(np.int64)
+    keys ^= (keys >> 63) & np.int64(2**63 - 1)
+    order = (keys >> bits << bits) | np.arange(n)
+    order.sort()
+    order &= (1 << bits) - 1
     ordered = values[order]
-    new = ordered[1:] > ordered[:-1]
-    if not new.all():
-        # Whole numbers whose high bits are the rank of the value, and whose low bits are the position.
-        bits = len(order).bit_length()
-        order[1:] += np.cumsum(new) << bits
-        order.sort()
-        order &= (1 << bits) - 1
-    return order
+    # Numbers that differ in their lowest bits only are out of order.
+    return order if (ordered[1:] >= ordered[:-1]).all() else order[np.argsort(ordered, kind="stable")]
 
 
 def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:
     """Return ``np.searchsorted(times, at, side)``, for many times `at` in less time."""
     if at.ndim != 1 or len(at) <= _SORT_BEFORE_LOOKUP:
         return np.searchsorted(times, at, side=side)
-    order = np.argsort(at)
+    order = stable_order(at)
     found = np.empty(len(at), dtype=np.intp)
     found[order] = np.searchsorted(times, at[order], side=side)
     return found

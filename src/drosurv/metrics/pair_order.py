@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, stable_order
 
 #: Scores this close are tied in Harrell's c-index, as in scikit-survival.
 HARRELL_TOLERANCE = 1e-8
+_FEW = 1_500
 
 
 class PairCounts(NamedTuple):
@@ -134,7 +135,8 @@ def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
     n = len(risk)
     # Copies: numba would compile the loop again for arrays that are read-only or not contiguous.
     time, event, risk = np.array(target.time), np.array(target.event), np.array(risk)
-    by_risk, rows = np.argsort(risk), np.argsort(time)
+    # Both orders need not be stable; for few patients a sort that is takes longer.
+    by_risk, rows = (np.argsort(risk), np.argsort(time)) if n < _FEW else (stable_order(risk), target.order)
     in_order = time[rows]
     differs = in_order[1:] != in_order[:-1]
     if not differs.all():
@@ -142,7 +144,7 @@ def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
         key, position = np.append(0, np.cumsum(differs)), np.empty(n, np.intp)
         position[by_risk] = np.arange(n)
         key = 2 * key + ~event[rows] if tolerance > 0.0 else key
-        rows = rows[np.argsort(key * n + position[rows])]
+        rows = by_risk[np.sort(key * n + position[rows]) % n]
     rank, low, high, rank_of, first, last = np.empty((6, n), np.intp)
     blocks, sorted_event, distinct = np.empty(n + 1, np.intp), np.empty(n, np.bool_), np.empty(n)
     n_ranks, n_blocks = _fill(
