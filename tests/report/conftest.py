@@ -146,6 +146,8 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
                 "time_unit": "days",
                 "at": "2 days",
                 "judged": "over the whole follow-up",
+                "event": "the event",
+                "method": " (Kaplan-Meier)",
                 "histograms": [
                     [{"attribute": name, "group": label, "edges": [0.0, 0.5, 1.0], "heights": [1.0, 0.4]}]
                 ]

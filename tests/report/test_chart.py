@@ -2,7 +2,7 @@ import re
 
 from drosurv.presentation import Table
 from drosurv.report.charts import Axis, Frame
-from drosurv.report.sections.calibration_sections import survival_charts
+from drosurv.report.sections.calibration_sections import charts_over_time
 
 FRAME = Frame(Axis.over("", [0, 10], margin=0), Axis.over("", [0, 1], margin=0), 110, 120, 5, 5, 10, 10)
 
@@ -35,5 +35,5 @@ def test_a_chart_is_called_as_sentences_call_its_group():
     row = {"time": 1.0, "predicted": 0.9, "observed": 0.8, "low": 0.7, "high": 0.9}
     groups = [("", "all patients"), ("stage", "2"), ("age", "over 65")]
     rows = tuple({**row, "attribute": attribute, "group": group} for attribute, group in groups)
-    charts = survival_charts(Table("survival", "", (), rows), "days")
+    charts = charts_over_time(Table("survival", "", (), rows), "days")
     assert [chart.title for chart in charts] == ["all patients", "stage = 2", "age over 65"]

@@ -1,11 +1,13 @@
 """The page about one of several causes."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, Surv, audit
-from drosurv.metrics import log_rank_test
+from drosurv.metrics import aalen_johansen, log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
 from drosurv.presentation import p_text
@@ -25,7 +27,9 @@ def cohort(seed, hidden, n=900):
 def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_events():
     model = CauseSpecificCox().fit(*cohort(0, 0.0))
     X, y = cohort(1, 1.2)
-    report = audit(model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, n_bootstrap=0)
+    report = audit(
+        model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, threshold=0.4, n_bootstrap=0
+    )
     assert report.parts["verdict"].facts["status"] == "miscalibrated"
     remedies = report.tables["remedies"]
     as_it_is, repair = (
@@ -36,6 +40,21 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     text = report.to_html()
     assert "The event is an event of cause 1." in text
     assert "patients who had another one are free of it until a time of censoring" in text
+    # Of a cause, pages show incidences: a patient who died of another cause has not survived.
+    everybody = report.tables["groups"].rows[0]
+    wanted = 100 * aalen_johansen(y["cause"], y["time"]).at(np.array([2.0]))[0]
+    assert 100 * everybody["incidence_observed"] == pytest.approx(wanted, abs=0.01)
+    assert re.search(
+        rf"By time 2, [\d.]+ % were predicted to have an event of cause 1; {wanted:.1f} % had it", text
+    )
+    assert "predicted probability of an event of cause 1 by time 2" in text
+    over_time = [row for row in report.audited.tables["incidence"].rows if row["group"] == "all patients"]
+    assert over_time[0]["predicted"] == 0 < over_time[-1]["predicted"]
+    assert all(
+        row["low"] <= row["observed"] <= row["high"] for row in over_time if row["observed"] is not None
+    )
+    for wrong in ("free of the event", "Survival, predicted", "Observed survival", "(Kaplan-Meier)"):
+        assert wrong not in text
     # Follow-up ends at an event of any cause, as in R's quantile(survfit(Surv(time, cause == 0) ~ 1)).
     _, censoring = KaplanMeier.both(Target(y["cause"] > 0, y["time"]))
     median = censoring.times[np.argmax(censoring.survival <= 0.5)]
@@ -55,7 +74,7 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
         left = (time >= time[:, None]).sum(axis=1)
         free = np.where((cause > 0) & (time < time[:, None]), 1 - 1 / left, 1.0).prod(axis=1)
         incidence = (free / left)[(cause == 1) & (time <= at)].sum()
-        assert row["survival"] == pytest.approx(1 - incidence, rel=1e-4)
+        assert row["incidence"] == pytest.approx(incidence, rel=1e-4)
     wanted = log_rank_test(Surv.from_arrays(y["cause"] == 1, y["time"]), men)
     assert (
         f"other causes counted as censored: {p_text(wanted.p)} (chi-square {wanted.chi_square:.2f}," in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.errors import InputError
-from drosurv.presentation import Column, moment, plain_rows, written
+from drosurv.presentation import Column, complement, moment, plain_rows, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def evaluate(
     opened = judged.open()
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies(data.name)
-    compared_with = opened.plain_cox()
+    compared_with, cause = opened.plain_cox(), cause_number(judged.cause, table)
     if reference is not None:
         other = OpenedModel.open(reference)
         compared_with = other.estimator.predict(other.features(table.frame))
@@ -103,7 +103,7 @@ def evaluate(
         reference_name="plain Cox" if reference is None else reference.name,
         horizon=horizon,
         threshold=threshold,
-        cause=cause_number(judged.cause, table),
+        cause=cause,
         time_unit=table.columns.unit,
         n_bootstrap=bootstrap,
         random_state=run.seed,
@@ -117,25 +117,31 @@ def evaluate(
     unit = table.columns.unit
     if result.by_cause is not None:
         _show_causes(result.by_cause, unit)
-    _show(result, f"{type(opened.estimator).__name__} on {table.size} of {data}", unit)
+    title = f"{type(opened.estimator).__name__} on {table.size} of {data}"
+    _show(result, title, unit, of_cause=cause is not None)
     if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)
 
 
-def _events_and_survival(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed table of events, of survival at the horizon, and of the gain over no model."""
+def _events_and_survival(table: pd.DataFrame, *, of_cause: bool) -> pd.DataFrame:
+    """Return the printed table of events, of survival or incidence at the horizon, and of the gain over no model."""
     import pandas as pd
 
     from drosurv.evaluation.attributes import whose
 
     rows, gain = plain_rows(table), Column.measured("gain", "gain")
+
+    def at_horizon(row: dict[str, Any], end: str) -> str:
+        survival = row[f"survival_{end}"]
+        return written(complement(survival) if of_cause else survival, "share")
+
     return pd.DataFrame(
         {
             "group": [whose(row["attribute"], row["group"]) for row in rows],
             "events": [written(row["observed"], "count") for row in rows],
             "expected": [written(row["expected"], "time") for row in rows],
-            "survival": [written(row["survival_observed"], "share") for row in rows],
-            "predicted": [written(row["survival_predicted"], "share") for row in rows],
+            "incidence" if of_cause else "survival": [at_horizon(row, "observed") for row in rows],
+            "predicted": [at_horizon(row, "predicted") for row in rows],
             "gain": [gain.cell(row) for row in rows],
         }
     )
@@ -155,7 +161,7 @@ def _decisions(table: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
+def _show(result: EvaluationResult, title: str, time_unit: str, *, of_cause: bool) -> None:
     import pandas as pd
 
     from drosurv.evaluation.attributes import whose
@@ -191,7 +197,9 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         if rows:
             print_frame(pd.DataFrame(rows), heading)
     at = moment(result.groups["horizon"].iloc[0], time_unit)
-    print_frame(_events_and_survival(result.groups), f"Events, survival at {at}, and gain over no model")
+    what = "incidence" if of_cause else "survival"
+    shown = _events_and_survival(result.groups, of_cause=of_cause)
+    print_frame(shown, f"Events, {what} at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")
     typer.echo(printable(result.summary()))

@@ -153,6 +153,11 @@ def plain(value: Any, digits: int | None = _DIGITS) -> Any:
     return str(value)
 
 
+def complement(share: float | None) -> float | None:
+    """Return one minus a share; None if it is not known."""
+    return None if share is None else 1.0 - share
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, infinite, or pandas' missing value."""
     if value is None:

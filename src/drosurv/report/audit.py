@@ -208,10 +208,10 @@ def audit(
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
         compared = _with_features(reference, model, X)
-        fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator)}
+        fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator, cause)}
         fields["features_train"] = _described(model, X_train)
         if rows.observed or causes:
-            fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level)
+            fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level, cause)
             fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         else:
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
@@ -365,7 +365,14 @@ def _evidence_of_model(
 
 
 def _evidence_from_entry(
-    model: Any, X: Any, y: Any, rows: Rows, y_train: Any, compared: Compared, level: float
+    model: Any,
+    X: Any,
+    y: Any,
+    rows: Rows,
+    y_train: Any,
+    compared: Compared,
+    level: float,
+    cause: int | None,
 ) -> dict[str, Any]:
     """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
@@ -380,7 +387,8 @@ def _evidence_from_entry(
         "y": y,
         "follow_up": follow_up,
         "reference": compared,
-        "missing": () if compared else ("The model is not compared with plain Cox.",),
+        # Notes of an evaluation of one cause say so.
+        "missing": () if compared or cause is not None else ("The model is not compared with plain Cox.",),
         "limits": tuple(map(first_upper, notes)),
     }
 
@@ -440,11 +448,16 @@ def _features(X: Any) -> dict[str, str]:
     return {} if X is None else {"Features": written(np.shape(X)[1], "count")}
 
 
-def _trained_on(estimator: Any) -> tuple[int, int] | None:
-    """Return the numbers of training patients and of their events; None if the model does not keep them."""
+def _trained_on(estimator: Any, cause: int | None) -> tuple[int, int] | None:
+    """Return the numbers of training patients and of their events, of the cause; None if the model does not keep them.
+
+    A repaired model of causes keeps the events that it was repaired with.
+    """
     if not hasattr(estimator, "n_patients_"):
         return None
-    return int(estimator.n_patients_), int(np.sum(estimator.n_events_))
+    by_cause = np.atleast_1d(estimator.n_events_)
+    events = by_cause.sum() if cause is None or len(by_cause) == 1 else by_cause[cause - 1]
+    return int(estimator.n_patients_), int(events)
 
 
 def _settings(estimator: Any) -> dict[str, Any]:

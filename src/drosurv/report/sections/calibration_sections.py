@@ -21,6 +21,7 @@ from drosurv.presentation import (
     Statement,
     Table,
     cause_title,
+    complement,
     first_upper,
     group_name,
     headings,
@@ -44,10 +45,13 @@ def collect(evidence: Evidence) -> Part:
     unit, last = evidence.time_unit, evidence.audited.last_judged
     return Part(
         by_model=tuple(
-            (*curve_tables(result, unit), survival_table(result, unit)) for result in evidence.results
+            (*curve_tables(result, unit), over_time(result, unit, of_cause=evidence.cause is not None))
+            for result in evidence.results
         ),
         facts={
             "time_unit": unit,
+            "event": evidence.event,
+            "method": " (Kaplan-Meier)" if evidence.cause is None else "",
             "horizon": plain(evidence.audited.settings.horizon),
             "at": moment(evidence.audited.settings.horizon, unit),
             "judged": "over the whole follow-up"
@@ -118,11 +122,11 @@ def histogram_rows(result: EvaluationResult) -> list[dict[str, Any]]:
     return rows
 
 
-def survival_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Return mean predicted survival and Kaplan-Meier with its interval over time.
+def over_time(result: EvaluationResult, time_unit: str, *, of_cause: bool = False) -> Table:
+    """Return mean predicted and observed survival with its interval over time; of a cause, incidences.
 
-    Kaplan-Meier ends where fewer than five patients are at risk: its interval does not show how uncertain the end is.
-    Attributes with many groups are left out.
+    The observed curve ends where fewer than five patients are at risk: its interval does not show how uncertain the end
+    is. Attributes with many groups are left out.
     """
     unknown, called = {"observed": None, "low": None, "high": None}, result.headings
     counts = result.groups["attribute"].value_counts()
@@ -131,16 +135,20 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
         for row in plain_rows(result.survival)
         if counts[row["attribute"]] <= MANY_GROUPS
     )
-    caption = "Mean predicted survival and Kaplan-Meier over time"
-    return Table("survival", caption, survival_columns(time_column("time", time_unit)), rows)
+    columns = survival_columns(time_column("time", time_unit))
+    if not of_cause:
+        return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, rows)
+    turned = {"predicted": "predicted", "observed": "observed", "low": "high", "high": "low"}
+    rows = tuple(row | {name: complement(row[other]) for name, other in turned.items()} for row in rows)
+    return Table("incidence", "Mean predicted and observed cumulative incidence over time", columns, rows)
 
 
 def draw(part: Part) -> list[tuple[tuple[Chart, ...], tuple[Chart, ...]]]:
-    """Return the calibration curves and the survival curves of every model."""
+    """Return the calibration curves of every model, and its curves over time."""
     unit = part.facts["time_unit"]
     return [
-        (calibration_charts(points, numbers, bars), survival_charts(survival, unit))
-        for (points, numbers, survival), bars in zip(part.by_model, part.facts["histograms"], strict=True)
+        (calibration_charts(points, numbers, bars), charts_over_time(curves, unit))
+        for (points, numbers, curves), bars in zip(part.by_model, part.facts["histograms"], strict=True)
     ]
 
 
@@ -224,22 +232,25 @@ def _risks(row: dict[str, Any]) -> str:
     return f"predicted {written(row['predicted'], 'share')}, observed {interval}"
 
 
-def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
-    """Draw mean predicted survival and Kaplan-Meier, one small chart per group, all on the same axes."""
-    times = [row["time"] for row in survival.rows]
+def charts_over_time(curves: Table, unit: str) -> tuple[Chart, ...]:
+    """Draw mean predicted and observed survival, or incidence, a small chart per group, all on the same axes."""
+    times = [row["time"] for row in curves.rows]
     x = Axis.over(unit or "time", times, kind="time", count=4, include=(0.0,), margin=0.0)
-    shown = [
-        row[key] for row in survival.rows for key in ("predicted", "observed", "low") if row[key] is not None
-    ]
+    rises = curves.key == "incidence"
+    ends = ("predicted", "observed", "high" if rises else "low")
+    shown = [row[key] for row in curves.rows for key in ends if row[key] is not None]
     bounds = (1.0,) if min(shown, default=0.0) > 0.1 else (0.0, 1.0)
     y = Axis.over("free of the event", shown, kind="share", count=4, include=bounds)
-    groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
+    if rises:
+        y = Axis.over("cumulative incidence", shown, kind="share", count=4, include=(0.0,))
+    groups = groupby(curves.rows, key=lambda row: (row["attribute"], row["group"]))
     return tuple(
-        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows)) for who, rows in groups
+        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows), curves.key)
+        for who, rows in groups
     )
 
 
-def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> Chart:
+def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what: str) -> Chart:
     # Neither curve is drawn as steps: steps beside a line would look like a difference.
     observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
     read = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
@@ -247,7 +258,7 @@ def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> C
     largest = max(known, key=lambda row: abs(row["predicted"] - row["observed"]), default=rows[0])
     return Chart(
         title,
-        f"Predicted and observed survival differ most at {_reading(largest, unit)}.",
+        f"Predicted and observed {what} differ most at {_reading(largest, unit)}.",
         frame,
         lines=(Line(observed, "observed"), Line(predicted, "model")),
         bands=([(row["time"], row["low"], row["high"]) for row in rows],),
@@ -267,9 +278,9 @@ CALIBRATION = Section(
     collect=collect,
     draw=draw,
     intro="""
-<p>Observed against predicted risk in each group: on the dotted line, as many had the event as predicted. The band
-contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients have which
-predicted risk.</p>
+<p>Observed against predicted risk in each group: on the dotted line, as many had {{ part.facts.event }} as predicted.
+The band contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients
+have which predicted risk.</p>
 <p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right. Curve's slope: below
 1, predicted risks differ too much. ICI: mean distance of the curve from the dotted line. The ratio and the calibration
 slope of the group table, which the verdict uses, are other numbers: they count events {{ part.facts.judged }}, and
@@ -277,8 +288,8 @@ their intervals are adjusted for the number of tests.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
-{% set curves, survival = drawn[k] %}
-{% if not survival %}
+{% set curves, over_time = drawn[k] %}
+{% if not over_time %}
   <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
 {% else %}
   {{ m.panels(curves) }}
@@ -286,10 +297,10 @@ their intervals are adjusted for the number of tests.</p>
   {{ m.downloads(part.table("calibration_curves", k)) }}
   <h3>Over time</h3>
   <p class="aside"><span class="key model">mean prediction</span>
-  <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
-  observed</span></p>
-  {{ m.panels(survival) }}
-  {{ m.downloads(part.table("survival", k)) }}
+  <span class="key observed">observed{{ part.facts.method }}, with its {{ report.level }} band, while at least five
+  patients are observed</span></p>
+  {{ m.panels(over_time) }}
+  {{ m.downloads(part.by_model[k][2]) }}
 {% endif %}
 {% endcall %}
 """,

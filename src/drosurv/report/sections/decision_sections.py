@@ -178,7 +178,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     positives = groups[groups["attribute"] == "overall"].iloc[0]
     lead = (
         f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
-        f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
+        f"predicted probability of {evidence.event} by {moment(settings.horizon, evidence.time_unit)} of at least "
         f"{percent(settings.threshold or 0.0)}, and would be treated."
     )
     said = [Statement("decisions", lead), *_found(evidence)]

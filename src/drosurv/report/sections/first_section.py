@@ -16,6 +16,7 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
+    complement,
     first_upper,
     in_years,
     listing,
@@ -133,12 +134,14 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
             said = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
             yield Statement("events", said)
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
-        predicted, free = (
-            written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
-        )
-        yield Statement(
-            "survival", f"At {at}, {predicted} were predicted to be free of the event; {free} were."
-        )
+        free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
+        if evidence.cause is None:
+            predicted, observed = (written(share, "share") for share in free)
+            said = f"At {at}, {predicted} were predicted to be free of the event; {observed} were."
+        else:
+            predicted, observed = (written(complement(share), "share") for share in free)
+            said = f"By {at}, {predicted} were predicted to have {evidence.event}; {observed} had it."
+        yield Statement("survival", said)
 
 
 def by_attribute(result: EvaluationResult) -> list[dict[str, Any]]:
@@ -149,7 +152,7 @@ def by_attribute(result: EvaluationResult) -> list[dict[str, Any]]:
 
 
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return the rows of the group table in words, by attribute.
+    """Return the rows of the group table in words, by attribute, with incidences beside survival.
 
     Groups that are not judged have only their number of patients.
     """
@@ -161,7 +164,9 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         kept = ("attribute", "group", "patients", "judged")
         shown = {key: None for key in row if key not in kept} if hidden else row
         under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
-        rows.append({**row, **shown, **under, "who": name, "finding": reading(result, row)})
+        ends = ("predicted", "observed")
+        incidence = {f"incidence_{end}": complement(shown[f"survival_{end}"]) for end in ends}
+        rows.append({**row, **shown, **incidence, **under, "who": name, "finding": reading(result, row)})
     return rows
 
 
@@ -201,6 +206,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     """Return the group table; columns without any value are left out."""
     at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
     when = "whole follow-up" if evidence.audited.last_judged is None else f"at {at}"
+    what = "survival" if evidence.cause is None else "incidence"
     columns = (
         Column("who", "Group"),
         Column("patients", "Patients", "count"),
@@ -209,8 +215,8 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),
-        Column("survival_predicted", "Survival, predicted", "share"),
-        Column("survival_observed", "Survival, observed", "share"),
+        Column(f"{what}_predicted", f"{first_upper(what)}, predicted", "share"),
+        Column(f"{what}_observed", f"{first_upper(what)}, observed", "share"),
         Column.measured("c_index", "c-index"),
         Column.measured("gain", "Gain over no model"),
         Column.measured("gain_over_reference", f"Gain over {reference}"),
@@ -219,8 +225,8 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     if not evidence.is_compared:
         known = [column for column in known if column.key != "gain_over_reference"]
-    survival = any(column.key == "survival_predicted" for column in known)
-    caption = f"The group table{f' (survival at {at})' if survival else ''}"
+    shares = any(column.key == f"{what}_predicted" for column in known)
+    caption = f"The group table{f' ({what} at {at})' if shares else ''}"
     return Table("groups", caption, tuple(known), tuple(rows))
 
 

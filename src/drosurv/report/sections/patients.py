@@ -45,8 +45,8 @@ ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
 _SIZE = ("Patients", "Events", "Median follow-up")
 _AFTER_ANOTHER_CAUSE = (
-    "An event of another cause ends a patient's follow-up and time at risk. The curves are one minus the cumulative "
-    "incidence of this cause (Aalen-Johansen)."
+    "An event of another cause ends a patient's follow-up and time at risk. The curves are cumulative incidences "
+    "(Aalen-Johansen)."
 )
 
 
@@ -143,7 +143,8 @@ class TrainingPatients:
             n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
         if not n:
             return cls({}, {}, "There is no column of training patients: nothing is known about them.")
-        of = "" if evidence.cause is None else ", any cause"
+        # A model keeps its events by cause; a follow-up has those of any cause.
+        of = "" if evidence.cause is None or evidence.trained_on else ", any cause"
         cells = {"Patients": written(n, "count"), "Events": f"{_count_text(events, n)}{of}"}
         if not follow_up.stands_in:
             cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
@@ -318,42 +319,40 @@ def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     """Return the observed curves of all groups, while at least five patients are at risk.
 
-    They are Kaplan-Meier's; of one of several causes, one minus Aalen-Johansen's cumulative incidence.
+    They are Kaplan-Meier's; of one of several causes, Aalen-Johansen's cumulative incidence.
     """
     groups = _members(evidence, attribute)
     if len(groups) > 1:
         groups.pop(ALL)
-    rows = []
+    rows, causes = [], evidence.causes
+    what, label, start = "survival", "Kaplan-Meier survival", 1.0
+    if causes is not None:
+        what, label, start = "incidence", "Cumulative incidence", 0.0
     for name, members in groups.items():
         curve = KaplanMeier.of(_until_any_cause(evidence, members))
-        free, causes = curve.survival, evidence.causes
+        share = curve.survival
         if causes is not None and evidence.cause is not None:
-            free = (
-                1 - aalen_johansen(causes.cause[members], causes.time[members], of=evidence.cause).incidence
-            )
+            share = aalen_johansen(causes.cause[members], causes.time[members], of=evidence.cause).incidence
         shown = np.flatnonzero(curve.at_risk >= FEWEST)
         if evidence.sample is not evidence and len(shown) > _MOST_POINTS:
             # Of very many patients; the chart is not as wide as so many points.
             shown = shown[np.linspace(0, len(shown) - 1, _MOST_POINTS).astype(np.intp)]
-        rows.append({"group": name, "time": 0.0, "survival": 1.0, "at_risk": int(members.sum())})
-        for time, survival, at_risk in zip(
-            curve.times[shown], free[shown], curve.at_risk[shown], strict=True
+        rows.append({"group": name, "time": 0.0, what: start, "at_risk": int(members.sum())})
+        for time, reached, at_risk in zip(
+            curve.times[shown], share[shown], curve.at_risk[shown], strict=True
         ):
-            rows.append(
-                {"group": name, "time": plain(time), "survival": plain(survival), "at_risk": int(at_risk)}
-            )
+            rows.append({"group": name, "time": plain(time), what: plain(reached), "at_risk": int(at_risk)})
     columns = (
         Column("group", "Group"),
         Column("time", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
-        Column(
-            "survival", "Kaplan-Meier survival" if evidence.causes is None else "Free of the event", "share"
-        ),
+        Column(what, label, "share"),
         Column("at_risk", "At risk", "count"),
     )
     key = "kaplan_meier" if attribute is None else f"kaplan_meier {attribute.name}"
     by = "" if attribute is None else f" by {evidence.audited.headings[attribute.name]}"
     notes = () if attribute is None else _log_rank(evidence, groups)
-    return Table(key, f"Observed survival{by}", columns, tuple(rows), notes)
+    of = "" if causes is None else f" of {evidence.event.removeprefix('the event ')}"
+    return Table(key, f"Observed {what}{of}{by}", columns, tuple(rows), notes)
 
 
 def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str, ...]:
@@ -389,7 +388,12 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
         by_group.setdefault(row["group"], []).append(row)
     times = [row["time"] for row in curves.rows]
     x = Axis.over(unit or "time", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0)
+    what = "survival" if "survival" in curves.rows[0] else "incidence"
     y = Axis.over("free of the event", [], kind="share", count=4, include=(0.0, 1.0))
+    if what == "incidence":
+        # Of a rare cause, curves to 100 % would be flat.
+        shares = [row[what] for row in curves.rows]
+        y = Axis.over("cumulative incidence", shares, kind="share", count=4, include=(0.0,))
     largest = sorted(by_group, key=lambda name: -by_group[name][0]["at_risk"])[:_MOST_CURVES]
     drawn = {name: rows for name, rows in by_group.items() if name in largest}
     left_out = [name for name in by_group if name not in drawn]
@@ -400,14 +404,14 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
         "numbers at risk.",
         Frame(x, y, width=640, height=336, left=64, top=32, bottom=52),
         lines=tuple(
-            Line(steps([(row["time"], row["survival"]) for row in rows]), f"group-{k}", name)
+            Line(steps([(row["time"], row[what]) for row in rows]), f"group-{k}", name)
             for k, (name, rows) in enumerate(drawn.items(), start=1)
         ),
         marks=tuple(
             Mark(
                 row["time"],
-                row["survival"],
-                f"{name}, {moment(row['time'], unit)}: {written(row['survival'], 'share')}, {row['at_risk']:,} at risk",
+                row[what],
+                f"{name}, {moment(row['time'], unit)}: {written(row[what], 'share')}, {row['at_risk']:,} at risk",
             )
             for name, rows in drawn.items()
             for row in rows[:: max(1, len(rows) // 12)]
