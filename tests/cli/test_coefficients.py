@@ -4,6 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.tables.reading import Confirmation
+from drosurv.workflows.saved_model import OpenedModel
+
 TARGET = ("--time", "years", "--event", "cvd")
 # Women's general cardiovascular risk in ten years: D'Agostino et al. (2008), Circulation 117.
 FRAMINGHAM = """term,coefficient,center
@@ -94,3 +97,14 @@ def test_a_column_that_a_term_needs_is_named(drosurv, files, tmp_path):
     frame.to_csv(tmp_path / "less.csv", index=False)
     line = drosurv.fails("audit", "--coefficients", files / "score.csv", tmp_path / "less.csv", *TARGET)
     assert "term 'log(age)' needs column 'age'" in line
+
+
+def test_a_column_that_names_patients_defines_no_subgroup(files):
+    frame = pd.read_csv(files / "patients.csv")
+    # As in registers, numbers were given in an order that has to do with the outcome.
+    frame["pid"] = 3 * frame["years"].rank(method="first").astype(int)
+    opened = OpenedModel.of_score(files / "score.csv")
+    table = opened.table(frame, time="years", event="cvd")
+    with pytest.warns(Confirmation, match="not used, because it names patients or rows: pid"):
+        found = opened.describing(table)
+    assert sorted(found.columns) == sorted(set(frame.columns) - {"pid", "years", "cvd"})

@@ -69,6 +69,13 @@ def counts_rows(column: pd.Series[Any]) -> bool:
     return bool((steps == 1).all() or (steps == index_steps).all() or (named and (steps > 0).all()))
 
 
+def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns that identify patients or number the rows."""
+    return tuple(
+        name for name in frame.columns if names_patients(name, frame[name]) or counts_rows(frame[name])
+    )
+
+
 def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield columns that number patients with several rows although their names do not say so.
 

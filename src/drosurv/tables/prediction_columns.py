@@ -12,7 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg
 from drosurv.presentation import counted
-from drosurv.tables.ids import counts_rows, names_patients
+from drosurv.tables.ids import names_of_rows
 from drosurv.tables.values import row_number
 from drosurv.target import FloatArray, IntArray
 
@@ -172,9 +172,7 @@ def _beside(frame: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     others = frame.drop(columns=list(names))
     numbers = others.select_dtypes("number")
     unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
-    ids = tuple(
-        name for name in others.columns if names_patients(name, others[name]) or counts_rows(others[name])
-    )
+    ids = names_of_rows(others)
     used = [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
     return {"names": names, "unread": unread, "ids": ids, "features": others[used]}
 

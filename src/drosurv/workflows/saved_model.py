@@ -21,6 +21,7 @@ from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.ids import names_of_rows
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.tables.survival_table import noted_id
@@ -113,8 +114,17 @@ class OpenedModel:
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
     def describing(self, table: SurvivalTable, groups: Sequence[str] = ()) -> pd.DataFrame:
-        """Return the columns of a table that may define subgroups: all columns if the model is a published score."""
-        return table.X if isinstance(self.model, PublishedCox) else self.readable(table.frame, groups)
+        """Return the columns of a table that may define subgroups.
+
+        For a published score these are all but those that name patients or rows and are no part of the score.
+        """
+        if not isinstance(self.model, PublishedCox):
+            return self.readable(table.frame, groups)
+        others = table.X.drop(columns=[name for name in self._features_in if name in table.X.columns])
+        if ids := names_of_rows(others):
+            text = f"not used, because it names patients or rows: {', '.join(ids)}."
+            warn_caller(text, category=Confirmation)
+        return table.X.drop(columns=list(ids))
 
     def plain_cox(self) -> Any:
         """Return plain Cox trained on the same patients, or the model itself if it is plain Cox; None if not saved."""
