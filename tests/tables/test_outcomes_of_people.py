@@ -44,9 +44,16 @@ def test_a_treatment_is_never_the_event():
 
 
 @pytest.mark.parametrize(
-    "name", ["alive", "Alive at last contact", "survived", "is_living", "lebt", "vivant"]
+    ("name", "values"),
+    [
+        ("alive", (0, 1)),
+        ("Alive at last contact", ("no", "yes")),
+        ("survived", (False, True)),
+        ("is_living", ("no", "yes")),
+        ("lebt", ("nein", "ja")),
+        ("vivant", ("non", "oui")),
+    ],
 )
-@pytest.mark.parametrize("values", [(0, 1), ("no", "yes"), (False, True), ("nein", "ja"), ("non", "oui")])
 def test_a_flag_of_the_living_is_inverted(name, values):
     frame = table(days=days(), **{name: np.where(DEAD, *values)})
     found, event = read(frame)

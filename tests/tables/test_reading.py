@@ -386,13 +386,13 @@ def test_an_unknown_encoding_is_refused(write):
         read_frame(write("a\n1\n"), encoding="utf-88")
 
 
-def test_a_thousand_columns_are_read_as_few_are(write):
-    names = ",".join(f"gene{j}" for j in range(1200))
-    rows = "\n".join(",".join(f"{i}.{j % 10}" for j in range(1200)) for i in range(10))
+def test_hundreds_of_columns_are_read_as_few_are(write):
+    names = ",".join(f"gene{j}" for j in range(300))
+    rows = "\n".join(",".join(f"{i}.{j % 10}" for j in range(300)) for i in range(10))
     path = write(f"{names}\n{rows}\n")
     frame = read_frame(path, missing=["gene7=3.7"])
-    assert frame.shape == (10, 1200)
-    assert frame["gene1199"].tolist() == [i + 0.9 for i in range(10)]
+    assert frame.shape == (10, 300)
+    assert frame["gene299"].tolist() == [i + 0.9 for i in range(10)]
     assert frame.isna().sum().sum() == 1
     assert np.isnan(frame["gene7"][3])
 
