@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import InputError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.outcome_names import value_of_event
 
 if TYPE_CHECKING:
@@ -150,6 +150,27 @@ def has_causes(y: Any) -> bool:
 def cause_names(y: Any) -> tuple[str, ...]:
     """Return what the causes 1, 2, ... of a target are called; empty if they have numbers only, or there are none."""
     return tuple((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("causes", ()))
+
+
+def number_of_cause(cause: Any, names: Sequence[str]) -> int:
+    """Return the number of a cause that is given by its number or, where causes have `names`, by its name."""
+    given = str(int(cause) if isinstance(cause, float) and cause.is_integer() else cause)
+    named = {name.casefold(): number for number, name in enumerate(names, start=1)}
+    if given.casefold() in named:
+        return named[given.casefold()]
+    if not given.isdecimal() or int(given) == 0 or (named and int(given) > len(named)):
+        listed = ", ".join(map(repr, names))
+        wanted = f"be one of {listed}, or its number" if named else "be the number of a cause, 1, 2, ..."
+        raise ArgumentError.must("cause", wanted, cause)
+    return int(given)
+
+
+def chosen_cause(cause: Any, y: Any) -> int | None:
+    """Return the number of the cause that was chosen by number or name; unchanged if `y` has no causes."""
+    if cause is None or not has_causes(y):
+        unchanged: int | None = cause
+        return unchanged
+    return number_of_cause(cause, cause_names(y))
 
 
 def of_any_cause(y: Any) -> Any:

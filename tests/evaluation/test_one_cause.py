@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CauseSpecificCox, CoxPH, Surv, compare, evaluate
+from drosurv import CauseSpecificCox, CoxPH, Surv, audit, certify, compare, evaluate, monitor, repair
+from drosurv.errors import InputError
 from drosurv.evaluation.from_entry import as_one_event
 from drosurv.metrics import aalen_johansen, concordance_by_cause
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -217,3 +218,28 @@ def test_bad_causes_are_named(model):
         evaluate(CoxPH().fit(X, event), X, y, cause=1)
     # A model of one event is evaluated for events of any cause.
     assert evaluate(CoxPH().fit(X, event), X, y, **QUICK).by_cause is None
+
+
+def test_a_cause_is_chosen_by_its_name_or_number_and_another_one_is_refused():
+    X, y, _ = cohort(0, n=300)
+    y = Surv.competing(y["cause"], y["time"], names=["relapse", "death"])
+    model = CauseSpecificCox().fit(X, y)
+    asked = {
+        "evaluate": lambda cause: evaluate(model, X, y, cause=cause, **QUICK).summary(),
+        "compare": lambda cause: compare({"one": model}, X, y, cause=cause, n_bootstrap=0).to_string(),
+        "certify": lambda cause: certify(model, X, y, cause=cause, n_bootstrap=19).summary(),
+        "monitor": lambda cause: str(
+            monitor(model, X, y, start=np.zeros(len(X)), every=1, lag=4, cause=cause)
+        ),
+        "incidence": lambda cause: str(model.predict_cumulative_incidence(X, [1.0], cause)),
+        "summary": lambda cause: str(model.summary(cause)),
+        "score": lambda cause: model.score(X, y, cause),
+    }
+    for name, ask in asked.items():
+        assert ask("Death") == ask(2) != ask("relapse"), name
+        for wrong in (3, 1.5, "other"):
+            with pytest.raises(InputError, match="cause must be"):
+                ask(wrong)
+    for ask in (audit, repair):
+        with pytest.raises(InputError, match="cause must be one of 'relapse', 'death', or its number, got 3"):
+            ask(model, X, y, cause=3, **({"frozen": True} if ask is repair else {}))

@@ -34,7 +34,7 @@ def summary(
     from drosurv.presentation import cause_label
     from drosurv.repairs.repair_views import linear_effects, repair_table
     from drosurv.tables.reading import FileFormat
-    from drosurv.tables.target_columns import number_of_cause
+    from drosurv.target import number_of_cause
     from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output], [model], force=run.force)

@@ -43,6 +43,7 @@ from drosurv.target import (
     IntArray,
     Surv,
     cause_names,
+    number_of_cause,
     parse_competing_target,
 )
 
@@ -233,7 +234,7 @@ class CauseSpecificCox(SurvivalModel):
         """Return whether fit has finished."""
         return hasattr(self, "follow_up_")
 
-    def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
+    def predict(self, X: Any, cause: int | str = 1, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the log risk (n,) of one cause; pass an offset if the model was fitted with one."""
         row = self._row(cause)
         features = checked_features(self, encode_features(self, X))
@@ -243,7 +244,7 @@ class CauseSpecificCox(SurvivalModel):
         self,
         X: Any,
         times: ArrayLike | None = None,
-        cause: int = 1,
+        cause: int | str = 1,
         *,
         strata: Any = None,
         offset: ArrayLike | None = None,
@@ -256,8 +257,8 @@ class CauseSpecificCox(SurvivalModel):
             Features.
         times : (T,) array, optional
             Times, by default ``unique_times_``. After the longest follow-up in training the incidence is constant.
-        cause : int
-            Number of the cause, from 1.
+        cause : int or str
+            Number of the cause, from 1, or its name.
         strata : (n,) labels, optional
             Stratum of each patient, for a model that was fitted with strata.
         offset : (n,) array, optional
@@ -280,7 +281,7 @@ class CauseSpecificCox(SurvivalModel):
         return np.concatenate([np.exp(-part.sum(axis=0))[:, index] for part in hazards])
 
     def score(  # type: ignore[override]
-        self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None
+        self, X: Any, y: Any, cause: int | str = 1, *, offset: ArrayLike | None = None
     ) -> float:
         """Return the concordance index of one cause, with patients ranked by :meth:`predict`.
 
@@ -288,13 +289,14 @@ class CauseSpecificCox(SurvivalModel):
         hazards of the other causes too.
         """
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
-        return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
+        return float(concordance_by_cause(target.cause, target.time, risk, of=self._row(cause) + 1))
 
-    def _row(self, cause: int) -> int:
+    def _row(self, cause: int | str) -> int:
         check_is_fitted(self)
-        if cause not in range(1, self.n_causes_ + 1):
+        number = number_of_cause(cause, self.cause_names_) if isinstance(cause, str) else cause
+        if number not in range(1, self.n_causes_ + 1):
             raise InputError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
-        return int(cause) - 1
+        return int(number) - 1
 
     def _index_of(self, times: ArrayLike | None) -> IntArray:
         """Return the index (T,) of the last of ``unique_times_`` at or before each time."""
@@ -377,7 +379,7 @@ class CauseSpecificCox(SurvivalModel):
 
     def summary(
         self,
-        cause: int | None = None,
+        cause: int | str | None = None,
         level: float = 0.95,
         method: str = "auto",
         *,
@@ -426,7 +428,7 @@ class CauseSpecificCox(SurvivalModel):
             table = _of_all_causes(tables, self.cause_names_)
         else:
             table = tables[0]
-            table.caption = f"{_title(cause, self.cause_names_)}, {table.caption}"
+            table.caption = f"{_title(wanted[0], self.cause_names_)}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 

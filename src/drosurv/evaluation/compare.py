@@ -24,6 +24,7 @@ from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step, one_row_each
 from drosurv.presentation.progress import bar
+from drosurv.target import chosen_cause
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -43,7 +44,7 @@ def compare(
     offset: Any = None,
     id: Any = None,
     sample_weight: Any = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
     metrics: Sequence[str] | None = None,
     n_bootstrap: int = 500,
     level: float = 0.95,
@@ -71,7 +72,7 @@ def compare(
     entry, strata, offset : (n,) arrays, optional
         As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and
         offset for those that were fitted with them.
-    cause : int, optional
+    cause : int or str, optional
         One of several causes, as in :func:`~drosurv.evaluation.evaluate`; by default an event of any cause.
     metrics : sequence of str, optional
         Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all.
@@ -129,7 +130,7 @@ def compare(
         "X_train": X_train,
         "reference": reference,
         "wanted": metrics,
-        "cause": cause,
+        "cause": chosen_cause(cause, y),
     }
     evaluators = (prepare(one, y, **how) for one in predicted.values())
     rows: list[dict[str, Any]] = []

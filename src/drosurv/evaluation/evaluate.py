@@ -51,7 +51,14 @@ from drosurv.observation import Inference, Rows, label_codes
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import Statement, counted, moment, written
 from drosurv.presentation.progress import bar
-from drosurv.target import FloatArray, has_causes, of_any_cause, parse_competing_target, parse_target
+from drosurv.target import (
+    FloatArray,
+    chosen_cause,
+    has_causes,
+    of_any_cause,
+    parse_competing_target,
+    parse_target,
+)
 
 # Intervals and tests from fewer replicates get a note that they are rough.
 _FEW = 50
@@ -77,7 +84,7 @@ def evaluate(
     horizon: float | None = None,
     threshold: float | None = None,
     thresholds: Any = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
     subgroups: Mapping[str, Any] | None = None,
     time_unit: str = "",
     n_bootstrap: int = 500,
@@ -138,9 +145,10 @@ def evaluate(
         ``decisions`` holds sensitivity, specificity, predictive values and net benefit by group.
     thresholds : (K,) array, optional
         Thresholds of the decision curves; by default round numbers up to the 99th percentile of the predicted risks.
-    cause : int, optional
-        One of several causes, of a model of causes or of predicted incidences. Expected events are its summed hazard;
-        what is predicted by a time is its incidence. Incidences of this cause alone are judged at their times.
+    cause : int or str, optional
+        One of several causes, by number or name, of a model of causes or of predicted incidences. Expected events are
+        its summed hazard; what is predicted by a time is its incidence. Incidences of this cause alone are judged at
+        their times.
     subgroups : mapping, optional
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     time_unit : str
@@ -204,7 +212,7 @@ def evaluate(
         horizon=horizon,
         threshold=threshold,
         thresholds=thresholds,
-        cause=cause,
+        cause=chosen_cause(cause, y),
         subgroups=subgroups,
         time_unit=time_unit,
     )

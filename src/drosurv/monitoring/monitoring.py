@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, require
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_numbers
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
@@ -19,7 +19,16 @@ from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import excluded_sentence
 from drosurv.predictions import as_predictions
 from drosurv.presentation import cause_in_words, counted, line_style, lines_or_new, name_lines, plain
-from drosurv.target import FloatArray, IntArray, Surv, Target, cause_names, has_causes, parse_target
+from drosurv.target import (
+    FloatArray,
+    IntArray,
+    Surv,
+    Target,
+    cause_names,
+    chosen_cause,
+    has_causes,
+    parse_target,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +56,7 @@ def monitor(
     lag: float = 0.0,
     id: Any = None,
     entry: Any = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
     time_unit: str = "days",
 ) -> Monitoring:
     """Compare the events of a model in use with those it expects, date by date, overall and by group.
@@ -85,7 +94,7 @@ def monitor(
         Patient of each row, if patients have several; rows must not overlap.
     entry : (n,) array, optional
         Times from which rows are under observation.
-    cause : int, optional
+    cause : int or str, optional
         With competing causes, the cause whose events are counted; by default those of any cause.
     time_unit : {"days", "weeks", "months", "years"}
         Unit of the times where `start` holds dates.
@@ -105,6 +114,7 @@ def monitor(
     require(0 < as_number(alpha) < 1, "alpha", "lie between 0 and 1", alpha)
     require(1 <= as_number(tolerance) < np.inf, "tolerance", "be a factor of at least 1", tolerance)
     require(0 <= as_number(lag) < np.inf, "lag", "be a time of at least 0", lag)
+    cause = chosen_cause(cause, y)
     target = _target(y, cause)
     n = len(target)
     rows = Rows.parse(target, entry=entry)
@@ -137,6 +147,12 @@ def monitor(
         for number, one in enumerate(series)
     ]
     path = pd.concat([one.path() for one in watched], ignore_index=True)
+    if path.empty:
+        raise ArgumentError(
+            "lag",
+            f"{arg('lag', lag)} leaves no patient with a known outcome: the table goes from "
+            f"{calendar.text(log.first)} to {calendar.text(log.last)}. Choose a shorter lag.",
+        )
     threshold = MONTHS_BETWEEN_FALSE_ALARMS * alpha
     return Monitoring(
         path=path,

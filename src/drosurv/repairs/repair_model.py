@@ -9,7 +9,7 @@ from drosurv.predictions import Predictions
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cause import RepairedCause
 from drosurv.repairs.repaired_cox import RepairedCox
-from drosurv.target import cause_names, has_causes, of_any_cause, parse_competing_target
+from drosurv.target import cause_names, chosen_cause, has_causes, of_any_cause, parse_competing_target
 
 
 def repair(
@@ -25,7 +25,7 @@ def repair(
     id: Any = None,
     strata: Any = None,
     offset: Any = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
     **options: Any,
 ) -> RepairedCox:
     """Find the subgroups a survival model is wrong about, and correct it there.
@@ -53,7 +53,7 @@ def repair(
         patient of each row; see :meth:`drosurv.RepairedCox.fit`.
     strata, offset
         Not supported, see :meth:`drosurv.RepairedCox.fit`.
-    cause : int, optional
+    cause : int or str, optional
         One of several causes, whose hazards are repaired: of a fitted model of causes, or of predicted incidences of
         all causes. The result predicts incidences of all causes.
     **options
@@ -85,6 +85,7 @@ def repair(
                     name,
                     f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
                 )
+        cause = chosen_cause(cause, y)
         if cause is None:
             kept, y = RepairedCox(**options), of_any_cause(y)
         else:

@@ -55,6 +55,7 @@ from drosurv.target import (
     FloatArray,
     Target,
     cause_names,
+    chosen_cause,
     has_causes,
     of_any_cause,
     parse_target,
@@ -88,7 +89,7 @@ def certify(
     offset: Any = None,
     sample_weight: Any = None,
     clusters: Any = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
 ) -> SubgroupBounds:
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
@@ -130,7 +131,7 @@ def certify(
         Weights of the patients; 2 counts a patient twice.
     clusters : (n,) labels, optional
         Patients with the same label, such as those of one hospital, may be correlated.
-    cause : int, optional
+    cause : int or str, optional
         Judge one of several causes; the Brier score is that of its incidence.
 
     Returns
@@ -197,6 +198,7 @@ def certify(
     model, X, table, weight = map(patients.of, (model, X, table, weight))
     if entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
+    cause = chosen_cause(cause, y)
     if has_causes(y):
         notes = (*notes, f"events are those of {cause_in_words(cause, cause_names(y))}.")
     n = len(y)

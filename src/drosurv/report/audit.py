@@ -45,7 +45,7 @@ from drosurv.report.report import AuditReport
 from drosurv.report.section import Page
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
-from drosurv.target import has_causes, of_any_cause, parse_target
+from drosurv.target import chosen_cause, has_causes, of_any_cause, parse_target
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
@@ -74,7 +74,7 @@ def audit(
     sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
-    cause: int | None = None,
+    cause: int | str | None = None,
     features: pd.DataFrame | None = None,
     search_rules: bool = True,
     folds: Folds | None = None,
@@ -112,7 +112,7 @@ def audit(
         folds take them too, except weights, and are trained on all rows of a patient. There is no slider with them.
     horizon, threshold : float, optional
         As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
-    cause : int, optional
+    cause : int or str, optional
         One of several causes, of a model of causes or of predicted incidences.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
@@ -182,6 +182,7 @@ def audit(
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
     )
+    cause = chosen_cause(cause, y)
     model, causes, also = unwrapped(model), has_causes(y), dict(page.also)
     notes: tuple[str, ...] = ()
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
@@ -30,7 +29,7 @@ from drosurv.tables.values import (
     shown,
     to_floats,
 )
-from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
+from drosurv.target import BoolArray, FloatArray, Surv, number_of_cause, parse_competing_target
 
 # A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
@@ -341,19 +340,6 @@ class TargetColumns:
             "event_value",
             f"{question}{first} the one that does as {arg('event_value')}; every other then means censored.",
         )
-
-
-def number_of_cause(cause: str, names: Sequence[str]) -> int:
-    """Return the number of a cause that is given by its number or, where causes have `names`, by its name."""
-    named = {name.casefold(): number for number, name in enumerate(names, start=1)}
-    if cause.casefold() in named:
-        return named[cause.casefold()]
-    if not cause.isdecimal() or int(cause) == 0 or (named and int(cause) > len(named)):
-        wanted = (
-            f"be one of {shown(names)}, or its number" if named else "be the number of a cause, 1, 2, ..."
-        )
-        raise ArgumentError.must("cause", wanted, cause)
-    return int(cause)
 
 
 def _with_counts(counts: pd.Series[int]) -> str:
