@@ -188,6 +188,15 @@ def test_sentences_of_every_kind_of_repair_are_checked():
     assert "level" in {one.version for one in repairs if one.rule is not None}
 
 
+def test_a_repair_of_a_frozen_model_that_changes_other_patients_says_so():
+    one = hidden()[0].repairs_[0]
+    said = "The predictions of all other patients are corrected too: their gain is 0.012 (-0.001 to 0.025)."
+    full = replace(one, version="full", gain_outside=Estimate(0.012, -0.001, 0.025))
+    assert said in in_words(full, frozen=True)
+    assert "other patients" not in in_words(replace(full, version="own"), frozen=True)
+    assert "other patients" not in in_words(replace(full, rule=None), frozen=True)
+
+
 def test_the_sentence_about_wilms_tumours_names_the_ratio_of_the_table():
     """'histol' multiplies the hazard of infants by more than ten, that of others by less than four."""
     model, *_ = wilms()

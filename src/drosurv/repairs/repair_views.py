@@ -201,6 +201,12 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
             f"Their calibration slope was {repair.slope_before:.2f}, after the repair {repair.slope_after:.2f} "
             "(1 is right)."
         )
+    if frozen and repair.rule is not None and repair.version == "full":
+        others = repair.gain_outside
+        sentences.append(
+            f"The predictions of all other patients are corrected too: their gain is {others.value:.3f} "
+            f"({others.low:.3f} to {others.high:.3f})."
+        )
     if repair.by is not None:
         sentences.append("To find and fit the repair, curves were completed between the predicted times.")
     return " ".join(sentences)
