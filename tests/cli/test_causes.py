@@ -211,6 +211,7 @@ def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients
     said = drosurv.ok(*given, "--cause", "other death", "-o", page).stdout
     n = (y["cause"] == 2).sum()
     assert f"Table: 600 patients with {n} events of 'other death'" in said
+    assert "The event is 'other death' of column 'cause'; 'cancer' competes with it." in said
     assert "Repair was not tried: with causes it needs a model of other patients" in " ".join(said.split())
     assert "--model cause-specific-cox" in said.splitlines()[-1]
     text = page.read_text()

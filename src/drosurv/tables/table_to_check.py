@@ -14,7 +14,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.observation import in_pandas
 from drosurv.outcome_names import YES, names_event, value_word
-from drosurv.presentation import counted, listing
+from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients
@@ -86,13 +86,24 @@ class WantedColumns:
             # Guesses are told together.
             columns = columns.resolved(frame[known], guessed="event" in found.guessed)
         if self.cause is not None:
-            columns.cause_number(self.cause)  # Raises if there is no such cause.
+            found = replace(found, notes=(*found.notes, _judged_cause(frame[known], columns, self.cause)))
         elif self.event_value is None:
             _ask_if_reversed(frame[known], columns)
         columns.check_unit(self.time_unit)
         if self.start is not None:
             found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
         return found, columns
+
+
+def _judged_cause(frame: pd.DataFrame, columns: TargetColumns, cause: str) -> str:
+    """Say which cause is judged, and which compete with it; raise if there is no such cause."""
+    judged = columns.cause_number(cause)
+    names = columns.causes_in(frame)
+    others = [cause_in_words(k, columns.cause_names) for k in range(1, len(names) + 1) if k != judged]
+    called = cause_in_words(judged, columns.cause_names)
+    verb = "competes" if len(others) == 1 else "compete"
+    beside = f"; {listing(others)} {verb} with it" if others else ""
+    return f"the event is {called} of column {columns.event!r}{beside}."
 
 
 def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:

@@ -137,7 +137,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
         if evidence.cause is None:
             predicted, observed = (written(share, "share") for share in free)
-            said = f"At {at}, {predicted} were predicted to be free of the event; {observed} were."
+            said = f"At {at}, {predicted} were predicted to be free of {evidence.event}; {observed} were."
         else:
             predicted, observed = (written(complement(share), "share") for share in free)
             said = f"By {at}, {predicted} were predicted to have {evidence.event}; {observed} had it."
