@@ -398,3 +398,24 @@ def test_missing_values_of_an_array_are_answered_with_the_encoder():
     np.testing.assert_allclose(CoxPH().fit(pd.DataFrame(X), data.y).coef_, advised[-1].coef_)
     with pytest.raises(ValueError, match="X contains NaN: fill in missing values first"):
         CoxPH().fit(data.X.to_numpy(), data.y).predict(X)
+
+
+def test_a_boolean_is_compared_with_false_and_filled_with_the_most_frequent():
+    table = pd.DataFrame({"sex": list("fmfmfm"), "ill": [True, True, True, False, None, True]})
+    for ill in (
+        table["ill"],
+        table["ill"].astype("boolean"),
+        table["ill"].map({True: "True", False: "False"}),
+    ):
+        coded = TableEncoder(standardize=False).fit_transform(table.assign(ill=ill))
+        assert coded["ill=True"].tolist() == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
+    scaled = TableEncoder(reference={"ill": "False"}).fit_transform(table)["ill=True"]
+    assert scaled.mean() == pytest.approx(0.0)
+    assert scaled.std(ddof=0) == pytest.approx(1.0)
+
+
+def test_the_cox_table_names_the_columns_that_are_not_used():
+    data = make_hidden_minority(200, random_state=0)
+    table = pd.DataFrame(data.X).assign(site="one", empty=np.nan)
+    said = str(CoxPH().fit(table, data.y).summary())
+    assert "Not used: site (its only value is 'one'), empty (it is empty)." in said

@@ -30,7 +30,7 @@ from drosurv.estimators.coefficients.summary import (
     findings_table,
 )
 from drosurv.solvers import Options, Problem, TrainingData, solve
-from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.columns import CategoryColumn, LeftOutColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.target import BoolArray, FloatArray
 
@@ -302,7 +302,7 @@ def infinite_coefficients(coef: FloatArray, fit: FittedCox) -> BoolArray:
 
 
 def encoder_notes(encoder: Any) -> list[str]:
-    """Return notes on the reference levels and filled-in values of a TableEncoder; none for other steps."""
+    """Return notes on reference levels, filled-in values and unused columns of a TableEncoder; none for other steps."""
     if not isinstance(encoder, TableEncoder):
         return []
     used = [column for column in encoder.columns_ if column.features]
@@ -316,6 +316,9 @@ def encoder_notes(encoder: Any) -> list[str]:
             f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: drop the "
             "rows first, or train with `drosurv fit ... --complete-cases`."
         )
+    unused = [f"{c.name} ({c.reason})" for c in encoder.columns_ if isinstance(c, LeftOutColumn)]
+    if unused:
+        notes.append(f"Not used: {', '.join(unused)}.")
     return notes
 
 

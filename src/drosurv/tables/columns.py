@@ -270,13 +270,15 @@ def _learn_category(
         order = sorted(counts)
     most_frequent = max(order, key=lambda level: counts[level])
     if reference is None:
-        reference = most_frequent
+        reference = "False" if set(order) == {"False", "True"} else most_frequent
     elif reference not in order:
         raise ArgumentError(
             "reference",
             f"{arg('reference')} {reference!r} is not a level of column {name!r}, which has {shown(order)}.",
         )
-    shares = np.array([counts[level] for level in order if level != reference]) / len(column)
+    # Missing values are filled with the most frequent level.
+    filled = [counts[level] + n_missing * (level == most_frequent) for level in order if level != reference]
+    shares = np.array(filled) / len(column)
     means = shares if standardize else np.zeros(len(shares))
     deviations = np.sqrt(shares * (1 - shares)) if standardize else np.ones(len(shares))
     return CategoryColumn(

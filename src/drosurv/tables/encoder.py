@@ -37,9 +37,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Fill in missing values of a table, encode categories and standardise.
 
     Missing numbers are filled with the median. Texts and booleans become indicators named ``column=level``, one for
-    each level but the most frequent, with which missing values are filled. Then every feature is scaled to mean 0 and
-    standard deviation 1. Columns that are empty, constant or number the rows are left out. A column that could be read
-    in two ways is an error that says how to decide. :meth:`describe` lists what was done to each column.
+    each level but the most frequent, of booleans but False. Missing values are filled with the most frequent. Then
+    every feature is scaled to mean 0 and standard deviation 1. Columns that are empty, constant or number the rows are
+    left out. A column that could be read in two ways is an error that says how to decide. :meth:`describe` lists what
+    was done to each column.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What a level that training never saw becomes: the reference, with a warning, or an error.
     reference : mapping of str to str, optional
         Level of a column that its other levels are compared with, such as ``{"sex": "female"}``; the most frequent
-        level by default.
+        level by default, False of booleans.
 
     Attributes
     ----------
