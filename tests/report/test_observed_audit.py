@@ -128,3 +128,25 @@ def test_a_recipe_that_cannot_be_told_is_refused(cohort):
     _, whole, _ = cohort
     with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
         audited(CoxPHSurvivalAnalysis(), **whole, folds=3)
+
+
+def test_what_counts_from_entry_says_so(cohort):
+    model, whole, _ = cohort
+    given = {name: whole[name] for name in ("X", "y", "sensitive_features")}
+    late, early = audited(model, **whole), audited(CoxPH().fit(given["X"], given["y"]), **given)
+    for report, since in ((late, " since entry"), (early, "")):
+        page = report.to_html()
+        assert f"Observed survival{since} by sex" in page
+        assert f"have the same survival{since}:" in page
+        assert ("time since entry" in page) == bool(since)
+
+
+def test_predictions_at_few_times_of_late_patients_are_not_called_no_survival(cohort):
+    _, whole, _ = cohort
+    survival = np.asarray(
+        CoxPH().fit(whole["X"], whole["y"]).predict_survival_function(whole["X"], times=[0.8, 1.5])
+    )
+    given = {"sensitive_features": whole["sensitive_features"], "n_bootstrap": 2, "search_rules": False}
+    page = audit((np.array([0.8, 1.5]), survival), None, whole["y"], entry=whole["entry"], **given).to_html()
+    assert "Patients enter late, and survival since entry is not known" in page
+    assert "predicts no survival curves" not in page

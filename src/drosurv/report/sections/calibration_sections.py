@@ -58,6 +58,10 @@ def collect(evidence: Evidence) -> Part:
             if last is None
             else f"by {moment(last, unit)}, weighted by a model of censoring",
             "histograms": [histogram_rows(result) for result in evidence.results],
+            "why_not": "The model predicts no survival curves, so calibration cannot be judged."
+            if evidence.rows.entry is None
+            else "Patients enter late, and survival since entry is not known from these predictions, so that no curves "
+            "are drawn. The group table judges the events after entry.",
         },
     )
 
@@ -290,7 +294,7 @@ their intervals are adjusted for the number of tests.</p>
 {% call(shown, k) m.each_model() %}
 {% set curves, over_time = drawn[k] %}
 {% if not over_time %}
-  <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
+  <p class="aside">{{ part.facts.why_not }}</p>
 {% else %}
   {{ m.panels(curves) }}
   {{ m.folded(part.table("calibration_numbers", k)) }}

@@ -191,7 +191,13 @@ def collect(evidence: Evidence) -> Part:
         )
     ]
     note = trained.why if evidence.cause is None else f"{trained.why} {_AFTER_ANOTHER_CAUSE}".lstrip()
-    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": note})
+    facts = {"time_unit": evidence.time_unit, "since": _since(evidence), "note": note}
+    return Part(tables=tuple(tables), facts=facts)
+
+
+def _since(evidence: Evidence) -> str:
+    """Return what times are counted from, if it is not the time zero of the table."""
+    return "" if evidence.rows.entry is None else " since entry"
 
 
 def _has_many(attribute: Attribute | None) -> bool:
@@ -324,7 +330,7 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     groups = _members(evidence, attribute)
     if len(groups) > 1:
         groups.pop(ALL)
-    rows, causes = [], evidence.causes
+    rows, causes, since = [], evidence.causes, _since(evidence)
     what, label, start = "survival", "Kaplan-Meier survival", 1.0
     if causes is not None:
         what, label, start = "incidence", "Cumulative incidence", 0.0
@@ -344,7 +350,9 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
             rows.append({"group": name, "time": plain(time), what: plain(reached), "at_risk": int(at_risk)})
     columns = (
         Column("group", "Group"),
-        Column("time", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
+        Column(
+            "time", f"Time{since} ({evidence.time_unit})" if evidence.time_unit else f"Time{since}", "time"
+        ),
         Column(what, label, "share"),
         Column("at_risk", "At risk", "count"),
     )
@@ -352,7 +360,7 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     by = "" if attribute is None else f" by {evidence.audited.headings[attribute.name]}"
     notes = () if attribute is None else _log_rank(evidence, groups)
     of = "" if causes is None else f" of {evidence.event.removeprefix('the event ')}"
-    return Table(key, f"Observed {what}{of}{by}", columns, tuple(rows), notes)
+    return Table(key, f"Observed {what}{since}{of}{by}", columns, tuple(rows), notes)
 
 
 def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str, ...]:
@@ -363,7 +371,7 @@ def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str,
     label, inside = np.full(len(evidence.target), -1), np.zeros(len(evidence.target), dtype=bool)
     for k, members in enumerate(groups.values()):
         label[members], inside = k, inside | members
-    target, same = evidence.target, "survival"
+    target, same = evidence.target, f"survival{_since(evidence)}"
     if evidence.causes is not None and evidence.cause is not None:
         target = evidence.causes.of_cause(evidence.cause)
         same = f"hazard of {evidence.event}, with other causes counted as censored"
@@ -379,15 +387,18 @@ def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str,
 def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
     """Return, for every attribute: characteristics, chart of curves, numbers at risk, and the curves as a table."""
     pairs = zip(part.tables[::2], part.tables[1::2], strict=True)
-    return [(patients, *_chart(curves, part.facts["time_unit"]), curves) for patients, curves in pairs]
+    unit, since = part.facts["time_unit"], part.facts["since"]
+    return [(patients, *_chart(curves, unit, since), curves) for patients, curves in pairs]
 
 
-def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
+def _chart(curves: Table, unit: str, since: str) -> tuple[Chart, Table]:
     by_group: dict[str, list[dict[str, Any]]] = {}
     for row in curves.rows:
         by_group.setdefault(row["group"], []).append(row)
     times = [row["time"] for row in curves.rows]
-    x = Axis.over(unit or "time", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0)
+    x = Axis.over(
+        f"{unit or 'time'}{since}", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0
+    )
     what = "survival" if "survival" in curves.rows[0] else "incidence"
     y = Axis.over("free of the event", [], kind="share", count=4, include=(0.0, 1.0))
     if what == "incidence":
