@@ -31,6 +31,7 @@ POINTS = {
     "DROCox, 2 Dask workers": [(10**k, 10) for k in (5, 6, 7)],
     "DROCox, 8 Dask workers": [(10**k, 10) for k in (5, 6, 7)],
     "evaluate": [(10**k, 10) for k in (3, 4, 5, 6)],
+    "audit": [(10**k, 10) for k in (4, 5, 6)],
 }
 # Rows that are written to a file, or drawn, at once.
 CHUNK = 1_000_000
@@ -70,6 +71,10 @@ def work(what, n, d, folder):
     if what == "evaluate":
         model, groups = drosurv.CoxPH().fit(X, y), {"half": np.arange(n) % 2}
         return lambda: drosurv.evaluate(model, X, y, sensitive_features=groups, n_bootstrap=0)
+    if what == "audit":
+        groups = {f"modulo {k}": np.arange(n) % k for k in (2, 5)}
+        model = drosurv.CoxPH().fit(X[: n // 5], y[: n // 5])
+        return lambda: drosurv.audit(model, X, y, sensitive_features=groups)
     name, _, device = what.partition(", ")
     estimator = getattr(drosurv, name)(device=device or "cpu")
     return lambda: estimator.fit(X, y)
@@ -123,7 +128,8 @@ def measure(most):
         for n, d in points:
             if n > most or not there(what):
                 continue
-            command = [sys.executable, "-W", "ignore", "-m", "bench.scale", "--one", what, str(n), str(d)]
+            options = ["-W", "ignore", "-m", "experiments.speed.scale", "--one"]
+            command = [sys.executable, *options, what, str(n), str(d)]
             ended = subprocess.run(command, capture_output=True, text=True, check=True)
             found.append(json.loads(ended.stdout.splitlines()[-1]))
             print(found[-1], flush=True)
