@@ -44,3 +44,8 @@ def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
 def test_what_is_not_a_survival_model_is_refused(model, message):
     with pytest.raises(ValueError, match=message):
         _ = as_predictions(model, X, 2).survival_curves
+
+
+def test_columns_of_probabilities_need_their_times():
+    with pytest.raises(ValueError, match=r"model has 3 columns\. Pass the pair \(times, survival\)"):
+        as_predictions(np.full((4, 3), 0.5), None, 4)

@@ -164,3 +164,8 @@ def test_order_of_many_numbers_of_all_sizes():
     close = rng.choice(1.0 + np.arange(50) * np.finfo(float).eps, 5_000)
     for values in (close, -close, np.sort(close)):
         np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))
+
+
+def test_missing_events_are_left_out_by_hand():
+    with pytest.raises(ValueError, match=r"event is missing for 1 of 3 patients: leave out their rows\."):
+        Surv.from_arrays([1.0, np.nan, 0.0], [1.0, 2.0, 3.0])

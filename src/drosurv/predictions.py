@@ -371,6 +371,12 @@ def _one_form(model: Any, name: str) -> Any:
     if hasattr(model, "predict") or _predicts_curves(final_step(model)):
         return model
     if isinstance(model, Sequence) or hasattr(model, "__array__"):
+        if np.ndim(model) == 2 and np.shape(model)[1] > 1:
+            raise ArgumentError(
+                name,
+                f"{arg(name)} has {np.shape(model)[1]} columns. Pass the pair (times, survival) of the times and the "
+                "probabilities of no event by each, or one risk score per patient.",
+            )
         return Predictions(risk=parse_risk(model, name=name))
     raise ArgumentError(
         name,

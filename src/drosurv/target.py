@@ -355,6 +355,11 @@ def _are_flags(event: NDArray[Any]) -> bool:
 def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     if _are_flags(event):
         return event.astype(np.bool_)
+    if event.dtype.kind == "f" and _are_flags(event[~np.isnan(event)]):
+        missing = int(np.isnan(event).sum())
+        raise InputError(
+            f"{name} is missing for {missing:,} of {event.size:,} patients: leave out their rows."
+        )
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]
     # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring.
     known = {f"{value:g}" if isinstance(value, (int, float)) else str(value): value for value in values}

@@ -470,7 +470,9 @@ def test_an_attribute_with_one_group_is_left_out_and_said(model, train, held_out
     groups = {"country": ["a"] * 240, "sex": held_out.sensitive_features["sex"].to_numpy()}
     found = quick(model, train, held_out, sensitive_features=groups)
     assert found.attributes == ("sex",)
-    assert any("country is left out: all patients are in one group, a." in note for note in found.notes)
+    assert any(
+        "attribute 'country' is left out: all patients are in one group, a." in note for note in found.notes
+    )
     alone = quick(model, train, held_out, sensitive_features={"country": ["a"] * 240})
     assert set(alone.findings["attribute"]) == {"overall"}
 

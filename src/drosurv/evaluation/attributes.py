@@ -160,7 +160,7 @@ def compared_attributes(sensitive_features: Any, n: int) -> tuple[list[Attribute
     """Return the attributes with at least two groups, and a note on each that has one group only."""
     found = parse_attributes(sensitive_features, n, at_least=1)
     notes = [
-        f"{one.name} is left out: all patients are in one group, {one.labels[0]}."
+        f"attribute '{one.name}' is left out: all patients are in one group, {one.labels[0]}."
         for one in found
         if len(one.labels) == 1
     ]
