@@ -25,6 +25,8 @@ _ROW_NAME = re.compile(
 )
 # A column has at least so many columns that are constant for each of its values if it numbers patients.
 _FEWEST_CONSTANT = 2
+# One is enough if the name is that of row numbers, with at most so many different values per row.
+_MOST_NUMBERS = 0.75
 # Two rows agree in such a column by chance with at most this probability.
 _MOST_BY_CHANCE = 0.6
 
@@ -92,7 +94,9 @@ def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[
             for other in features
             if other != name and not names_patients(other, frame[other]) and _is_constant(frame[other], codes)
         ]
-        if len(constant) >= _FEWEST_CONSTANT:
+        # A number of rows, such as Nr, that comes several times is likely to be that of a patient.
+        numbered = _ROW_NAME.search(str(name)) is not None and len(levels) <= _MOST_NUMBERS * len(frame)
+        if len(constant) >= (1 if numbered else _FEWEST_CONSTANT):
             yield str(name), constant
 
 

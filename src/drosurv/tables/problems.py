@@ -125,11 +125,11 @@ def copied_rows(
 
 def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
     """Say that a column seems to number patients who have several rows, and what to do."""
+    same = f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
     return (
-        f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and "
-        f"{listing([repr(one) for one in constant], 4)} are the same in all rows of a value: it seems to number "
-        f"patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in {arg('categorical')} if it is a "
-        "feature."
+        f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
+        f"value: it seems to number patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in "
+        f"{arg('categorical')} if it is a feature."
     )
 
 
