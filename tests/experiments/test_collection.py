@@ -134,10 +134,10 @@ def test_no_group_is_made_of_a_value_nobody_explained(collection):
 def test_features_become_numbers_and_none_gives_the_outcome_away(collection):
     for name, dataset in collection.items():
         assert find_leaks(dataset.X, dataset.y) == {}, name
-        X = TableEncoder().fit(dataset.X).transform(dataset.X)
+        some = dataset.take(np.arange(0, len(dataset), -(-len(dataset) // 1000)))
+        X = TableEncoder().fit_transform(some.X)
         assert np.isfinite(X.to_numpy()).all(), name
-        some = slice(None, None, -(-len(X) // 2000))
-        alone = {c: concordance_index(dataset.y[some], X[c][some]) for c in X.columns}
+        alone = {c: concordance_index(some.y, X[c]) for c in X.columns}
         # A column that is the outcome in disguise orders nearly everybody; age, the best honest one, does not.
         assert max(max(c, 1 - c) for c in alone.values()) < 0.85, (name, alone)
 

@@ -104,15 +104,16 @@ def test_just_train_twice_does_not_depend_on_the_order_of_rows(loss, weighted):
     np.testing.assert_allclose(permuted.worst_case_weights_, model.worst_case_weights_[rows], rtol=1e-9)
 
 
+# Networks only give the scores: they take one loss.
 @pytest.mark.parametrize(
-    "network", ["linear", MLP(max_iter=25), Trees(max_iter=25)], ids=["linear", "mlp", "trees"]
+    "network", ["linear", MLP(max_iter=10), Trees(max_iter=10)], ids=["linear", "mlp", "trees"]
 )
 @pytest.mark.parametrize("cls", [AdversarialReweighting, JustTrainTwice, DroppedOutlierDRO])
 def test_each_works_over_networks_and_losses(cls, network):
     def own(target, weight):
         return CoxPartial(target, weight=weight)
 
-    for loss in ("partial", "full", own):
+    for loss in ("partial", "full", own) if network == "linear" else ("full",):
         model = cls(loss=loss, network=network, random_state=0).fit(X, Y)
         survival = model.predict_survival_function(X, times=[0.5])
         assert ((survival >= 0) & (survival <= 1)).all()

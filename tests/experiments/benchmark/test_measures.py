@@ -113,7 +113,13 @@ def small_data():
     tournament._parts.cache_clear()
 
 
-@pytest.mark.parametrize("method", list(CONTENDERS))
+# One of each class and network: how its parameters are set is not looked at here.
+KINDS = {
+    (type(one.model), repr(getattr(one.model, "network", one.model))): one.name for one in CONTENDERS.values()
+}
+
+
+@pytest.mark.parametrize("method", sorted(KINDS.values()))
 def test_every_method_gives_every_measure(method, small_data, monkeypatch):
     contender = CONTENDERS[method]
     if contender.needs:
