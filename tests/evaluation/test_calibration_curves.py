@@ -61,15 +61,15 @@ def test_with_censoring_the_curve_is_the_true_one():
 @pytest.mark.parametrize("factor", [1.0, 1.3])
 def test_the_interval_of_the_distance_allows_for_what_chance_adds(factor):
     held, begins_at_0 = [], []
-    for seed in range(60):
+    for seed in range(30):
         sample = simulated(500, seed, factor)
         numbers = calibration_curves(sample, {ALL: np.arange(500)}).numbers.iloc[0]
         truth = np.abs(1 - (1 - sample.risk) ** factor - sample.risk).mean()
         held.append(numbers["ici_low"] <= truth <= numbers["ici_high"])
         begins_at_0.append(numbers["ici_low"] == 0)
     # 95 %, or for a right model 97.5 %, whose lower end only can be wrong; within four standard errors.
-    assert np.mean(held) > 0.84
-    assert (np.mean(begins_at_0) > 0.84) == (factor == 1.0)
+    assert np.mean(held) > 0.79
+    assert (np.mean(begins_at_0) > 0.79) == (factor == 1.0)
 
 
 def test_the_curve_of_a_right_model_is_mostly_within_its_band():

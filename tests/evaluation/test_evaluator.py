@@ -106,14 +106,12 @@ def test_a_gap_is_the_same_in_every_view(model, train, held_out):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
-@pytest.mark.parametrize("odd", ["one patient", "without events", "without a label", "many", "alike"])
+@pytest.mark.parametrize("odd", ["one patient", "without events", "alike"])
 def test_unusual_groups_are_judged_alike_in_every_view(odd, model, train, held_out):
     X, y, place = held_out.X, held_out.y, np.arange(len(held_out.y))
     labels = {
         "one patient": np.where(place == 0, "alone", "rest"),
         "without events": np.where(~y["event"] & (place % 3 > 0), "none", "rest"),
-        "without a label": np.array(["a", "b", None, "b"], dtype=object)[place % 4],
-        "many": place % 12,
         "alike": np.array([1, "1", 2, "2", 3, "3"], dtype=object)[place % 6],
     }[odd]
     # Rounded scores are tied.

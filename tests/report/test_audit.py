@@ -1,5 +1,4 @@
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv import Surv
-from drosurv.datasets import load_flc, make_hidden_minority, split
+from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.evaluation import Predictions
 from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
@@ -57,7 +56,7 @@ def report(model, train, held_out):
         y_train=train.y,
         alpha_path=(1.0, 0.5, 0.2),
         n_bootstrap=4,
-        features=held_out.X[["x1", "x5"]],
+        features=held_out.X.rename(columns={"x5": "blood pressure"})[["blood pressure", "x1"]],
         page=Page(time_unit="years", data_name="simulated patients"),
     )
 
@@ -148,6 +147,11 @@ def test_no_patient_is_in_the_report_and_steps_are_told(model, train, held_out, 
         assert "2.34568" not in text
 
 
+def test_subgroups_are_named_by_the_columns_given_for_readers(report):
+    bounds = report.parts["missed"].facts["bounds"]["bounds"]
+    assert all(bound["group"].startswith(("blood pressure", "x1")) for bound in bounds.values())
+
+
 def test_every_view_can_be_made(report):
     assert json.loads(report.to_json())["title"] == "DROCox, alpha 0.5, on simulated patients"
     assert "## What could have been missed" in report.to_markdown()
@@ -219,25 +223,6 @@ def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, held_o
     cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     with pytest.raises(ValueError, match="y_train is needed"):
         audit_of(cox, held_out)
-
-
-def test_real_patients_with_text_columns_are_audited_by_age_and_gender():
-    train, _, test = (part.take(slice(400)) for part in split(load_flc(), 0, impute=False))
-    flc = make_pipeline(TableEncoder(), DROCox(alpha=0.3, recalibrate=False)).fit(train.X, train.y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        report = audit_of(
-            flc,
-            test,
-            X_train=train.X,
-            y_train=train.y,
-            alpha_path=(1.0,),
-            n_bootstrap=0,
-            search_rules=False,
-        )
-    assert report.parts["trade-off"].facts["attributes"] == {"age": "age", "gender": "gender"}
-    assert [model.alpha for model in report.models] == [1.0, 0.3]
-    assert report.audited.alpha == 0.3
 
 
 def test_models_of_a_given_path_see_the_patients_through_their_own_preparation(model, train, held_out):
@@ -315,21 +300,6 @@ def test_every_model_is_held_against_the_same_plain_cox(report, model, train, he
     shown = {row["model"]: row["share_of_gain"] for row in report.tables["trade_off"].rows}
     assert shown["DROCox, alpha 0.5"] == pytest.approx(kept, abs=1e-3)
     assert shown["DROCox, alpha 1 (plain Cox)"] == pytest.approx(1.0, abs=1e-3)
-
-
-def test_subgroups_are_named_by_the_columns_given_for_readers(model, train, held_out):
-    readable = held_out.X.rename(columns={"x5": "blood pressure"})
-    report = audit_of(
-        model,
-        held_out,
-        X_train=train.X,
-        y_train=train.y,
-        alpha_path=(),
-        features=readable[["blood pressure"]],
-        n_bootstrap=0,
-    )
-    bounds = report.parts["missed"].facts["bounds"]["bounds"]
-    assert all(bound["group"].startswith("blood pressure") for bound in bounds.values())
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
