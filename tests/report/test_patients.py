@@ -133,7 +133,9 @@ def test_the_smallest_groups_are_not_drawn_but_named_and_numbers_are_below_their
         for time in (0, 100, 200)
     ]
     curves = Table("kaplan_meier", "By ward", (Column("group", "Group"),), tuple(rows))
-    ((_, chart, at_risk, _),) = draw(Part(tables=(curves, curves), facts={"time_unit": "days", "since": "start"}))
+    ((_, chart, at_risk, _),) = draw(
+        Part(tables=(curves, curves), facts={"time_unit": "days", "since": "start"})
+    )
     assert [line.name for line in chart.lines] == names[2:]
     assert at_risk.notes == ("Not drawn, because they are the smallest groups: ward 0 and ward 1.",)
     assert len({line.role for line in chart.lines}) == 8
