@@ -545,3 +545,10 @@ def test_a_model_of_noise_may_lose_its_effects_but_not_reverse_them():
     base = model.base_.predict(X)
     slope = np.cov(model.predict(X), base)[0, 1] / np.var(base, ddof=1)
     assert -1e-12 < slope < 0.5
+
+
+def test_a_fitted_model_is_not_fitted_again_without_a_word():
+    data = sample(200)
+    model = CoxPH().fit(data.X, data.y)
+    with pytest.warns(UserWarning, match="model is fitted already, and is fitted again to these patients"):
+        repair(model, data.X, data.y, max_repairs=0)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from drosurv.errors import ArgumentError, arg, require
-from drosurv.predictions import Predictions
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from drosurv.errors import ArgumentError, arg, require, warn_caller
+from drosurv.predictions import Predictions, final_step
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cause import RepairedCause
 from drosurv.repairs.repaired_cox import RepairedCox
@@ -98,8 +101,22 @@ def repair(
             "causes are repaired in a fitted model, or in predicted incidences of all causes: pass frozen=True and one "
             f"of them as {arg('cause')}.",
         )
+    if model is not None and _is_fitted(model):
+        warn_caller(
+            f"{arg('model')} is fitted already, and is fitted again to these patients. To repair it as it is, pass "
+            "frozen=True and patients it was not trained on.",
+            argument="frozen",
+        )
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(final_step(model))
+    except NotFittedError:
+        return False
+    return True
 
 
 def _of_cause(model: Any, y: Any, cause: int, options: dict[str, Any]) -> RepairedCox:
