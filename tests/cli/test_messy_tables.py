@@ -267,19 +267,6 @@ def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2
     )
 
 
-def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):
-    late = gbsg2.assign(since=np.minimum(gbsg2["days"] / 2, 100.0).round())
-    plain = fit(gbsg2, how="json")
-    assert read_saved_model(tmp_path / "m").notes["target"].get("entry") is None
-    found = fit(late, "--entry", "since", how="json")
-    assert read_saved_model(tmp_path / "m").notes["target"]["entry"] == "since"
-    assert found["coefficients"].keys() == plain["coefficients"].keys()
-    assert found["coefficients"] != plain["coefficients"]
-    assert "--entry column 'sinse' is not in the table. Did you mean 'since'?" in fit(
-        late, "--entry", "sinse", how="fails"
-    )
-
-
 def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tmp_path):
     gbsg2.to_csv(tmp_path / "d.csv", index=False)
     target = ("--time", "days", "--event", "relapse", "--model", "subgroup-robust-cox", "-o", tmp_path / "m")

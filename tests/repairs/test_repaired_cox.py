@@ -314,7 +314,8 @@ def test_predictions_in_every_form_are_repaired_without_a_model():
     survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=times)
     forms = [(times, survival), Predictions(survival=survival, times=times)]
     found = [
-        repair(form, data.X, data.y, frozen=frozen, **SIMPLE) for form in forms for frozen in (True, False)
+        repair(form, data.X, data.y, frozen=frozen, **SIMPLE)
+        for form, frozen in zip(forms, (True, False), strict=True)
     ]
     for repaired in found:
         assert repaired.base_ is None
