@@ -240,10 +240,15 @@ def judged(request):
     model = Predictions(some.risk, some.survival, some.times, curve_type="step")
     with pytest.warns():
         result = evaluate(model, some.X, y, n_bootstrap=0, **options)
-    follow_up, target = FollowUp.parse(y_train), parse_target(y)
+    target = parse_target(y)
+    follow_up = FollowUp.parse(y_train).weighting(target)
     some.grids = auc_times(follow_up, target), brier_times(follow_up, target)
     some.risk, some.X = some.risk.astype(float), some.X.astype(float)
     training = Training(some.train_time, some.train_event)
+    if request.param == "all events":
+        # Censoring clearly differs from that of training: the scored patients are weighted by their own.
+        training.observed, training.last = uncensored(some.time, some.event), max(some.time)
+        training.end = training.last
     some.errors = brier_errors(some, training)
     return some, training, result
 

@@ -181,7 +181,13 @@ def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tm
     who = {"who": "T.categ hs", "heading": "T.categ", "label": "hs", "finding": ""}
     small = {"patients": 9, "finding": "not judged: fewer than 50 patients", "label": "id"}
     settings = SimpleNamespace(settings=SimpleNamespace(horizon=2255.0), last_judged=None)
-    given = {"audited": settings, "time_unit": "days", "reference_name": "plain Cox", "is_compared": True}
+    given = {
+        "audited": settings,
+        "time_unit": "days",
+        "cause": None,
+        "reference_name": "plain Cox",
+        "is_compared": True,
+    }
     table = group_table([who | judged, who | small], SimpleNamespace(**given))
     assert len(table.columns) == 13
     verdict = replace(report.parts["verdict"], tables=(table,))
