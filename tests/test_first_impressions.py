@@ -18,7 +18,9 @@ def results():
             model, test.X, test.y, y_train=train.y, sensitive_features=groups, n_bootstrap=0
         ),
         "bounds": certify(model, test.X, test.y, n_bootstrap=19),
-        "repaired": drosurv.RepairedCox(drosurv.CoxPH(), random_state=0).fit(train.X, train.y),
+        "repaired": drosurv.RepairedCox(drosurv.CoxPH(), max_conditions=1, random_state=0).fit(
+            train.X, train.y
+        ),
         "report": audit(
             model,
             test.X,

@@ -53,7 +53,7 @@ def test_the_worst_case_is_that_of_the_same_loss(model):
     assert best - 1e-9 <= found.objective_ <= best + 1e-6
 
 
-@pytest.mark.parametrize("network", [MLP(max_iter=40), Trees(max_iter=40)], ids=["mlp", "trees"])
+@pytest.mark.parametrize("network", [MLP(max_iter=40), Trees(max_iter=12)], ids=["mlp", "trees"])
 def test_other_networks_train_on_it(model, network):
     if isinstance(network, Trees):
         pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")

@@ -85,7 +85,7 @@ def test_the_log_risk_is_the_formula_written_out(score):
 
 
 def test_it_is_right_where_the_data_follow_it_and_wrong_where_they_do_not(score):
-    X = women(3000)
+    X = women(2000)
     ratio = np.where(X["site"] == "south", 2.0, 1.0)
     options = {"sensitive_features": X["site"].to_frame(), "n_bootstrap": 4}
     right = drosurv.evaluate(score, X, simulated(score, X, 1.0), **options).groups.set_index("group")
@@ -108,7 +108,7 @@ def test_audit_and_certify_take_it_and_the_page_says_what_is_not_known(score):
 
 
 def test_a_repair_finds_the_wrong_group_and_is_saved(score, tmp_path):
-    X = women(3000)
+    X = women(1500)
     y = simulated(score, X, np.where(X["site"] == "south", 2.5, 1.0))
     repaired = drosurv.repair(score, X, y, frozen=True, max_conditions=1, max_repairs=2)
     before, after = (model.predict_survival_function(X, times=[10])[:, 0] for model in (score, repaired))

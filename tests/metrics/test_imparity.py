@@ -176,8 +176,8 @@ def test_p_value_approaches_that_of_all_permutations():
     observed = concordance_imparity(y, risk, labels)
     gaps = [concordance_imparity(y, risk, order) for order in set(permutations(labels.tolist()))]
     exact = np.mean(np.array(gaps) >= observed - 1e-12)
-    found = imparity_test(y, risk, labels, studentized=False, permutations=2000, random_state=0)
-    assert found.p == pytest.approx(exact, abs=0.03)
+    found = imparity_test(y, risk, labels, studentized=False, permutations=800, random_state=0)
+    assert found.p == pytest.approx(exact, abs=0.05)
     assert found.statistic == pytest.approx(observed)
 
 
@@ -197,17 +197,17 @@ def test_labels_that_mean_nothing_are_rejected_as_often_as_promised(studentized)
         imparity_test(
             *tied_cohort(seed), studentized=studentized, permutations=19, random_state=seed, n_jobs=1
         ).p
-        for seed in range(60)
+        for seed in range(40)
     ]
-    # At a rate of 10 %, 14 of 60 or more are fewer than one of a hundred cases.
-    assert 0.38 < np.mean(p_values) < 0.62
-    assert (np.array(p_values) <= 0.1).sum() < 14
+    # At a rate of 10 %, 10 of 40 or more are fewer than one of a hundred cases.
+    assert 0.36 < np.mean(p_values) < 0.64
+    assert (np.array(p_values) <= 0.1).sum() < 10
 
 
 def test_the_studentized_test_keeps_its_level_when_groups_differ_in_more_than_concordance():
     """A small group censored early has noisier fractions, though both groups are ordered at random."""
     p_values = []
-    for seed in range(50):
+    for seed in range(35):
         rng = np.random.default_rng(seed)
         small = rng.random(200) < 0.15
         time, censoring = rng.exponential(size=200), np.where(small, rng.exponential(0.15, 200), 20.0)
