@@ -203,6 +203,10 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
     [
         ([f"name {i}" for i in range(60)], r"60 different texts.*in drop.*in categorical"),
         (
+            [f"remark {i}" for i in range(8)] + [None] * 52,
+            r"8 different texts, most in fewer than 5 rows.*in drop",
+        ),
+        (
             [*map(str, range(59)), "unknown"],
             r"numbers in 59 rows and 'unknown' in 1 row.*missing.*categorical",
         ),

@@ -37,8 +37,9 @@ _MOST_NUMBERS_AS_CODES = 10
 # Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
 _MOST_STRAYS = 6
 _STRAY_SHARE = 0.05
-# A column of more texts, most of them rare, is free text.
+# A column of more texts, most of them rare, is free text; so is one of so many texts, each in one row.
 _MOST_RARE = 12
+_FEWEST_ONCE = 8
 
 
 class UnseenLevelWarning(UserWarning):
@@ -356,7 +357,9 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
             f"column {name!r} holds {len(counts):,} different texts: name it in {arg('drop')}{patient}; or, if they "
             f"are categories, in {arg('categorical')}.",
         )
-    if len(counts) > _MOST_RARE and sum(rows < FEWEST_QUOTED for rows in counts.values()) > len(counts) / 2:
+    rare = sum(rows < FEWEST_QUOTED for rows in counts.values())
+    once = len(counts) >= _FEWEST_ONCE and max(counts.values()) == 1
+    if once or (len(counts) > _MOST_RARE and rare > len(counts) / 2):
         raise ArgumentError(
             "drop",
             f"column {name!r} holds {len(counts):,} different texts, most in fewer than {FEWEST_QUOTED} rows, as free "
