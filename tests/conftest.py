@@ -182,7 +182,8 @@ class RAnswers:
         self.folder = folder
 
     def __getitem__(self, name):
-        return np.loadtxt(self.folder / f"{name}.out", delimiter=",", ndmin=2)
+        # R's NA is NaN.
+        return np.genfromtxt(self.folder / f"{name}.out", delimiter=",", missing_values="NA", ndmin=2)
 
     def table(self, name):
         return pd.read_csv(self.folder / f"{name}.csv")

@@ -22,7 +22,7 @@ GROUP = get_command(app)
 SHOWN = re.compile(
     r"^```(?:console|bash|sh|shell)\n(.*?)^```|((?:^ {4}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE
 )
-FILE = re.compile(r"`([\w-]+\.csv)`:\n\n```csv\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"`([\w-]+\.csv)`:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`((?:drosurv|make) [^`]+)`")
 OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--document")
 

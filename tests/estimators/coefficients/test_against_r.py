@@ -136,6 +136,7 @@ def test_residuals_are_those_of_coxph(case):
     deviance = r("deviance")[:, 0]
     # On ARM, R rounds a martingale residual just above the event flag and gives NA; the residual is then about 0.
     known = np.isfinite(deviance)
+    assert known.sum() >= len(known) - 3
     agree(fitted_cox.deviance(fit)[known], deviance[known], 1e-6)
     np.testing.assert_allclose(fitted_cox.deviance(fit)[~known], 0.0, atol=1e-3)
     agree(fitted_cox.score(fit), r("score"))
