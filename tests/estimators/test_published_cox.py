@@ -113,7 +113,7 @@ def test_a_repair_finds_the_wrong_group_and_is_saved(score, tmp_path):
     repaired = drosurv.repair(score, X, y, frozen=True, max_conditions=1, max_repairs=2)
     before, after = (model.predict_survival_function(X, times=[10])[:, 0] for model in (score, repaired))
     north = X["site"] == "north"
-    assert np.log(after[~north]).mean() < 1.8 * np.log(before[~north]).mean()
+    assert np.log(after[~north]).mean() < 1.4 * np.log(before[~north]).mean()
     assert np.log(after[north]).mean() == pytest.approx(np.log(before[north]).mean(), rel=0.25)
     drosurv.save(repaired, tmp_path / "model")
     loaded = drosurv.load(tmp_path / "model")

@@ -234,7 +234,9 @@ class _Group:
         )
         at = weighted_quantiles(self.risk, self.weight, (np.arange(_PLACES) + 0.5) / _PLACES)
         rng = np.random.default_rng(0)
-        coef = rng.multivariate_normal(self.fitted.coef, self.fitted.covariance, _REPLICATES)
+        coef = rng.multivariate_normal(
+            self.fitted.coef, self.fitted.covariance, _REPLICATES, check_valid="ignore"
+        )
         draws = np.abs(self._curve(coef, at) - at).mean(axis=1)
         return Draws(ici, draws, 0.0, 1.0, "distance").interval(self.level)
 
