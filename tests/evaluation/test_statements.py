@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.evaluator import Row, frame_of
+from drosurv.evaluation.group_table import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.findings.verdict import data_problem, subgroup_problem, to_frame

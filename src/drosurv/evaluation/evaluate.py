@@ -1,8 +1,9 @@
 """`evaluate`: every metric of one model on one set of patients, overall and by group.
 
 Its steps: predictions from entry on where patients entered late (`from_entry`); predictions and outcomes (`data`);
-the metrics (`catalogue`) of everybody and of groups, with replicates and tests, as one table (`evaluator`); the group
-table (`group_table`); and the result (`result`) with its sentences and tables (`result_views`) and plots (`plots`).
+the metrics (`catalogue`) of everybody and of groups, with replicates and tests (`evaluator`); the table of all numbers
+and the group table (`group_table`); and the result (`result`) with its sentences and tables (`result_views`) and plots
+(`plots`).
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.decision_curves import parse_thresholds
-from drosurv.evaluation.evaluator import (
-    Evaluator,
+from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
+from drosurv.evaluation.group_table import (
     frame_of,
     gaps_between_large,
+    group_table,
+    group_tables,
+    parse_subgroups,
     rows_of,
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
-from drosurv.evaluation.group_table import group_table, group_tables, parse_subgroups
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement

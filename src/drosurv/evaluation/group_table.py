@@ -1,23 +1,24 @@
-"""The group table: findings and other numbers of everybody and every group, side by side.
+"""Tables of an evaluation: every number, one row each; and the group table, with the findings of each group.
 
-Numbers that decide anything are those of the findings (:mod:`drosurv.findings`): observed over expected events, the
+The group table decides by the numbers of the findings (:mod:`drosurv.findings`): observed over expected events, the
 calibration slope, and gains in log likelihood, each with its adjusted interval and p-value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE
-from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, sample_of
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, sample_of
 from drosurv.findings.adjustment import Question
 from drosurv.findings.questions import FEWEST_PATIENTS, n_patients, questions, ranking
 from drosurv.findings.verdict import (
@@ -30,8 +31,11 @@ from drosurv.findings.verdict import (
 from drosurv.findings.words import SUBGROUP
 from drosurv.metrics import d_calibration
 from drosurv.metrics.calibration import beside_observed
-from drosurv.metrics.inference import Draws
+from drosurv.metrics.inference import Draws, Gap, judge_gaps
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
+from drosurv.metrics.scores import warn_undefined
+from drosurv.observation import Inference
+from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import BoolArray, FloatArray, IntArray, batches
 
 # Names of columns by the question whose number they hold.
@@ -53,6 +57,198 @@ _COLUMNS = (
     *(f"gain_over_reference{end}" for end in _ENDS),
     *("judged", "why", "status"),
 )
+
+Kind = Literal["overall", "group", "gap"]
+# Gaps of these metrics are tested only between groups that are large enough.
+JUDGED_GAPS = (
+    "concordance_imparity",
+    "concordance_index",
+    "brier_skill",
+    "likelihood_gain",
+    "calibration_difference",
+)
+
+
+class Row(NamedTuple):
+    """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
+
+    Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
+    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. Interval and
+    p-value of a gap are adjusted for all attributes in which the metric was compared.
+    """
+
+    attribute: str
+    group: str
+    metric: str
+    kind: Kind
+    better: str
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    p: float
+    test: str
+    patients: int
+    events: int
+    censoring: float
+    status: str
+
+    @property
+    def whose(self) -> str:
+        """The group with its attribute, or "everybody"; for a gap, the two groups or the attribute."""
+        if self.kind != "gap" or self.attribute == EVERYONE:
+            return whose(self.attribute, self.group)
+        if self.group == ALL:
+            return attribute_name(self.attribute)
+        return f"{attribute_name(self.attribute, self.group)}: {label_name(self.attribute, self.group)}"
+
+    @property
+    def text(self) -> str:
+        """The number and its interval."""
+        return with_interval(self.value, self.low, self.high)
+
+
+def rows_in(table: pd.DataFrame) -> tuple[Row, ...]:
+    """Return the rows of a table of numbers."""
+    return tuple(map(Row._make, table.itertuples(index=False, name=None)))
+
+
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return rows as a table of numbers."""
+    return pd.DataFrame(list(rows), columns=list(Row._fields))
+
+
+def rows_of(
+    evaluator: Evaluator,
+    drawn: BootstrapValues,
+    p_values: Mapping[Key, float],
+    small: Collection[tuple[str, str]],
+    level: float,
+) -> tuple[Row, ...]:
+    """Return all rows: everybody first, then the groups and gaps of each attribute.
+
+    `p_values` are those of permutation tests; `small` groups are given by attribute and label.
+    """
+    numbers = evaluator.numbers(drawn)
+    judged = _judged(numbers, p_values, level)
+
+    def row(key: RowKey, kind: Kind, number: Draws, count: Count, few: bool = False) -> Row:
+        gap = None if kind == "group" else judged.get((key[0], key[2]))
+        interval = gap or Gap(**vars(number.interval(level)))
+        return Row(
+            *key,
+            kind,
+            "lower" if kind == "gap" else CATALOGUE[key[2]].better,
+            number.estimate,
+            interval.low,
+            interval.high,
+            interval.standard_error,
+            interval.p,
+            interval.test,
+            count.patients,
+            count.events,
+            count.censoring,
+            "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
+        )
+
+    everyone = evaluator.count(evaluator.everyone)
+    rows = [
+        row((EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
+        for (attribute, metric), number in numbers.items()
+        if attribute == EVERYONE
+    ]
+    shown = [metric for metric in evaluator.metrics if metric.label]
+    for attribute in evaluator.attributes:
+        name = attribute.name
+        for label in attribute.labels:
+            count, few = evaluator.counts[name, label], (name, label) in small
+            for metric in shown:
+                key = (name, label, metric.name)
+                if key in drawn.numbers:
+                    rows.append(row(key, "group", drawn.numbers[key], count, few))
+        count = evaluator.count(evaluator.kept[name])
+        for metric in shown:
+            if (name, metric.name) in numbers:
+                sides = _sides(drawn, attribute, metric)
+                key = (name, VERSUS.join(sides) or ALL, metric.name)
+                few = any((name, side) in small for side in sides)
+                rows.append(row(key, "gap", numbers[name, metric.name], count, few))
+    return tuple(rows)
+
+
+def gaps_between_large(
+    rows: Sequence[Row],
+    evaluator: Evaluator,
+    drawn: BootstrapValues,
+    p_values: Mapping[Key, float],
+    small: frozenset[tuple[str, str]],
+    inference: Inference,
+) -> tuple[Row, ...]:
+    """Return the rows of gaps between groups that are large enough to be judged, from all `rows` if all groups are.
+
+    The largest gap between all groups often involves a very small group: then the gap between the large groups is
+    computed and tested separately. A concordance fraction, and so its gap and interval, counts pairs with everybody.
+    The test counts only pairs within the large groups and permutes only their labels: it tests whether these groups are
+    ranked equally well among each other.
+    """
+    if not small.isdisjoint(evaluator.counts):
+        large = evaluator.without(small, JUDGED_GAPS)
+        # Computed before the rows and tests that share it.
+        _ = large.follow_ups
+        changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
+        retested = replace(large, attributes=changed).p_values(inference)
+        rows = rows_of(large, drawn, {**p_values, **retested}, (), inference.level)
+    return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
+
+
+def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
+    """Test all gaps; the gaps of one metric in all attributes are adjusted together."""
+    families: dict[str, dict[Key, Draws]] = {}
+    for key, number in numbers.items():
+        if number.largest_errors is not None:
+            families.setdefault(key[1], {})[key] = number
+    found: dict[Key, Gap] = {}
+    for family in families.values():
+        found |= judge_gaps(family, level=level, p_values=p_values)
+    return found
+
+
+def _sides(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+    """Return the two groups that differ most, the higher value first; empty if fewer than two have a value."""
+    compared = metric.reads if metric.of == "attribute" else (metric.name,)
+    if len(compared) != 1:
+        return ()
+    values, _ = drawn.groups(attribute.name, attribute.labels, compared[0])
+    ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    return (attribute.labels[ascending[-1]], attribute.labels[ascending[0]]) if len(ascending) > 1 else ()
+
+
+def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return a note if a group's number has no interval although there are replicates."""
+    resampled = (
+        row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
+    )
+    if any(np.isnan(row.low) and not np.isnan(row.value) for row in resampled):
+        return ("numbers without an interval were the same in every bootstrap replicate.",)
+    return ()
+
+
+def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
+    """Warn of undefined metrics by group, and of a reference without a likelihood gain; one warning each."""
+    undefined: dict[str, list[str]] = {}
+    gain = next((row for row in rows if row.metric == "gain_over_null"), None)
+    # If the model's gain is defined, there are events, and the share is undefined because the reference has no gain.
+    no_gain = gain is not None and gain.status != "undefined"
+    for row in rows:
+        if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
+            warn_undefined(
+                "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
+                "than no model does."
+            )
+        elif row.status == "undefined" and row.kind != "gap":
+            who = f"{row.whose} ({counted(row.patients, 'patient')}, {counted(row.events, 'event')})"
+            undefined.setdefault(who, []).append(row.metric)
+    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
 
 
 class JudgedGroups(NamedTuple):

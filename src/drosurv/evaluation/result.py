@@ -16,8 +16,8 @@ from drosurv.evaluation.attributes import EVERYONE, text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
-from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.group_picture import GroupPicture, picture_of
+from drosurv.evaluation.group_table import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
 from drosurv.findings.verdict import Judgement, from_frame, judge

@@ -16,7 +16,7 @@ import pandas as pd
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.evaluator import Row
+from drosurv.evaluation.group_table import Row
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.findings.verdict import Judgement
 from drosurv.predictions import final_step, prepared, unwrapped

@@ -6,7 +6,7 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
+from drosurv.evaluation.group_table import JUDGED_GAPS, Row
 from drosurv.evaluation.result_views import BETWEEN, per_pair
 from drosurv.presentation import Column, Statement, Table, plain
 from drosurv.report.charts import forests
