@@ -142,3 +142,23 @@ def test_too_few_events_are_an_error(patients):
     few = patients.assign(died=(patients.index < 5).astype(float))
     with pytest.raises(ValueError, match="at least 20 are needed"):
         drosurv.check(few.drop(columns="last_seen"))
+
+
+def test_rows_after_the_first_event_are_left_out():
+    """Training on later events would predict more first events than there are."""
+    rows = pd.DataFrame(
+        {
+            "id": [0, 0, 0, 1, 1, 2],
+            "x": [1.0, 1.5, 2.0, 3.0, 3.5, 4.0],
+            "tstart": [0, 2, 5, 0, 4, 0],
+            "tstop": [2, 5, 9, 4, 6, 7],
+            "status": [0, 1, 1, 0, 1, 0],
+        }
+    )
+    wanted = WantedColumns(time="tstop", event="status", entry="tstart", id="id")
+    found = prepare_table(rows, wanted, None, "the table")
+    assert found.table.y["tstop"].tolist() == [2, 5, 4, 6, 7]
+    assert (
+        "1 patient of 3 with several events: the first is predicted, and 1 row after it left out."
+        in found.problems[0]
+    )

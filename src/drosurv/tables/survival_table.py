@@ -262,11 +262,16 @@ class SurvivalTable:
                 "unknown time.",
             )
 
+    @property
+    def n_with_several_events(self) -> int:
+        """How many patients have several events, in intervals of their time."""
+        if self.id is None or self.columns.entry is None:
+            return 0
+        return int((np.bincount(np.asarray(self.patients)[self.event]) > 1).sum())
+
     def _several_events(self) -> Iterator[ArgumentWarning]:
         """Warn where patients have several events in their intervals, of which an audit counts the first."""
-        if self.id is None or self.columns.entry is None:
-            return
-        several = int((np.bincount(np.asarray(self.patients)[self.event]) > 1).sum())
+        several = self.n_with_several_events
         if several:
             yield ArgumentWarning(
                 None,
@@ -274,6 +279,13 @@ class SurvivalTable:
                 "them; an audit follows each patient until the first. To predict the first event, leave out the rows "
                 "after it.",
             )
+
+    def until_first_event(self) -> SurvivalTable:
+        """Return the table without rows that begin at or after the first event of their patient."""
+        time, patients = self.y[self.columns.time_name], np.asarray(self.patients)
+        first = np.full(patients.max() + 1, np.inf)
+        np.minimum.at(first, patients[self.event], time[self.event])
+        return self.take(time <= first[patients])
 
     def refuse_entry(
         self, who: str, remedy: str = "take patients who are observed from the beginning"

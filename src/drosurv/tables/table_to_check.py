@@ -134,7 +134,7 @@ class TableToCheck:
 
     `wanted` are the columns that the user named, `found` those that are used; `left_out` are columns with the reason,
     `strays` texts in columns of numbers, which were taken as missing, with their numbers of rows; `messages` are
-    warnings that were given; `name` and `n_rows` are those of the table.
+    warnings that were given; `name` is that of the table, and `n_unusable` its number of rows without a valid target.
     """
 
     name: str
@@ -145,7 +145,7 @@ class TableToCheck:
     left_out: Mapping[str, str]
     strays: Mapping[str, Mapping[str, int]]
     messages: tuple[Warning, ...]
-    n_rows: int
+    n_unusable: int
 
     @property
     def cause(self) -> int | None:
@@ -172,11 +172,13 @@ def prepare_table(
         names = [name for name in frame.columns if names_patients(name, frame[name])]
         frame, strays = strays_as_missing(frame, marks.decimal, [*names, *wanted.categorical])
         found, columns = wanted.guess(frame)
-        patients, problems, left_out = _patients(frame, found, columns, wanted, table_name)
+        problems: list[str] = []
+        usable = _usable_rows(frame, columns, problems)
+        patients, left_out = _patients(frame[usable], found, columns, wanted, table_name, problems)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
     told = dict.fromkeys(map(str, [*_stray_problems(strays), *problems, *messages]))
     return TableToCheck(
-        table_name, wanted, patients, found, tuple(told), left_out, strays, messages, len(frame)
+        table_name, wanted, patients, found, tuple(told), left_out, strays, messages, int((~usable).sum())
     )
 
 
@@ -187,11 +189,14 @@ def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def _patients(
-    frame: pd.DataFrame, found: GuessedColumns, columns: TargetColumns, wanted: WantedColumns, table_name: str
-) -> tuple[SurvivalTable, list[str], dict[str, str]]:
-    """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
-    problems: list[str] = []
-    frame = frame[_usable_rows(frame, columns, problems)]
+    frame: pd.DataFrame,
+    found: GuessedColumns,
+    columns: TargetColumns,
+    wanted: WantedColumns,
+    table_name: str,
+    problems: list[str],
+) -> tuple[SurvivalTable, dict[str, str]]:
+    """Return the patients and features that can be used, and the columns that cannot be; add to `problems`."""
     for role in ("drop", "categorical", "numeric", "keep_columns"):
         require_columns(frame, getattr(wanted, role), role)
     refused, useless = _unusable_columns(frame, {*columns.names, found.id, *wanted.drop}, wanted.categorical)
@@ -204,6 +209,14 @@ def _patients(
         categorical=list(wanted.categorical),
         id=found.id,
     )
+    several, n_rows = patients.n_with_several_events, len(patients)
+    if several:
+        patients = patients.until_first_event()
+        later = counted(n_rows - len(patients), "row")
+        problems.append(
+            f"{counted(several, 'patient')} of {patients.n_patients:,} with several events: the first is predicted, "
+            f"and {later} after it left out. `drosurv fit` trains on all events."
+        )
     leaks = {
         name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
         f"{arg('keep_columns')} if it is "
@@ -220,7 +233,7 @@ def _patients(
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
     problems += map(str, patients.problems(wanted.categorical, wanted.numeric, table_name))
-    return patients, problems, left_out | leaks
+    return patients, left_out | leaks
 
 
 def _unusable_columns(

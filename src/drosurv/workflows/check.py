@@ -353,7 +353,7 @@ def check_prepared(
         repaired,
         trained,
         tuple(prepared.left_out),
-        prepared.n_rows - len(patients),
+        prepared.n_unusable,
         tuple(f"{name}=*" for name in prepared.strays),
         event_value_given,
         cause,
