@@ -7,7 +7,7 @@ import pytest
 from drosurv.observation import draw_folds
 from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of
 from drosurv.repairs.checked_search import CheckedSearch, find_repairs, z_of
-from drosurv.repairs.estimate import Estimate
+from drosurv.repairs.repair import Estimate
 from drosurv.repairs.repair_search import STRENGTHS, VERSIONS, RepairSearch, fit_version
 from drosurv.repairs.rules import CodedTable
 

@@ -16,7 +16,7 @@ from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.observation import draw_folds
 from drosurv.predictions import as_predictions
 from drosurv.repairs.bayes_factors import EffectColumns
-from drosurv.repairs.estimate import Estimate
+from drosurv.repairs.repair import Estimate
 from drosurv.repairs.repair_search import Correction
 from drosurv.repairs.repair_views import (
     NEEDED_GAIN,

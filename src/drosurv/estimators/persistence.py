@@ -55,7 +55,7 @@ _HOMES = {
     "EffectChange": "drosurv.repairs.repair",
     "EffectColumn": "drosurv.repairs.bayes_factors",
     "EffectColumns": "drosurv.repairs.bayes_factors",
-    "Estimate": "drosurv.repairs.estimate",
+    "Estimate": "drosurv.repairs.repair",
     "Findings": "drosurv.estimators.coefficients.summary",
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",

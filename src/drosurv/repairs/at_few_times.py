@@ -19,8 +19,7 @@ from drosurv.findings.residuals import WeightedResiduals
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
 from drosurv.repairs.checked_search import Trial
-from drosurv.repairs.estimate import Estimate
-from drosurv.repairs.repair import CONFIDENCE, Repair
+from drosurv.repairs.repair import CONFIDENCE, Estimate, Repair
 from drosurv.target import BoolArray, FloatArray, parse_target
 
 _MOST_STEPS = 50

@@ -17,8 +17,8 @@ from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.bayes_factors import likelihood_gains_of, poisson_ridge
-from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.expected import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.repair import Estimate
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.report.evidence import Evidence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from drosurv.repairs.estimate import Estimate
+from drosurv.repairs.repair import Estimate
 
 
 def test_the_error_of_a_mean_is_that_of_sums_over_clusters():
