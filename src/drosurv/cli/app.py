@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from drosurv import __version__
-from drosurv.cli import datasets
+from drosurv.cli import datasets_command
 from drosurv.cli.options import COMMANDS, ShortHelp
 from drosurv.cli.outputs import PlainMessages
 
@@ -49,7 +49,7 @@ for module in iter_modules([str(Path(__file__).parent)]):
     import_module(f"drosurv.cli.{module.name}")
 for command in sorted(COMMANDS, key=COMMANDS.__getitem__):
     app.command(cls=ShortHelp)(command)
-app.add_typer(datasets.app, name="datasets")
+app.add_typer(datasets_command.app, name="datasets")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from drosurv.cli.options import ModelFile, OutputOptions, about, command
 from drosurv.cli.outputs import check_outputs, print_json, printable
-from drosurv.cli.repair import in_words
+from drosurv.cli.repair_command import in_words
 
 
 @command(place=50)

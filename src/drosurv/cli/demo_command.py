@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.audit import report_view
+from drosurv.cli.audit_command import report_view
 from drosurv.cli.options import RunOptions, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 

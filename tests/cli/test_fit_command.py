@@ -99,7 +99,7 @@ def test_cross_validated_cox_is_the_default_and_plain_cox_is_shown_beside_it(def
 
 
 def test_of_very_many_columns_the_first_are_told(drosurv, data, target, plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["drosurv.cli.fit"], "_MOST_SHOWN", 3)
+    monkeypatch.setattr(sys.modules["drosurv.cli.fit_command"], "_MOST_SHOWN", 3)
     told = drosurv.ok("fit", data, *target, *plain, "-o", tmp_path / "m").stdout
     assert "What was done to each column (the first 3 of 4; --json has all)" in told
     columns = told.split("Plain Cox")[0]
