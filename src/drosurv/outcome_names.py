@@ -51,6 +51,11 @@ _OTHER_TIMES = _set("""
     age birth born diag diagnosis diagtime start entry since prior previous wait waiting wtime dose bmi treatment
     surgery transplant onset history smoking alter geburt diagnose beginn naissance debut traitement
 """)
+# Words for the beginning of observation, and others that stand beside them.
+_BEGIN = _set(
+    "entry start tstart begin enrolment enrollment inclusion truncation eintritt beginn einschluss entree debut"
+)
+_BESIDE_BEGIN = _set("age alter late delayed left cohort")
 _PREDICTED = _set("rate prob probability pred predicted predict risk score mean median expected")
 _BEFORE = _set("prior previous pre family mother father parent baseline history time days months since")
 _FOLLOWED = _set("survival surv survie followup follow suivi")
@@ -105,6 +110,16 @@ def names_time(name: str) -> float:
     if not found - spans - _UNITS - _EVENTS - _STATUS - _NEUTRAL:
         return 3.0
     return 2.0 if followed else 1.0
+
+
+def names_entry(name: str) -> bool:
+    """Whether a name is that of a time, or age, at which observation begins.
+
+    >>> [names_entry(name) for name in ("tstart", "age_at_entry", "entry time", "start dose", "age")]
+    [True, True, True, False, False]
+    """
+    found = set(words(name))
+    return bool(found & _BEGIN) and not found - _BEGIN - _BESIDE_BEGIN - _UNITS - _NEUTRAL
 
 
 def names_event(name: str) -> tuple[float, Meaning]:

@@ -259,11 +259,13 @@ def test_a_subgroup_whose_events_come_early_is_said_with_numbers_and_times():
     }
     said = subgroup_problem(early, 10, unit="years").text
     assert (
-        "14 of 20 events came by 3 years; the model predicts 6.2 of 20 in this period (2.26 times, adjusted p = 0.001)"
+        "14 of their 20 events came by 3 years; the predicted timing implies 6.2 (2.26 times, adjusted p = 0.001)"
         in said
     )
     late = subgroup_problem({**early, "since": 3.0, "until": None}, 10, unit="years").text
-    assert "14 of 20 events came after 3 years" in late
+    assert "14 of their 20 events came after 3 years" in late
+    none = subgroup_problem({**early, "observed": 0.0, "ratio": 0.0}, 10, unit="years").text
+    assert "none of their 20 events came by 3 years; the predicted timing implies 6.2 (0.00 times" in none
 
 
 def test_the_timing_of_events_is_said_for_the_part_that_fits_least():

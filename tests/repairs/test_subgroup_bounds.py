@@ -93,7 +93,27 @@ def test_a_subgroup_whose_events_come_early_is_found_though_their_number_is_righ
     hazard = np.exp(0.5 * X["a"].to_numpy()) * (np.minimum(y["time"], until) - np.minimum(y["time"], since))
     share = hazard[member].sum() / expected[member].sum()
     assert top["expected"] == pytest.approx(share * top["events"], rel=0.02)
-    assert f"of {top['events']:.0f} events came" in found.summary()
+    assert f"of their {top['events']:.0f} events came" in found.summary()
+
+
+def test_weighted_events_below_0_are_shown_as_none():
+    # Observed only from an entry on that is not given, hardly anybody is known to have had an event early.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=3000), "entry": rng.uniform(0.2, 1.5, 3000)})
+    time = rng.exponential(1.0, 3000)
+    X, time = X[time > X["entry"]], time[time > X["entry"]]
+    end = X["entry"].to_numpy() + rng.exponential(0.3, len(X))
+    y, times = Surv.from_arrays(time <= end, np.minimum(time, end)), np.array([0.4, 0.8, 1.2])
+    given = Predictions(survival=np.exp(-np.outer(np.exp(0.01 * X["a"]), times)), times=times)
+    judged = judged_patients(as_predictions(given, None, len(y)), y, Rows(), features=X)
+    late = (X["entry"] > 0.8).to_numpy()
+    assert judged.residuals.observed[late, 0].sum() < -1
+    found = certify(given, X, y, n_bootstrap=99)
+    rows = found.significant if found.rescaled is None else pd.concat([found.significant, found.rescaled])
+    early = rows[(rows["question"] == "shape in time") & (rows["since"] == 0)]
+    assert (early["observed"] == 0).any()
+    assert rows[["observed", "ratio", "events"]].min(axis=None) >= 0
+    assert found.bounds["estimate"].iloc[:2].min() >= 0
 
 
 def test_a_subgroup_with_more_events_throughout_is_not_called_wrong_in_time():

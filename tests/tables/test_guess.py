@@ -182,3 +182,20 @@ def test_an_age_or_a_count_of_rows_is_no_time():
     frame = table(age_days=RNG.integers(1, 9999, 60), died=events(), row=range(60))
     with pytest.raises(ValueError, match="which columns hold time"):
         guess_columns(frame)
+
+
+def test_a_column_named_like_an_entry_time_that_is_not_used_is_asked_about():
+    age = RNG.uniform(40, 80, 60).round(1)
+    frame = table(age_at_entry=age, age_at_exit=age + 5, died=events())
+    found = guess_columns(frame, time="age_at_exit", event="died", groups=())
+    assert found.entry is None
+    said = found.in_one_line()
+    assert "Column 'age_at_entry' is named like the time from which a row is observed" in said
+    assert said.endswith("Then pass entry='age_at_entry'.")
+    given = guess_columns(frame, time="age_at_exit", event="died", entry="age_at_entry", groups=())
+    assert given.question == ""
+
+
+def test_an_age_at_entry_before_times_since_entry_is_not_asked_about():
+    frame = table(age_at_entry=RNG.uniform(40, 80, 60), days=times() + 300, died=events())
+    assert guess_columns(frame).question == ""

@@ -167,6 +167,7 @@ def _audit_predictions(
         columns = TargetColumns(**named, causes=cause is not None)
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.warn_of_copies(path.name)
+        table.ask_for_entry()
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")

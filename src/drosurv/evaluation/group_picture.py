@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 State = Literal["all", "wrong", "right", "small", "found"]
 _ORDER: tuple[State, ...] = ("all", "wrong", "right", "small", "found")
-# The axis reaches from one over the first number to it at least, and to the second at most.
-_NARROWEST, _WIDEST = 2.0, 10.0
+# The axis reaches from one over the first number to it at least, and to the second at most; because of subgroups that
+# were found, which may have no event in a part of the follow-up, to the third at most.
+_NARROWEST, _WIDEST, _WIDEST_FOUND = 2.0, 10.0, 4.0
 _TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Letters of the text: longest name, and the width of the axis.
 _NAME, _STRIP = 32, 21
@@ -99,14 +100,12 @@ class GroupPicture:
     @property
     def reach(self) -> float:
         """The upper end of the axis; the lower one is one over it."""
-        known = [
-            abs(math.log(value))
-            for row in self.rows
-            if row.state != "small"
-            for value in (row.ratio, row.low, row.high)
-            if value > 0
-        ]
-        return min(max(_NARROWEST, 1.1 * math.exp(max(known, default=0.0))), _WIDEST)
+        wide = _NARROWEST
+        for row in self.rows:
+            most = {"small": _NARROWEST, "found": _WIDEST_FOUND}.get(row.state, _WIDEST)
+            known = [abs(math.log(value)) for value in (row.ratio, row.low, row.high) if value > 0]
+            wide = max(wide, min(1.1 * math.exp(max(known, default=0.0)), most))
+        return wide
 
     @property
     def ticks(self) -> tuple[float, ...]:
@@ -171,7 +170,10 @@ class GroupPicture:
         return "".join(cells)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the picture; groups with a problem are red, small ones grey, found subgroups have open dots."""
+        """Draw the picture; groups with a problem are red, small ones grey, found subgroups have open dots.
+
+        Ratios beyond the axis are triangles at its end.
+        """
         if not any(row.expected > 0 for row in self.rows):
             raise ArgumentError(
                 "model", "there are no expected events to draw: the predictions have no survival curves."
@@ -185,9 +187,10 @@ class GroupPicture:
             colour = _COLOURS[row.state]
             if row.low == row.low and row.state != "small":
                 ax.plot([max(row.low, 1 / top), min(row.high, top)], [y, y], color=colour, lw=1.5)
-            if row.ratio > 0:
+            if row.ratio >= 0:
                 face = "white" if row.state == "found" else colour
-                ax.plot(min(max(row.ratio, 1 / top), top), y, "o", color=colour, markerfacecolor=face, ms=6)
+                mark = "<" if row.ratio < 1 / top else ">" if row.ratio > top else "o"
+                ax.plot(min(max(row.ratio, 1 / top), top), y, mark, color=colour, markerfacecolor=face, ms=6)
             ax.text(
                 1.02,
                 y,

@@ -157,14 +157,17 @@ class Judged:
         return self.error is not None
 
     def events(self, mask: BoolArray) -> tuple[float, float]:
-        """Return observed and expected events of a group, in the parts of the follow-up that it is observed in."""
+        """Return observed and expected events of a group, in the parts of the follow-up that it is observed in.
+
+        Events that are weighted for censoring may sum to less than 0, which is shown as 0.
+        """
         known = self.residuals.known_parts(mask)
         mass = self.cohort.copies[mask]
         observed, expected = (
             float((mass @ part[mask])[:known].sum())
             for part in (self.residuals.observed, self.residuals.expected)
         )
-        return observed, expected
+        return max(observed, 0.0), expected
 
     def survival_from_start(self, mask: BoolArray) -> tuple[float, float]:
         """Return the shares of a group without the event by the horizon, observed and predicted at few times.
@@ -180,7 +183,7 @@ class Judged:
         observed, expected = (
             float(at.weight[inside] @ part[inside, -1]) for part in (at.observed, at.expected)
         )
-        return 1 - observed / total, 1 - expected / total
+        return 1 - min(max(observed / total, 0.0), 1.0), 1 - expected / total
 
     def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
         """Return the calibration slope of some patients with weights, as :func:`residual_tests.spread` defines it."""

@@ -195,8 +195,9 @@ def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
         f"{row[name]:,.1f}".removesuffix(".0") for name in ("observed", "expected", "events")
     )
     if when:
+        some = "none" if observed == "0" else observed
         return (
-            f"{observed} of {events} events came {when}; the model predicts {expected} of {events} in this period "
+            f"{some} of their {events} events came {when}; the predicted timing implies {expected} "
             f"({row['ratio']:.2f} times"
         )
     # Cumulative hazards may exceed the number of patients.

@@ -206,7 +206,7 @@ def compare_events(
     side = (1 + level) / 2
     high = _ratio_at(events, predicted, scale[:, 0], -_quantile(lower, side))
     low = _ratio_at(events, predicted, scale[:, 0], _quantile(upper, side))
-    ratio = events / predicted
+    ratio = np.maximum(events, 0.0) / predicted
     worst, best = int(high.argmax()), int(low.argmin())
     bounds = {
         MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
@@ -238,17 +238,20 @@ def events_of(
     """Return events of a group, from those in parts (J,): of the whole follow-up, or in one of its parts.
 
     Those expected in a part are its share of all observed events. NaN is written for the beginning and end of the
-    whole follow-up, and for the end of the last part.
+    whole follow-up, and for the end of the last part. Sums below 0, which weights for censoring may give, are 0, as in
+    the tests.
     """
-    events, predicted, nan = float(observed.sum()), float(expected.sum()), float("nan")
-    found: dict[str, str | float] = {"question": "level", "observed": events, "expected": predicted}
-    since = until = nan
+    total, predicted, nan = float(observed.sum()), float(expected.sum()), float("nan")
+    events = max(total, 0.0)
+    question, seen, since, until = "level", events, nan, nan
     if part >= 0:
-        in_part = {"observed": observed[part], "expected": events * expected[part] / predicted}
-        found = {"question": "shape in time", **{name: float(value) for name, value in in_part.items()}}
+        question, seen = "shape in time", max(float(observed[part]), 0.0)
+        events = seen + max(total - float(observed[part]), 0.0)
+        predicted = events * float(expected[part]) / predicted
         since = float(ends[part - 1]) if part else 0.0
         until = float(ends[part]) if part < len(ends) - 1 else nan
-    ratio = float(found["observed"]) / float(found["expected"])
+    ratio = seen / predicted if predicted > 0 else nan
+    found: dict[str, str | float] = {"question": question, "observed": seen, "expected": predicted}
     return {**found, "ratio": ratio, "events": events, "since": since, "until": until}
 
 

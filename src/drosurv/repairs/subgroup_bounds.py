@@ -295,7 +295,7 @@ def _overall(
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
     found, ends = level_test(sums), residuals.ends[: len(sums.observed)]
-    counts = {"observed": float(sums.observed.sum()), "expected": float(sums.expected.sum())}
+    counts = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
     shape = shape_test(sums, ends)
     if shape is None:
         return {**counts, "ratio": found.value, "p": found.p}, None

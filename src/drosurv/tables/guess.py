@@ -14,10 +14,10 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg
 from drosurv.observation import in_pandas
 from drosurv.outcome_names import names_event, names_time, plain, words
-from drosurv.presentation import listing
+from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
-from drosurv.tables.problems import dates_as_numbers, start_dates
+from drosurv.tables.problems import dates_as_numbers, entry_not_given, start_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
 from drosurv.target import FloatArray
@@ -79,6 +79,8 @@ class GuessedColumns:
         Column of times from which a row is observed.
     guessed : tuple of str
         Arguments that were guessed, such as ``"time"``.
+    question : str
+        Question about a column that may hold entry times, which is not used as such; empty if there is none.
     """
 
     time: str
@@ -88,9 +90,10 @@ class GuessedColumns:
     notes: tuple[str, ...]
     entry: str | None = None
     guessed: tuple[str, ...] = ()
+    question: str = ""
 
     def in_one_line(self, event_value: str | None = None) -> str:
-        """Return all guesses in a sentence, as arguments; empty if there are none.
+        """Return all guesses in a sentence, as arguments, and the question; empty if there are none.
 
         `event_value` is the value of `event` that was taken as the event.
         """
@@ -102,11 +105,12 @@ class GuessedColumns:
         ]
         if event_value is not None:
             parts.append(arg("event_value", event_value))
-        return (
+        said = (
             f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
             if parts
             else ""
         )
+        return f"{said} {first_upper(self.question)}".strip()
 
 
 def guess_columns(
@@ -171,7 +175,9 @@ def guess_columns(
         if groups:
             guessed.append("groups")
             notes.append(f"groups are defined by {listing(list(groups))}.")
-    return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed))
+    asked = () if entry is not None else entry_not_given(frame, map(str, frame.columns), time)
+    question = next(map(str, asked), "")
+    return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed), question)
 
 
 def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:

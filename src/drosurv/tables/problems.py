@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentWarning, InputError, arg
+from drosurv.outcome_names import names_entry, words
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import is_id_name
 from drosurv.tables.rows import row_numbers
 from drosurv.tables.values import coded, floats, holds_numbers, label, quoted, row_number, to_floats
@@ -32,6 +34,10 @@ _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": 
 _FAR_FROM_ZERO = 1 / 3
 # At least so many rows start where another ends if rows are intervals of a patient's time.
 _FEWEST_INTERVALS = 10
+# Entry times lie before the time in at least this share of the rows.
+_BEFORE_TIME = 0.95
+# No age in years is above.
+_OLDEST = 120
 
 
 def table_problems(
@@ -53,7 +59,8 @@ def table_problems(
     :func:`drosurv.tables.rows.patient_numbers` returns them: without `id`, they tell equal rows.
     """
     if time is not None:
-        yield from _intervals(frame, features, time, id)
+        intervals = [*_intervals(frame, features, time, id)]
+        yield from intervals or [*entry_not_given(frame, features, time)]
         yield from _kinds_of_events(frame, features, id)
         if starts := start_dates(frame, time, target):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
@@ -168,6 +175,27 @@ def _intervals(
                 f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
                 f"is the start, pass {arg('entry', name)}{patient}.",
             )
+
+
+def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> Iterator[ArgumentWarning]:
+    """Ask about the first of some columns that is named like an entry time and lies before the time."""
+    if not holds_numbers(frame[time]):
+        return
+    end = floats(frame[time])
+    for name in filter(names_entry, columns):
+        if not holds_numbers(frame[name]) or holds_dates(frame[name]):
+            continue
+        start = floats(frame[name])
+        # An age is an entry time only where the times are ages too.
+        age = bool({"age", "alter"} & set(words(name))) and np.nanmax(end) > _OLDEST
+        if age or np.mean(start < end) < _BEFORE_TIME or not np.nanmax(start) > max(np.nanmin(start), 0.0):
+            continue
+        yield ArgumentWarning(
+            "entry",
+            f"column {name!r} is named like the time from which a row is observed, and lies before {time!r}, but was "
+            f"not given as such. Are patients observed only from then on? Then pass {arg('entry', name)}.",
+        )
+        return
 
 
 def _kinds_of_events(

@@ -17,7 +17,13 @@ from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import copied_rows, numbered_patients, refuse_totals, table_problems
+from drosurv.tables.problems import (
+    copied_rows,
+    entry_not_given,
+    numbered_patients,
+    refuse_totals,
+    table_problems,
+)
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -226,6 +232,13 @@ class SurvivalTable:
         numbers = self.patients if self.id is None else row_numbers(self.frame, kept)
         for warning in copied_rows(self.frame, numbers, table_name, self.id):
             warn_caller(warning)
+
+    def ask_for_entry(self) -> None:
+        """Warn if a column is named like an entry time and was not given as such."""
+        time = self.columns.time
+        if time is not None and self.columns.entry is None:
+            for warning in entry_not_given(self.frame, map(str, self.X.columns), time):
+                warn_caller(warning)
 
     def problems(
         self, categorical: Sequence[str] = (), numeric: Sequence[str] = (), name: str = "the table"

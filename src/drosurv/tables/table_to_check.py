@@ -91,7 +91,7 @@ class WantedColumns:
             _ask_if_reversed(frame[known], columns)
         columns.check_unit(self.time_unit)
         if self.start is not None:
-            found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
+            found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes), question="")
         return found, columns
 
 
@@ -232,7 +232,9 @@ def _patients(
         why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
-    problems += map(str, patients.problems(wanted.categorical, wanted.numeric, table_name))
+    told = map(str, patients.problems(wanted.categorical, wanted.numeric, table_name))
+    # The question about entry times stands beside the guesses.
+    problems += [text for text in told if text != found.question]
     return patients, left_out | leaks
 
 
