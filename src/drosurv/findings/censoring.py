@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Smallest probability of being uncensored by which a patient is weighted.
 LEAST_PROBABILITY = 0.02
@@ -231,6 +231,24 @@ def fit_censoring(
         times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored,
         first, shift
     )  # fmt: skip
+
+
+def known_status(
+    target: Target, other: BoolArray, times: FloatArray, start: FloatArray, model: CensoringModel | None
+) -> tuple[BoolArray, FloatArray]:
+    """Return who had the event by each time (n, K), and 1 / G (n, K), 0 where the status after `start` is not known.
+
+    A patient who is censored at a time is free of the event then; after an event of another cause, always.
+    """
+    time = target.time[:, None]
+    happened = target.event[:, None] & (time <= times)
+    free = (time > times) | (~target.event[:, None] & (time >= times)) | other[:, None]
+    inverse = ((free | happened) & (start[:, None] < times)).astype(np.float64)
+    if model is not None:
+        after = start if (start > 0).any() else None
+        until = np.minimum(time, times)
+        inverse *= np.column_stack([model.inverse_probability(before, after) for before in until.T])
+    return happened, inverse
 
 
 def _strata(start: FloatArray, censored: FloatArray) -> IntArray:

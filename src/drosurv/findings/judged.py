@@ -15,6 +15,7 @@ import numpy as np
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
+from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.log_score import (
     hazard_scores,
@@ -28,7 +29,6 @@ from drosurv.findings.residuals import (
     PatientResiduals,
     WeightedResiduals,
     cloglog,
-    known_status,
     martingale_residuals,
     observed_times,
     weighted_residuals,

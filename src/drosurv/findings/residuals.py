@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drosurv.findings.censoring import CensoringModel, fit_censoring
+from drosurv.findings.censoring import CensoringModel, fit_censoring, known_status
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Summed hazards until k times each, (n, k), and their variances.
@@ -253,23 +253,31 @@ def cut(expected: FloatArray, parts: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WeightedResiduals(PatientResiduals):
-    """Residuals of predictions at few times, weighted for censoring.
+class OutcomesAtTimes:
+    """Predicted probabilities of the event by J times, (n, J), and who had it.
 
-    `censored` (n,) says who was censored. `probability` (n, J) are the predicted probabilities of the event by the end
-    of each part, from the patient's start on; `happened` (n, J) says who had it, and `inverse` (n, J) is 1 / G, 0 where
-    censoring hides that. `at_events`, `at_free` and `at_end` (n, J) are means of 1 / G at events until then, of those
-    free then, and at the end. Patients count from `start` (n,) on; `before` and `after`, (n, J) and (n,), say over
-    which times a patient was weighted. `unit` is the last digit of rounded probabilities.
+    `happened` (n, J) says who had the event, and `inverse` (n, J) is 1 / G, 0 where censoring hides that. `at_events`,
+    `at_free` and `at_end` (n, J) are means of 1 / G at events until then, of those free then, and at the end.
     """
 
-    censored: BoolArray
     probability: FloatArray
     happened: BoolArray
     inverse: FloatArray
     at_events: FloatArray
     at_free: FloatArray
     at_end: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
+    """Residuals of predictions at few times, weighted for censoring.
+
+    Probabilities are those by the end of each part, from the patient's `start` (n,) on. `censored` (n,) says who was
+    censored; `before` and `after`, (n, J) and (n,), over which times a patient was weighted. `unit` is the last digit
+    of rounded probabilities.
+    """
+
+    censored: BoolArray
     before: FloatArray
     start: FloatArray
     after: FloatArray | None = None
@@ -301,10 +309,7 @@ class WeightedResiduals(PatientResiduals):
         if self.censoring is not None:
             taken = self.censoring.covariance(self._until_ends(w), self.before, self.after)
             until_ends = reduced(until_ends, taken)
-        J = len(until_ends)
-        difference = np.eye(J) - np.eye(J, k=-1)
-        found: FloatArray = difference @ until_ends @ difference.T
-        return found
+        return covariances_in_parts(until_ends)
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.variance_by_ratio`: hazards are multiplied, so that all F stay below 1."""
@@ -326,6 +331,22 @@ class WeightedResiduals(PatientResiduals):
             ]
             until_ends = until_ends + self.weight[:, None] * np.hstack(influence)
         return np.diff(until_ends, prepend=0.0, axis=1)
+
+
+def covariances_in_parts(until_ends: FloatArray) -> FloatArray:
+    """Return covariances (..., J, J) of residuals in the parts, from those of residuals until the parts' ends."""
+    J = until_ends.shape[-1]
+    difference = np.eye(J) - np.eye(J, k=-1)
+    found: FloatArray = difference @ until_ends @ difference.T
+    return found
+
+
+def events_in_parts(
+    probability: FloatArray, happened: BoolArray, inverse: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return observed and expected events in the parts, (n, J); arguments as in :class:`OutcomesAtTimes`."""
+    expected = np.diff(probability, axis=1, prepend=0.0)
+    return expected + np.diff((happened - probability) * inverse, axis=1, prepend=0.0), expected
 
 
 def covariances_at_times(
@@ -452,11 +473,10 @@ def weighted_residuals(
     ends, F = times[chosen], F[:, chosen]
     happened, inverse = known_status(target, other, ends, start, model)
     until = np.minimum(target.time[:, None], ends)
-    residual = (happened - F) * inverse
     means = _mean_weights(model, target, other, ends, F, s, after)
-    expected = np.diff(F, prepend=0.0, axis=1)
+    observed, expected = events_in_parts(F, happened, inverse)
     return WeightedResiduals(
-        observed=expected + np.diff(residual, prepend=0.0, axis=1),
+        observed=observed,
         expected=expected,
         variances=expected * (1 - expected),
         ends=ends,
@@ -474,24 +494,6 @@ def weighted_residuals(
         censoring=model,
         unit=unit,
     )
-
-
-def known_status(
-    target: Target, other: BoolArray, times: FloatArray, start: FloatArray, model: CensoringModel | None
-) -> tuple[BoolArray, FloatArray]:
-    """Return who had the event by each time (n, K), and 1 / G (n, K), 0 where the status after `start` is not known.
-
-    A patient who is censored at a time is free of the event then; after an event of another cause, always.
-    """
-    time = target.time[:, None]
-    happened = target.event[:, None] & (time <= times)
-    free = (time > times) | (~target.event[:, None] & (time >= times)) | other[:, None]
-    inverse = ((free | happened) & (start[:, None] < times)).astype(np.float64)
-    if model is not None:
-        after = start if (start > 0).any() else None
-        until = np.minimum(time, times)
-        inverse *= np.column_stack([model.inverse_probability(before, after) for before in until.T])
-    return happened, inverse
 
 
 def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:

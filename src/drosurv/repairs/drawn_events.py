@@ -7,7 +7,7 @@ Events are drawn from curves that are known throughout (`Hazards`), or from prob
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numba
@@ -15,11 +15,18 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, covariances_at_times
+from drosurv.findings.residuals import (
+    OutcomesAtTimes,
+    PatientResiduals,
+    WeightedResiduals,
+    covariances_at_times,
+    covariances_in_parts,
+    events_in_parts,
+)
 from drosurv.metrics.follow_up import left_limit
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import sample_rows, sample_size
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 # Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
 _FEW_JUMPS = 64
@@ -64,8 +71,8 @@ class PatientEvents:
                 "model",
                 "too few patients were observed until the first predicted time: predict earlier times.",
             )
-        parts = {name: getattr(residuals, name)[:, :known] for name in Probabilities._fields}
-        return Probabilities(**parts).events(**given, ends=residuals.ends[:known])
+        predicted = Probabilities.of(residuals, np.s_[:, :known])
+        return predicted.events(**given, ends=residuals.ends[:known])
 
     def rescaled(self, ratios: FloatArray) -> PatientEvents:
         """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""
@@ -223,29 +230,23 @@ class Hazards(NamedTuple):
         return drawn
 
 
-class Probabilities(NamedTuple):
-    """Predictions at J times, (n, J): probabilities of the event by then, who had it, and 1 / G, 0 if it is not known.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Probabilities(OutcomesAtTimes):
+    """Predictions at J times, from which events are drawn."""
 
-    `at_events`, `at_free` and `at_end` are means of 1 / G at events, of those free of it, and at the time.
-    """
-
-    probability: FloatArray
-    happened: BoolArray
-    inverse: FloatArray
-    at_events: FloatArray
-    at_free: FloatArray
-    at_end: FloatArray
+    @classmethod
+    def of(cls, outcomes: OutcomesAtTimes, index: Any) -> Probabilities:
+        """Return the predictions and outcomes of some rows, or rows and times."""
+        return cls(**{field.name: getattr(outcomes, field.name)[index] for field in fields(OutcomesAtTimes)})
 
     def events(self, **given: Any) -> PatientEvents:
         """Return observed and expected events of the patients with the given weights and clusters."""
-        expected = np.diff(self.probability, axis=1, prepend=0.0)
-        residual = np.diff((self.happened - self.probability) * self.inverse, axis=1, prepend=0.0)
-        return PatientEvents(observed=expected + residual, expected=expected, source=self, **given)
+        observed, expected = events_in_parts(self.probability, self.happened, self.inverse)
+        return PatientEvents(observed=observed, expected=expected, source=self, **given)
 
     def take(self, rows: IntArray) -> Probabilities:
         """Return those of some rows."""
-        parts: list[Any] = [part[rows] for part in self]
-        return Probabilities(*parts)
+        return Probabilities.of(self, rows)
 
     def variances_of(self, rows: slice) -> FloatArray:
         """Return covariances (m, J * J) of the residuals of some patients by the J times."""
@@ -257,14 +258,12 @@ class Probabilities(NamedTuple):
     def as_covariance(sums: FloatArray) -> FloatArray:
         """Return covariances (G, J, J) of groups in the parts, from the sums of `variances_of`."""
         J = round(np.sqrt(sums.shape[1]))
-        difference = np.eye(J) - np.eye(J, k=-1)
-        found: FloatArray = difference @ sums.reshape(-1, J, J) @ difference.T
-        return found
+        return covariances_in_parts(sums.reshape(-1, J, J))
 
     def rescaled(self, ratios: FloatArray) -> Probabilities:
         """Return probabilities that are multiplied by a number in each part, (J,)."""
         steps = np.diff(self.probability, axis=1, prepend=0.0)
-        return self._replace(probability=np.clip(np.cumsum(steps * ratios, axis=1), 0.0, 1.0))
+        return replace(self, probability=np.clip(np.cumsum(steps * ratios, axis=1), 0.0, 1.0))
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
         """Return what :meth:`Sample.draw` says; uniform numbers exp(-`unit`) say who has the event, and when."""
