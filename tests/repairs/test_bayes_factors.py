@@ -53,7 +53,7 @@ def test_score_of_every_rule_is_that_of_the_definition(level_only):
     for place in range(0, len(table.atoms), 7):
         g = table.covers((table.listed[place],))
         d, e, z = at.events[g], at.expected[g], at.columns[g]
-        found = criterion.scores(criterion.values[g].sum(axis=0, keepdims=True))[0, 0]
+        found = criterion.scores(criterion.values[g].sum(axis=0, keepdims=True))[0]
         if len(d) < 30 or d.sum() < 10 or e.sum() < 10:
             assert found == -np.inf
             continue
@@ -76,7 +76,7 @@ def test_huge_evidence_is_as_exact_as_small():
     z = at.columns[:, 1]
     level = np.log(0.5) + log_bayes_factor(np.array(u), np.array(0.1 * n), 0.5)
     effect = np.log(1 - pi + pi * np.exp(log_bayes_factor(z @ np.full(n, 0.9), 0.1 * z @ z, 0.5)))
-    assert found[0, 0] == pytest.approx(level + effect, rel=1e-9)
+    assert found[0] == pytest.approx(level + effect, rel=1e-9)
 
 
 def test_poisson_ridge_is_the_optimum_of_a_general_optimiser():
@@ -161,7 +161,7 @@ def test_summed_gain_is_that_of_the_patients_and_small_groups_are_not_allowed():
     r = 0.3 * at.columns[:, 2]
     criterion = SummedGain(at, r, Limits(50, 10))
     for g in (at.columns[:, 1] > 0.3, at.columns[:, 1] > 2.5):
-        found = criterion.scores(criterion.values[g].sum(axis=0, keepdims=True))[0, 0]
+        found = criterion.scores(criterion.values[g].sum(axis=0, keepdims=True))[0]
         wanted = (at.events * r - (np.exp(r) - 1) * at.expected)[g].sum() if g.sum() >= 50 else -np.inf
         assert found == pytest.approx(wanted)
 

@@ -13,7 +13,6 @@ from drosurv.observation import draw_folds
 from drosurv.repairs.bayes_factors import Clusters, Limits, OverTime, Residuals
 from drosurv.repairs.checked_search import CheckedSearch, find_repairs
 from drosurv.repairs.periods import Periods, find_periods
-from drosurv.repairs.repair_search import RepairSearch
 from drosurv.repairs.repair_views import in_words
 from drosurv.repairs.rules import CodedTable
 
@@ -179,7 +178,7 @@ def residuals(n=900, early=0.9, late=0.2, seed=0):
     expected = np.exp(0.6 * score)[:, None] * at_risk
     columns = np.column_stack([np.ones(n), 0.6 * score / 0.5, X])
     interval = np.array([max(sum(t > edges) - 1, 0) for t in time])
-    over_time = OverTime(expected, interval, 0.5)
+    over_time = OverTime(expected, interval, edges, 0.5)
     event = y["event"].astype(float)
     return (
         CodedTable.from_table(X),
@@ -230,16 +229,15 @@ def test_levels_and_slopes_solve_their_penalised_score_equations():
 
 
 def test_the_e_value_is_that_of_the_definition():
-    table, at, edges, _ = residuals(n=500, seed=1)
+    table, at, _, _ = residuals(n=500, seed=1)
     folds = draw_folds(500, 5, np.random.default_rng(0))
     search = CheckedSearch(table, at, folds, 1, 20.0, lambda *progress: None, frozen=True)
-    trial = search.try_periods(edges)
+    trial, score = search.try_kind("times", Limits(20, 10)), 0.5 * at.columns[:, 1]
 
     def ratios(counted, fold):
-        found = RepairSearch(table, at, counted, 1).find_periods(frozen=True)
+        found = find_periods(at, score, counted, frozen=True)
         if found is None:
             return np.zeros(2)
-        score = 0.5 * at.columns[:, 1]
         own, level, common = (
             written_out(one, found.first, at, score, fold) for one in (*found.versions.values(), found.common)
         )
@@ -253,24 +251,24 @@ def test_the_e_value_is_that_of_the_definition():
     assert trial.e == pytest.approx((averaged + np.mean(products)) / 2)
     assert trial.accepted
     # The correction of each patient was found without the patient's fold.
-    again = RepairSearch(table, at, folds != 2, 1).find_periods(frozen=True).versions["own"]
+    again = find_periods(at, score, folds != 2, frozen=True).versions["own"]
     i = int(np.flatnonzero(folds == 2)[0])
-    change = again.levels[0] + again.slopes[0] * 0.5 * at.columns[i, 1]
-    assert trial.periods.held_out[i, 0] == pytest.approx(change)
+    change = again.levels[0] + again.slopes[0] * score[i]
+    assert trial.held_out[i, 0] == pytest.approx(change)
 
 
 def test_no_more_than_max_repairs_and_none_without_intervals():
-    table, at, edges, _ = residuals(n=800, seed=1)
+    table, at, _, _ = residuals(n=800, seed=1)
     folds = draw_folds(800, 5, np.random.default_rng(0))
 
-    def kinds(max_repairs, edges):
+    def kinds(max_repairs, at):
         search = CheckedSearch(table, at, folds, 1, 20.0, lambda *progress: None, frozen=True)
-        trials = find_repairs(search, Limits(20, 10), max_repairs, edges)
+        trials = find_repairs(search, Limits(20, 10), max_repairs)
         return [trial.kind for trial in trials if trial.accepted]
 
-    assert kinds(5, edges)[-1] == "times"
-    assert "times" not in kinds(5, None)
-    assert kinds(0, edges) == []
+    assert kinds(5, at)[-1] == "times"
+    assert "times" not in kinds(5, replace(at, over_time=None))
+    assert kinds(0, at) == []
 
 
 def test_patients_of_a_cluster_count_as_their_mean():
@@ -278,7 +276,11 @@ def test_patients_of_a_cluster_count_as_their_mean():
     double = Residuals(
         *(np.repeat(part, 2, axis=0) for part in (at.events, at.expected, at.columns)),
         None,
-        OverTime(np.repeat(at.over_time.expected, 2, axis=0), np.repeat(at.over_time.interval, 2), 0.5),
+        replace(
+            at.over_time,
+            expected=np.repeat(at.over_time.expected, 2, axis=0),
+            interval=np.repeat(at.over_time.interval, 2),
+        ),
     ).averaged(Clusters(np.arange(600) // 2))
     once, twice = (
         find_periods(one, 0.5 * one.columns[:, 1], np.ones(len(one.events), dtype=bool), frozen=True)

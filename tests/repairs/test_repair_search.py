@@ -67,8 +67,8 @@ def test_a_planted_group_is_accepted_and_every_search_keeps_its_repair():
     trial = search.try_kind("effects", LIMITS)
     assert trial.accepted
     assert trial.e >= 20
-    assert str(table.rule(trial.found.atoms)).startswith("c > 0.")
-    whole = trial.found.corrections[trial.version].of(at.columns, trial.found.inside)
+    assert str(trial.rule).startswith("c > 0.")
+    whole = trial.correction.of(at.columns, trial.group)
     np.testing.assert_allclose(search.on_all.r, trial.strength * whole)
     held_out = np.choose(search.folds, [one.r for one in search.without_fold])
     np.testing.assert_allclose(trial.r_after, held_out)

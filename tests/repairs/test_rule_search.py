@@ -34,38 +34,35 @@ def test_sums_of_every_atom_are_those_of_the_patients_who_meet_it():
 
 
 class Summed:
-    """Sums of two values, of which the first decides and the second steers."""
+    """Sums of a value."""
 
     def __init__(self, values):
         self.values = values
 
     def scores(self, sums):
-        return sums.T
+        return sums[:, 0]
 
 
-def test_extensions_hold_the_best_value_of_each_comparison_by_each_score():
+def test_extensions_hold_the_best_value_of_each_comparison():
     table = CodedTable.from_table(table_of())
-    values = np.random.default_rng(2).normal(size=(300, 2))
+    values = np.random.default_rng(2).normal(size=(300, 1))
     search = RuleSearch(table, Summed(values), np.ones(300, bool), beam=3)
     for head in ((), (table.listed[50],)):
         found = {candidate.atoms[-1]: candidate for candidate in search.extensions(head)}
         for column, kind in {tuple(pair) for pair in table.atoms[:, :2].tolist()}:
             atoms = [table.listed[i] for i, a in enumerate(table.atoms.tolist()) if a[:2] == [column, kind]]
-            sums = np.array([values[table.covers((*head, atom))].sum(axis=0) for atom in atoms])
-            for score in range(2):
-                best = atoms[sums[:, score].argmax()]
-                assert np.isclose(found[best].score, sums[sums[:, score].argmax(), 0])
-                assert np.isclose(found[best].promise, sums[sums[:, score].argmax(), 1])
+            sums = np.array([values[table.covers((*head, atom))].sum() for atom in atoms])
+            assert np.isclose(found[atoms[sums.argmax()]].score, sums.max())
 
 
-def test_the_beam_keeps_the_most_promising_and_no_rule_twice():
+def test_the_beam_keeps_the_best_and_no_rule_twice():
     table = CodedTable.from_table(table_of())
-    values = np.random.default_rng(3).normal(size=(300, 2))
+    values = np.random.default_rng(3).normal(size=(300, 1))
     lengths = list(RuleSearch(table, Summed(values), np.ones(300, bool), beam=4).by_length(3))
     assert [len(ranked[0].atoms) for ranked in lengths] == [1, 2, 3]
     for shorter, ranked in zip([None, *lengths], lengths, strict=False):
-        promises = [candidate.promise for candidate in ranked]
-        assert promises == sorted(promises, reverse=True)
+        scores = [candidate.score for candidate in ranked]
+        assert scores == sorted(scores, reverse=True)
         rules = [frozenset(candidate.atoms) for candidate in ranked]
         assert len(set(rules)) == len(rules)
         if shorter is not None:
@@ -96,7 +93,7 @@ def test_numbers_of_another_librarys_table_are_numbers():
 def test_a_table_without_any_condition_gives_no_rule():
     table = CodedTable.from_table(readable_table(np.ones((50, 2)), 50))
     assert len(table.atoms) == 0
-    assert list(RuleSearch(table, Summed(np.ones((50, 2))), np.ones(50, bool), 2).by_length(2)) == []
+    assert list(RuleSearch(table, Summed(np.ones((50, 1))), np.ones(50, bool), 2).by_length(2)) == []
 
 
 def test_rules_and_codes_agree_on_the_patients_of_every_condition():

@@ -99,7 +99,7 @@ class AtFewTimes:
     def _numbers(self, r: FloatArray, trial: Trial) -> dict[str, Any] | None:
         judged = self.judged(r)
         group, checked = (
-            group_sums(judged.residuals, inside, None) for inside in (trial.found.inside, trial.inside)
+            group_sums(judged.residuals, inside, None) for inside in (trial.group, trial.inside)
         )
         if group is None or checked is None:
             return None

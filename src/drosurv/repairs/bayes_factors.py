@@ -54,11 +54,12 @@ class Clusters:
 class OverTime:
     """Expected events (n, m) of patients in m intervals of time, and the `interval` (n,) in which follow-up ended.
 
-    The effect of the log risk is 1 per `scale` of its column.
+    Intervals begin at the `edges` (m,). The effect of the log risk is 1 per `scale` of its column.
     """
 
     expected: FloatArray
     interval: IntArray
+    edges: FloatArray
     scale: float
 
     def times(self, factor: FloatArray) -> OverTime:
@@ -155,10 +156,11 @@ class ScoreEvidence:
         return np.column_stack([self.residuals.counts, events, residual * z, expected * z, expected * z * z])
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Return the score of each rule, (1, A)."""
+        """Return the score of each rule, (A,)."""
         limits = self.limits
         pi = limits.inclusion(self.residuals.n_effects)
-        return _scores(sums, limits.tau, pi, limits.min_group, limits.min_events)[None]
+        found: FloatArray = _scores(sums, limits.tau, pi, limits.min_group, limits.min_events)
+        return found
 
 
 def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> FloatArray:
@@ -357,10 +359,10 @@ class SummedGain:
         self.min_group, self.min_events = limits.min_group - 1e-6, limits.min_events - 1e-6
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Return the gain of each rule, (1, A)."""
+        """Return the gain of each rule, (A,)."""
         count, events, expected, gain = sums.T
         enough = (count >= self.min_group) & (events >= self.min_events) & (expected >= self.min_events)
-        return np.where(enough, gain, -np.inf)[None]
+        return np.where(enough, gain, -np.inf)
 
 
 def propose(

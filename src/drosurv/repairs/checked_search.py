@@ -14,8 +14,8 @@ import numpy as np
 
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
-from drosurv.repairs.periods import FoundPeriods, TrialPeriods, with_cuts
-from drosurv.repairs.repair_search import CHOICES, Correction, FitAtTime, Found, Kind, RepairSearch, Version
+from drosurv.repairs.periods import Periods, Version
+from drosurv.repairs.repair_search import Correction, FitAtTime, Found, Kind, RepairSearch
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -62,14 +62,16 @@ class Attempt:
 class Trial(Attempt):
     """An attempt with the results of its test on held-out patients.
 
-    `found` is the repair found and fitted on all patients; its version and strength are those with the largest gain of
-    held-out patients. All arrays (n,) come from repairs found without the patient's fold: whether the patient is in
-    the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A correction of
-    the shape in time (`periods`) changes no log hazard ratios that hold at all times; `factor` (n,) is by how much it
-    had changed the expected events before this trial.
+    The `group` (n,) and its correction were found and fitted on all patients; version and strength are those with the
+    largest gain of held-out patients. All other arrays come from repairs found without the patient's fold: whether the
+    patient is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood,
+    each (n,). A correction of the shape in time (`periods`) changes no log hazard ratios that hold at all times, but
+    those in m intervals, `held_out` (n, m); `factor` (n,) is by how much it had changed the expected events before this
+    trial.
     """
 
-    found: Found
+    group: BoolArray
+    correction: Correction
     version: Version
     strength: float
     inside: BoolArray
@@ -77,7 +79,8 @@ class Trial(Attempt):
     r_after: FloatArray
     gains: FloatArray
     factor: FloatArray
-    periods: TrialPeriods | None = None
+    periods: Periods | None = None
+    held_out: FloatArray | None = None
 
 
 class CheckedSearch:
@@ -105,7 +108,7 @@ class CheckedSearch:
     ) -> None:
         def search_on(counted: BoolArray, scored: int | None = None) -> RepairSearch:
             known = residuals if without is None or scored is None else without[scored]
-            return RepairSearch(table, known, counted, max_conditions, at_time)
+            return RepairSearch(table, known, counted, max_conditions, at_time, frozen=frozen)
 
         self.table, self.residuals, self.folds = table, residuals, folds
         self.evidence, self.progress, self.frozen = evidence, progress, frozen
@@ -126,83 +129,98 @@ class CheckedSearch:
     def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
         """Find the next repair of a kind and test it; an accepted one is applied in every repetition of the search.
 
-        Return None if no rule has posterior odds above 1.
+        A correction of the shape in time must gain more than a slope that is the same at all times. Return None if
+        nothing has posterior odds above 1.
         """
         n_steps = 1 + len(self.without_fold) + len(self.on_first)
         self.progress(0, _DOING[kind], n_steps)
-        found = self.on_all.find(kind, limits)
+        found, n = self.on_all.find(kind, limits), len(self.folds)
         if found is None:
             return None
-        n = len(self.folds)
-        inside, overlaps = np.zeros(n, dtype=np.bool_), []
-        r_before, ratios = np.zeros(n), np.zeros_like(found.ratios)
+        inside, overlaps, r_before = np.zeros(n, dtype=np.bool_), [], np.zeros(n)
+        gains, common = np.zeros((len(found.choices), n)), np.zeros(n)
+        expected = self.residuals.expected.copy()
         repeated: list[Found | None] = []
         for fold, search in enumerate(self.without_fold):
             self.progress(1 + fold)
             out = self.folds == fold
             again = search.find(kind, limits)
             repeated.append(again)
-            r_before[out] = search.r[out]
-            if again is None:
-                overlaps.append(0.0)
-                continue
-            same, shared = _same_side(found.inside, again.inside, ~out)
+            r_before[out], expected[out] = search.r[out], search.residuals.expected[out]
+            gains[:, out], common[out] = search.gains(again, out)
+            same, shared = True, 0.0
+            if again is not None:
+                same, shared = _same_side(found.inside, again.inside, ~out)
+                inside[out] = again.inside[out] if same else ~again.inside[out]
             overlaps.append(shared)
-            inside[out] = again.inside[out] if same else ~again.inside[out]
-            ratios[:, out] = again.ratios[:, out]
-        expected = self._held_out_expected()
-        gains = likelihood_gains_of(ratios, self.residuals.events, expected * np.exp(r_before))
+        overlap = float(np.mean(overlaps))
+        if kind == "times":
+            # For everyone, also where no correction was found.
+            inside[:], overlap = True, 1.0
+        if common.sum() > 0:
+            gains = gains - common
         total = gains.sum(axis=1)
         passed = total > 0
         passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
         passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
-        overlap = float(np.mean(overlaps))
         passed &= overlap >= LEAST_OVERLAP
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
-        version, strength = CHOICES[kind][best]
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
         if passed.any() or self.frozen:
             ratios_of = [
-                self._log_ratio(search, again, fold)
+                self._log_ratio(kind, search, again, fold)
                 for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True))
             ]
 
             def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
                 earlier[key] = self.on_first[key].find(kind, limits)
-                return self._log_ratio(self.on_first[key], earlier[key], fold)
+                return self._log_ratio(kind, self.on_first[key], earlier[key], fold)
 
-            e = self._e_value(ratios_of, len(CHOICES[kind]), ratio_of_first)
+            e = self._e_value(ratios_of, len(gains), ratio_of_first)
+        self.progress(n_steps)
         accepted = bool(passed[best] and e >= self.evidence)
+        version, strength = found.choices[best]
+        periods = None if found.periods is None else found.periods.versions[version]
+        over_time, r_after = self.residuals.over_time, r_before.copy()
+        held_out: FloatArray | None = None
+        if periods is not None and over_time is not None:
+            held_out = np.zeros_like(over_time.expected)
+        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
+            out = self.folds == fold
+            if again is None:
+                continue
+            r_after[out] += again.ratios[best][out]
+            if held_out is not None and again.periods is not None and over_time is not None:
+                own = again.periods.versions[version]
+                held_out[out] = own.at_intervals(over_time.edges, search.score[out])
         if accepted:
             # From then on a group must gain more than the best level and slope of each fold.
             self.against_best_level |= self.frozen and kind == "everyone"
-            self.on_all.keep(found, kind, best)
+            self.on_all.keep(found, best)
             for search, again in zip(self.without_fold, repeated, strict=True):
-                search.keep(again, kind, best)
+                search.keep(again, best)
             for key, again in earlier.items():
-                self.on_first[key].keep(again, kind, best)
-        self.progress(n_steps)
-        rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
-        attempt = (kind, rule, gain, e, overlap, accepted)
+                self.on_first[key].keep(again, best)
         return Trial(
-            *attempt,
-            found,
-            version,
-            strength,
-            inside,
-            r_before,
-            r_before + ratios[best],
-            gains[best],
-            self._factor(expected),
+            kind=kind,
+            rule=self.table.rule(found.atoms) if found.atoms else None,
+            gain=float(total[best]),
+            e=e,
+            overlap=overlap,
+            accepted=accepted,
+            group=found.inside,
+            correction=found.corrections[version],
+            version=version,
+            strength=strength,
+            inside=inside,
+            r_before=r_before,
+            r_after=r_after,
+            gains=gains[best],
+            factor=self._factor(expected),
+            periods=periods,
+            held_out=held_out,
         )
-
-    def _held_out_expected(self) -> FloatArray:
-        """Return expected events (n,) with the correction of the shape in time that was found without the fold."""
-        expected = self.residuals.expected.copy()
-        for fold, search in enumerate(self.without_fold):
-            expected[self.folds == fold] = search.residuals.expected[self.folds == fold]
-        return expected
 
     def _factor(self, expected: FloatArray) -> FloatArray:
         """Return expected events as multiples of those of the model."""
@@ -215,95 +233,6 @@ class CheckedSearch:
         if cluster is not None:
             sums = np.bincount(cluster[own], sums).astype(np.float64)
         return z_of(sums)
-
-    def try_periods(self, edges: FloatArray) -> Trial | None:
-        """Find a correction of the shape in time and test it; `edges` (m,) are the beginnings of the intervals.
-
-        It must gain more than a slope that is the same at all times. Return None if it has posterior odds below 1.
-        """
-        n_steps = 1 + len(self.without_fold) + len(self.on_first)
-        self.progress(0, _DOING["times"], n_steps)
-        found, n = self.on_all.find_periods(frozen=self.frozen), len(self.folds)
-        if found is None:
-            return None
-        versions = list(found.versions)
-        all_gains, r_before = np.zeros((len(versions) + 1, n)), np.zeros(n)
-        repeated, ratios = [], []
-        for fold, search in enumerate(self.without_fold):
-            self.progress(1 + fold)
-            out, again = self.folds == fold, search.find_periods(frozen=self.frozen)
-            r_before[out] = search.r[out]
-            repeated.append(again)
-            ratios.append(self._log_ratio_of_periods(search, again, fold))
-            if again is not None:
-                all_gains[:, out] = again.gains(search.residuals.after(search.r), search.score, out)
-        gains, common = all_gains[:-1], all_gains[-1]
-        if common.sum() > 0:
-            gains = gains - common
-        everyone, total = np.ones(n, dtype=np.bool_), gains.sum(axis=1)
-        passed = np.array([self.z_of(gain, everyone) >= LEAST_Z_INSIDE for gain in gains])
-        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
-        e = float("nan")
-        earlier: dict[tuple[int, int], FoundPeriods | None] = {}
-        if passed.any() or self.frozen:
-
-            def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
-                earlier[key] = self.on_first[key].find_periods(frozen=self.frozen)
-                return self._log_ratio_of_periods(self.on_first[key], earlier[key], fold)
-
-            e = self._e_value(ratios, len(versions), ratio_of_first)
-        self.progress(n_steps)
-        version, held_out = versions[best], np.zeros((n, len(edges)))
-        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
-            out = self.folds == fold
-            if again is not None:
-                periods = with_cuts(again, version, edges)
-                held_out[out] = periods.at_intervals(edges, search.score[out])
-        accepted, factor = bool(passed[best] and e >= self.evidence), np.ones(n)
-        if accepted:
-            self.on_all.keep_periods(found, version)
-            for search, again in zip(self.without_fold, repeated, strict=True):
-                search.keep_periods(again, version)
-            for key, again in earlier.items():
-                self.on_first[key].keep_periods(again, version)
-        no_change = Correction(*np.zeros((2, self.residuals.n_effects + 1)))
-        return Trial(
-            "times",
-            None,
-            float(total[best]),
-            e,
-            1.0,
-            accepted,
-            Found((), everyone, {version: no_change}, np.zeros((1, n))),
-            version,
-            1.0,
-            everyone,
-            r_before,
-            r_before,
-            gains[best],
-            factor,
-            TrialPeriods(with_cuts(found, version, edges), held_out),
-        )
-
-    def _log_ratio_of_periods(
-        self, search: RepairSearch, found: FoundPeriods | None, fold: int
-    ) -> FloatArray:
-        """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
-
-        They are relative to the best of these: the model with its earlier repairs; with a slope that is the same at
-        all times; and, after a recalibration of a frozen model, with the best level and slope of that fold.
-        """
-        out = self.folds == fold
-        if found is None:
-            return np.zeros(1)
-        gains = found.gains(search.residuals.after(search.r), search.score, out).sum(axis=1)
-        nulls = [0.0, float(gains[-1])]
-        if self.against_best_level:
-            events, expected, r = search.residuals.events[out], search.residuals.expected[out], search.r[out]
-            change = _best_level(search.residuals, out) - r
-            nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
-        ratio: FloatArray = gains[:-1] - max(nulls)
-        return ratio
 
     def _e_value(
         self,
@@ -330,25 +259,28 @@ class CheckedSearch:
             products.append(_mean_exp(total))
         return (averaged + float(np.mean(products))) / 2
 
-    def _log_ratio(self, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
+    def _log_ratio(self, kind: Kind, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
         """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
 
-        They are relative to the model with its earlier repairs; or to the best level and slope in that fold, so that a
-        group cannot gain from an error that the model makes for all patients.
+        They are relative to the model with its earlier repairs; or, after a recalibration of a frozen model, to the
+        best level and slope in that fold, so that a group cannot gain from an error that the model makes for all
+        patients. Those of the shape in time are relative to the best of these and of one slope for all times.
         """
+        if found is None and kind == "times":
+            return np.zeros(1)
         out = self.folds == fold
-        events, expected = search.residuals.events[out], search.residuals.expected[out]
-        change = np.zeros((1, len(events))) if found is None else found.ratios[:, out]
-        null = search.r[out]
+        gains, common = search.gains(found, out)
+        nulls = [float(common.sum())]
         if self.against_best_level:
-            null = _best_level(search.residuals, out)
-        change = change + search.r[out] - null
-        ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
+            events, expected, r = search.residuals.events[out], search.residuals.expected[out], search.r[out]
+            change = _best_level(search.residuals, out) - r
+            nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
+        ratio: FloatArray = gains.sum(axis=1) - (max(0.0, *nulls) if kind == "times" else nulls[-1])
         return ratio
 
     def shape_first(self, limits: Limits) -> bool:
         """Whether the shape in time is more probably wrong than the effects in any group."""
-        shape = self.on_all.find_periods(frozen=self.frozen)
+        shape = self.on_all.find("times", limits)
         group = None if shape is None else self.on_all.find("effects", limits)
         return shape is not None and (group is None or shape.log_odds > group.log_odds)
 
@@ -389,35 +321,31 @@ def _mean_exp(logs: FloatArray) -> float:
 CLEAR_Z = 1.960
 
 
-def find_repairs(
-    checked: CheckedSearch, limits: Limits, max_repairs: int, edges: FloatArray | None = None
-) -> list[Trial]:
+def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Trial]:
     """Search for repairs and test each; return all that were tested, accepted or not, in order.
 
     The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
     nothing follows, this repair of a fitted model is kept only if its gain is significant.
 
-    If the beginnings (m,) of intervals are given, the shape in time is corrected too: before groups if it is more
-    probably wrong than any of them, because an effect that fades looks like effects that differ in a group; else after
-    them, because effects that differ in a group look like an effect that fades.
+    If expected events are known over time, the shape in time is corrected too: before groups if it is more probably
+    wrong than any of them, because an effect that fades looks like effects that differ in a group; else after them,
+    because effects that differ in a group look like an effect that fades.
     """
     trials: list[Trial] = []
+    over_time = checked.residuals.over_time is not None
 
     def passed(kind: Kind) -> bool:
-        if kind == "times":
-            trial = None if edges is None else checked.try_periods(edges)
-        else:
-            trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
+        trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
         trials.extend([] if trial is None else [trial])
         return trial is not None and trial.accepted
 
     n_repairs = int(max_repairs > 0 and passed("everyone"))
-    shape_first = edges is not None and n_repairs < max_repairs and checked.shape_first(limits)
+    shape_first = over_time and n_repairs < max_repairs and checked.shape_first(limits)
     n_repairs += shape_first and passed("times")
     while n_repairs < max_repairs and len(checked.table.atoms) and (passed("effects") or passed("level")):
         n_repairs += 1
-    if not shape_first and n_repairs < max_repairs:
-        n_repairs += passed("times")
+    if over_time and not shape_first and n_repairs < max_repairs:
+        passed("times")
     kept = [trial for trial in trials if trial.accepted]
     if len(kept) == 1 and kept[0].kind == "everyone" and not (checked.frozen or _is_clear(kept[0], checked)):
         return [replace(trial, accepted=False) for trial in trials]

@@ -21,8 +21,9 @@ N_PERIODS = 4
 TAUS = (0.05, 0.15, 0.5)
 # The hazard of a period is multiplied by at most exp(2.5) = 12, and by at least 1/12.
 LARGEST_CHANGE = 2.5
-# What is corrected in each period: level and slope, or the level only.
-PeriodVersion = Literal["own", "level"]
+# What is corrected: effects of everyone and of a group, those of the group (in each period: level and slope), or the
+# level only.
+Version = Literal["full", "own", "level"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class FoundPeriods:
     """
 
     first: IntArray
-    versions: dict[PeriodVersion, Periods]
+    versions: dict[Version, Periods]
     common: Periods
     log_odds: float
 
@@ -69,18 +70,11 @@ class FoundPeriods:
         return gains
 
 
-def after_periods(at: Residuals, found: FoundPeriods, version: PeriodVersion, score: FloatArray) -> Residuals:
+def after_periods(at: Residuals, periods: Periods, score: FloatArray) -> Residuals:
     """Return the residuals after a correction of the shape in time, given the log risks (n,)."""
     assert at.over_time is not None
-    period = np.searchsorted(found.first, np.arange(at.over_time.expected.shape[1]), side="right") - 1
-    expected = at.over_time.expected * np.exp(found.versions[version].log_ratios(score))[:, period]
+    expected = at.over_time.expected * np.exp(periods.at_intervals(at.over_time.edges, score))
     return replace(at, expected=expected.sum(axis=1), over_time=replace(at.over_time, expected=expected))
-
-
-def score_of(at: Residuals, r: FloatArray) -> FloatArray:
-    """Return the log risk of patients with repairs r (n,): centred, and clipped before repairs."""
-    assert at.over_time is not None
-    return at.over_time.scale * at.columns[:, 1] + r
 
 
 def in_periods(at: Residuals, first: IntArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -104,9 +98,10 @@ def find_periods(
     first = _periods_of(at, counted)
     if len(first) < 2:
         return None
-    fits = _Fits(*in_periods(at, first, counted), score[counted], at.over_time.scale, frozen)
+    cuts = at.over_time.edges[first[1:]]
+    fits = _Fits(*in_periods(at, first, counted), score[counted], cuts, at.over_time.scale, frozen)
     common, least = fits.common()
-    versions: dict[PeriodVersion, Periods] = {}
+    versions: dict[Version, Periods] = {}
     odds = []
     for version in fits.versions:
         found = [fits.by_period(version, tau) for tau in TAUS]
@@ -137,14 +132,15 @@ class _Fits:
     events: FloatArray
     expected: FloatArray
     score: FloatArray
+    cuts: FloatArray
     scale: float
     frozen: bool
 
     @property
-    def versions(self) -> tuple[PeriodVersion, ...]:
+    def versions(self) -> tuple[Version, ...]:
         return ("own", "level") if self.frozen else ("own",)
 
-    def by_period(self, version: PeriodVersion, tau: float) -> tuple[Periods, float]:
+    def by_period(self, version: Version, tau: float) -> tuple[Periods, float]:
         """Fit each period on its own; tau is the prior standard deviation, per standard deviation of the log risk."""
         Z = np.column_stack([np.ones(len(self.score)), self.score])[:, : 2 if version == "own" else 1]
         theta, evidence = np.zeros((self.events.shape[1], 2)), 0.0
@@ -153,7 +149,7 @@ class _Fits:
             effects, log_factor = self._fitted(Z[rows], self.events[rows, k], self.expected[rows, k], tau)
             theta[k, : len(effects)] = effects
             evidence += log_factor
-        return Periods(np.zeros(0), *theta.T.copy()), evidence
+        return Periods(self.cuts, *theta.T.copy()), evidence
 
     def common(self) -> tuple[Periods, float]:
         """Fit one slope, and one level for all periods of a frozen model, else one for each."""
@@ -163,7 +159,7 @@ class _Fits:
         Z = np.column_stack([levels, self.score[patient]])
         events, expected = self.events[patient, period], self.expected[patient, period]
         effects, evidence = self._fitted(Z, events, expected, max(TAUS))
-        return Periods(np.zeros(0), np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence
+        return Periods(self.cuts, np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence
 
     def _fitted(
         self, Z: FloatArray, events: FloatArray, expected: FloatArray, tau: float
@@ -181,22 +177,6 @@ class _Fits:
         spread = np.linalg.slogdet(np.eye(last + 1) + information / penalty)[1]
         gain = float(likelihood_gains_of(r, events, expected).sum())
         return effects, gain - 0.5 * float((penalty * effects**2).sum() + spread)
-
-
-@dataclass(frozen=True, eq=False)
-class TrialPeriods:
-    """The correction found on all patients, and the log hazard ratios of the patients in m intervals without them.
-
-    `held_out` (n, m) comes from corrections that were found without the patient's fold.
-    """
-
-    periods: Periods
-    held_out: FloatArray
-
-
-def with_cuts(found: FoundPeriods, version: PeriodVersion, edges: FloatArray) -> Periods:
-    """Return a version with the times of its cuts, given the beginnings (m,) of the intervals."""
-    return replace(found.versions[version], cuts=edges[found.first[1:]])
 
 
 def repaired_hazard(

@@ -19,8 +19,8 @@ from drosurv.predictions import take
 from drosurv.repairs.bayes_factors import RISK, Clusters, EffectColumn, EffectColumns
 from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.expected import Expected
-from drosurv.repairs.periods import Periods
-from drosurv.repairs.repair_search import Correction, Kind, Version
+from drosurv.repairs.periods import Periods, Version
+from drosurv.repairs.repair_search import Correction, Kind
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -169,11 +169,11 @@ class Repair:
         events, risk = expected.events[inside], expected.log_risk[inside]
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
         hazards = [trial.factor * expected.hazard * np.exp(r) for r in (trial.r_before, trial.r_after)]
-        if trial.periods is not None:
+        if trial.held_out is not None:
             assert expected.by_interval is not None
-            ratios = np.exp(trial.r_before[:, None] + trial.periods.held_out)
+            ratios = np.exp(trial.r_before[:, None] + trial.held_out)
             hazards[1] = (expected.by_interval * ratios).sum(axis=1)
-        group = trial.found.inside
+        group = trial.group
         number = clusters.number if clusters.of_several else None
         own, others = (None if number is None else number[rows] for rows in (inside, ~inside))
         # Those of the evidence are divided by the number of patients in the cluster.
@@ -189,7 +189,7 @@ class Repair:
             kind=trial.kind,
             version=trial.version,
             strength=trial.strength,
-            correction=trial.found.corrections[trial.version],
+            correction=trial.correction,
             patients=int(group.sum()),
             events=float(expected.events[group].sum()),
             checked=int(inside.sum()),
@@ -203,7 +203,7 @@ class Repair:
             overlap=trial.overlap,
             predicted=predicted,
             predicted_after=predicted_after,
-            periods=None if trial.periods is None else trial.periods.periods,
+            periods=trial.periods,
         )
 
     @property

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, propose
-from drosurv.repairs.periods import FoundPeriods, PeriodVersion, after_periods, find_periods, score_of
+from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, likelihood_gains_of, propose
+from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_periods
 from drosurv.repairs.rules import Atom, CodedTable
 from drosurv.target import BoolArray, FloatArray
 
 # Effects (p,) at the only predicted time: of log hazard ratios so far, counted patients, columns (n, p) and penalties.
 FitAtTime = Callable[[FloatArray, BoolArray, FloatArray, FloatArray], FloatArray | None]
 Kind = Literal["everyone", "effects", "level", "times"]
-Version = Literal["full", "own", "level"]
 
 # A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
 LARGEST_REPAIR = 2.5
@@ -28,11 +27,6 @@ VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "level": ("level",),
 }
 STRENGTHS = (1.0, 0.5)
-# Every version at every strength, in the order of the rows of `Found.ratios`.
-CHOICES = {
-    kind: [(version, strength) for version in versions for strength in STRENGTHS]
-    for kind, versions in VERSIONS.items()
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +39,6 @@ class Correction:
     everywhere: FloatArray
     own: FloatArray
 
-    def slope_of_everyone(self, kind: Kind) -> float:
-        """Return the change of the effect of the log risk for everyone."""
-        return float((self.everywhere + (kind == "everyone") * self.own)[1])
-
     def of(self, z: FloatArray, inside: BoolArray) -> FloatArray:
         """Return the log hazard ratios (n,) of patients with columns z (n, p)."""
         r: FloatArray = z @ self.everywhere + inside * (z @ self.own)
@@ -60,22 +50,30 @@ class Found:
     """A group that was found, and each version of its repair.
 
     `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
-    (v, n) are the log hazard ratios of every choice of version and strength; `log_odds` are the log posterior odds.
+    (v, n) are the log hazard ratios of every choice of version and strength; `log_odds` are the log posterior odds. A
+    correction of the shape in time (`periods`) changes no log hazard ratios that hold at all times.
     """
 
     atoms: tuple[Atom, ...]
     inside: BoolArray
-    corrections: dict[Version, Correction]
+    corrections: Mapping[Version, Correction]
     ratios: FloatArray
     log_odds: float = 0.0
+    periods: FoundPeriods | None = None
+
+    @property
+    def choices(self) -> list[tuple[Version, float]]:
+        """Version and strength of each row of the ratios."""
+        strengths = STRENGTHS if self.periods is None else (1.0,)
+        return [(version, strength) for version in self.corrections for strength in strengths]
 
 
 class RepairSearch:
     """A search that finds one repair after the other, and fits them, on the counted patients (n,) only.
 
-    The residuals are those of all n patients under the model without repairs, but for a correction of the shape in
-    time; r (n,) holds their log hazard ratios of all other repairs so far, and `slope` how much these change the effect
-    of the log risk for everyone.
+    A `frozen` model was fitted on other patients. The residuals are those of all n patients under the model without
+    repairs, but for a correction of the shape in time; r (n,) holds their log hazard ratios of all other repairs so
+    far, and `slope` how much these change the effect of the log risk for everyone.
     """
 
     def __init__(
@@ -85,14 +83,18 @@ class RepairSearch:
         counted: BoolArray,
         max_conditions: int,
         at_time: FitAtTime | None = None,
+        *,
+        frozen: bool = False,
     ) -> None:
         self.table, self.residuals, self.counted = table, residuals, counted
-        self.max_conditions, self.at_time = max_conditions, at_time
+        self.max_conditions, self.at_time, self.frozen = max_conditions, at_time, frozen
         self.r, self.slope = np.zeros(len(counted)), 0.0
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
         """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
         now = self.residuals.after(self.r)
+        if kind == "times":
+            return self._find_periods(now)
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
             log_odds = 0.0
@@ -111,7 +113,7 @@ class RepairSearch:
         if kind == "everyone" and self.at_time is not None:
             corrections |= self._fitted_at_time(now.columns, limits.tau)
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
-        ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
+        ratios = np.stack([strength * whole[version] for version in whole for strength in STRENGTHS])
         return Found(atoms, inside, corrections, ratios, log_odds)
 
     def _fitted_at_time(self, z: FloatArray, tau: float) -> dict[Version, Correction]:
@@ -127,26 +129,45 @@ class RepairSearch:
                 found[version] = Correction(np.zeros_like(own), own)
         return found
 
+    def _find_periods(self, now: Residuals) -> Found | None:
+        found = find_periods(now, self.score, self.counted, frozen=self.frozen)
+        if found is None:
+            return None
+        n, p = now.columns.shape
+        unchanged: dict[Version, Correction] = dict.fromkeys(found.versions, Correction(*np.zeros((2, p))))
+        ratios = np.zeros((len(unchanged), n))
+        return Found((), np.ones(n, dtype=np.bool_), unchanged, ratios, found.log_odds, found)
+
     @property
     def score(self) -> FloatArray:
-        """Log risk of all patients with the repairs so far, (n,)."""
-        return score_of(self.residuals, self.r)
+        """Log risk (n,) of all patients with the repairs so far: centred, and clipped before repairs."""
+        assert self.residuals.over_time is not None
+        return self.residuals.over_time.scale * self.residuals.columns[:, 1] + self.r
 
-    def find_periods(self, *, frozen: bool) -> FoundPeriods | None:
-        """Return corrections of the shape in time; None if they have posterior odds below 1."""
-        return find_periods(self.residuals.after(self.r), self.score, self.counted, frozen=frozen)
+    def gains(self, found: Found | None, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return gains in log likelihood of m rows: of each choice (v, m), and of one slope for all times (m,).
 
-    def keep_periods(self, found: FoundPeriods | None, version: PeriodVersion) -> None:
-        """Apply a correction of the shape in time, if one was found."""
-        if found is not None:
-            self.residuals = after_periods(self.residuals, found, version, self.score)
+        The latter are 0 unless the shape in time is corrected; all are if nothing was found.
+        """
+        now, none = self.residuals.after(self.r), np.zeros(int(rows.sum()))
+        if found is None:
+            return none[None], none
+        if found.periods is not None:
+            *gains, common = found.periods.gains(now, self.score, rows)
+            return np.stack(gains), common
+        return likelihood_gains_of(found.ratios[:, rows], now.events[rows], now.expected[rows]), none
 
-    def keep(self, found: Found | None, kind: Kind, choice: int) -> None:
+    def keep(self, found: Found | None, choice: int) -> None:
         """Apply a repair, if one was found; the next search starts from the repaired model."""
-        if found is not None:
-            self.r = self.r + found.ratios[choice]
-            version, strength = CHOICES[kind][choice]
-            self.slope += strength * found.corrections[version].slope_of_everyone(kind)
+        if found is None:
+            return
+        version, strength = found.choices[choice]
+        if found.periods is not None:
+            self.residuals = after_periods(self.residuals, found.periods.versions[version], self.score)
+        correction = found.corrections[version]
+        self.r = self.r + found.ratios[choice]
+        # Without conditions, effects of the group are those of everyone.
+        self.slope += strength * float(correction.everywhere[1] + (not found.atoms) * correction.own[1])
 
 
 def fit_version(

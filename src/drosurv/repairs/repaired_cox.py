@@ -235,8 +235,8 @@ class RepairedCox(RepairedPredictions):
                     expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
                 )
         if accepted:
-            periods = next((trial.periods for trial in accepted if trial.periods is not None), None)
-            r = self.held_out_[:, None] + (0.0 if periods is None else periods.held_out)
+            by_period = next((trial.held_out for trial in accepted if trial.held_out is not None), 0.0)
+            r = self.held_out_[:, None] + by_period
             by_interval = np.exp(r) * expected.by_interval
             self._factor = BaselineFactor.learn(edges, by_interval, target, weight)
         self._add_changes(X, tables[0])
@@ -383,7 +383,7 @@ class RepairedCox(RepairedPredictions):
         def residuals_of(part: Expected) -> Residuals:
             by_time = None
             if part.by_interval is not None:
-                by_time = OverTime(part.by_interval, interval, self._columns.columns[0].scale)
+                by_time = OverTime(part.by_interval, interval, edges, self._columns.columns[0].scale)
             columns = self._columns.of(effects, part.log_risk)
             found = Residuals(part.events, part.hazard, columns, over_time=by_time)
             return found.averaged(clusters) if clusters.of_several else found
@@ -404,7 +404,7 @@ class RepairedCox(RepairedPredictions):
         if not frozen:
             # A model without any effect may be right; one with reversed effects is a model of noise.
             limits = replace(limits, least_slope=-self._columns.columns[0].scale)
-        trials = find_repairs(checked, limits, self.max_repairs, edges)
+        trials = find_repairs(checked, limits, self.max_repairs)
         accepted = [trial for trial in trials if trial.accepted]
         self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
         self.repairs_ = [Repair.of(trial, expected, clusters) for trial in accepted]

@@ -191,22 +191,27 @@ class CodedTable:
         """Number of columns that have a condition."""
         return len(np.unique(self.atoms[:, 0]))
 
+    def codes_met(self, atom: Atom) -> BoolArray:
+        """Return which codes (n_codes,) of its column meet a condition; the last code is for missing values."""
+        codes = np.arange(self.n_codes)
+        present = codes < self.n_codes - 1
+        match atom.comparison:
+            case "<=":
+                return present & (codes <= atom.code)
+            case ">":
+                return present & (codes > atom.code)
+            case "is":
+                return codes == atom.code
+            case "is not":
+                return present & (codes != atom.code)
+            case "is missing":
+                return ~present
+
     def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
         """Return which patients (n,) meet every condition."""
         met = np.ones(self.codes.shape[1], dtype=np.bool_)
-        for column, comparison, value in atoms:
-            code = self.codes[column]
-            match comparison:
-                case "<=":
-                    met &= (code <= value) & (code >= 0)
-                case ">":
-                    met &= code > value
-                case "is":
-                    met &= code == value
-                case "is not":
-                    met &= (code != value) & (code >= 0)
-                case "is missing":
-                    met &= code < 0
+        for atom in atoms:
+            met &= self.codes_met(atom)[self.codes[atom.column]]
         return met
 
     def rule(self, atoms: tuple[Atom, ...]) -> Rule:
@@ -270,22 +275,18 @@ class RuleCriterion(Protocol):
         """Values that are summed, (n, k)."""
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Scores (s, A) of A rules with sums (A, k): the first ranks rules, the last says which to extend.
-
-        Minus infinity where a rule is not allowed.
-        """
+        """Scores (A,) of A rules with sums (A, k); minus infinity where a rule is not allowed."""
 
 
 class Candidate(NamedTuple):
-    """A rule, its score, and the score (`promise`) by which rules to extend are chosen."""
+    """A rule and its score."""
 
     atoms: tuple[Atom, ...]
     score: float
-    promise: float
 
 
 class RuleSearch:
-    """Beam search: the most promising rules of each length are extended by one condition.
+    """Beam search: the best rules of each length are extended by one condition.
 
     `beam` is the number of rules of each length that are extended; only the patients `counted` (n,) are used.
     """
@@ -296,7 +297,7 @@ class RuleSearch:
         self.values = np.ascontiguousarray(criterion.values)
 
     def by_length(self, max_conditions: int) -> Iterator[list[Candidate]]:
-        """Yield the rules found of each length, the most promising first."""
+        """Yield the rules found of each length, the best first."""
         kept: list[tuple[Atom, ...]] = [()]
         for _ in range(max_conditions):
             longer: dict[frozenset[Atom], Candidate] = {}
@@ -307,26 +308,23 @@ class RuleSearch:
                         longer.setdefault(frozenset(candidate.atoms), candidate)
             if not longer:
                 return
-            ranked = sorted(longer.values(), key=lambda candidate: -candidate.promise)
+            ranked = sorted(longer.values(), key=lambda candidate: -candidate.score)
             yield ranked
             kept = [candidate.atoms for candidate in ranked[: self.beam]]
 
     def extensions(self, atoms: tuple[Atom, ...]) -> list[Candidate]:
-        """Return the rule with one more condition: for each column and comparison, the best value by each score."""
+        """Return the rule with one more condition: for each column and comparison, that with the best value."""
         table = self.table
         if len(table.atoms) == 0:
             return []
         inside = np.flatnonzero(self.counted & table.covers(atoms))
         by_code = sums_by_code(table.codes, self.values, inside, table.n_codes)
         scores = np.ascontiguousarray(self.criterion.scores(sums_by_atom(by_code, table.atoms)))
-        positions: set[int] = set()
-        for score in scores:
-            best = _best_of_blocks(score, table.blocks)
-            positions.update(best[np.isfinite(score[best])].tolist())
-        allowed = sorted(positions)
-        added = [table.listed[position] for position in allowed]
-        found = zip(added, scores[0, allowed].tolist(), scores[-1, allowed].tolist(), strict=True)
-        return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
+        best = _best_of_blocks(scores, table.blocks)
+        return [
+            Candidate((*atoms, table.listed[position]), float(scores[position]))
+            for position in best[np.isfinite(scores[best])].tolist()
+        ]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
 
 import numba
 import numpy as np
@@ -48,7 +47,7 @@ class Subgroups:
         self._met = np.zeros((d, most, n_codes))
         for j, atoms in enumerate(by_column):
             for a, atom in enumerate(atoms):
-                self._met[j, a] = _codes_met(atom, n_codes)
+                self._met[j, a] = table.codes_met(atom)
         self.paired = d <= MOST_PAIRED
         pairs = [(a, b) for a in range(d) for b in range(a + 1, d)] if self.paired else []
         self._pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
@@ -63,7 +62,7 @@ class Subgroups:
         self._singles = singles
         self._single_column = np.array([atoms[0].column for atoms in singles], dtype=np.intp)
         self._single_met = np.array(
-            [np.prod([_codes_met(atom, n_codes) for atom in atoms], axis=0) for atoms in singles]
+            [np.prod([table.codes_met(atom) for atom in atoms], axis=0) for atoms in singles]
         ).reshape(-1, n_codes)
         self._by_column = by_column
         # Columns have fewer than `most` conditions: which elements of the (most, most) arrays of a pair are used.
@@ -133,25 +132,6 @@ class Subgroups:
     def members(self, number: int) -> BoolArray:
         """Return which patients (n,) are in one of the subgroups kept."""
         return self.table.covers(self.atoms(number))
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """Number of patients in each of the subgroups kept."""
-        return self.sums(np.ones((len(self.codes), 1)))[:, 0]
-
-
-def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
-    """Return which codes (n_codes,) of its column meet a condition, as 1 or 0; the last code is for missing values."""
-    codes = np.arange(n_codes)
-    present = codes < n_codes - 1
-    met: dict[str, NDArray[np.bool_]] = {
-        "<=": present & (codes <= atom.code),
-        ">": present & (codes > atom.code),
-        "is": codes == atom.code,
-        "is not": present & (codes != atom.code),
-        "is missing": ~present,
-    }
-    return met[atom.comparison].astype(np.float64)
 
 
 @numba.njit(cache=True, nogil=True)
