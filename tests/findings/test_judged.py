@@ -254,3 +254,43 @@ def test_a_model_and_its_reference_are_compared_as_long_as_both_are_known():
     np.testing.assert_allclose(compared(long, short), wanted, atol=1e-9)
     np.testing.assert_allclose(compared(short, long), wanted, atol=1e-9)
     assert not np.allclose(compared(long, long), wanted)
+
+
+def test_a_problem_that_one_patient_decides_is_said_with_the_row():
+    times = np.array(TIMES["many"])
+    y, S, g, _ = draw("exponential", 3, 400)
+    survival = S(times)
+    # One patient with 60 times the hazard, who is free of the event to the end.
+    y["event"][7], y["time"][7] = False, 6.0
+    survival[7] = np.exp(-20.0 * times)
+    found = [row for row in rows_of(survival, times, y, g) if row.attribute == "overall"]
+    (wrong,) = (row for row in found if row.question == "spread")
+    rest = np.arange(len(y)) != 7
+    (without,) = (
+        row
+        for row in rows_of(survival[rest], times, y[rest], g[rest])
+        if row.question == "spread" and row.attribute == "overall"
+    )
+    assert (wrong.status, without.status) == ("miscalibrated", "clear")
+    said = "One patient decides this: without row 8 of those judged, adjusted p = "
+    assert float(wrong.text.partition(said)[2].rstrip(".")) == pytest.approx(without.p, abs=0.1)
+
+
+def test_a_problem_of_many_patients_is_not_said_to_be_one_patients():
+    times = np.array(TIMES["many"])
+    y, S, g, _ = draw("exponential", 3)
+    found = problems(S(times) ** 2, times, y, g)
+    assert "level" in {row.question for row in found}
+    assert not any("One patient" in row.text for row in found)
+
+
+def test_all_rows_of_a_patient_are_taken_out_together():
+    times = np.array(TIMES["many"])
+    y, S, g, _ = draw("exponential", 3, 300)
+    survival, again = S(times), np.r_[np.arange(300), np.repeat(7, 9)]
+    y["event"][7], y["time"][7] = False, 6.0
+    survival[7] = np.exp(-3.0 * times)
+    rows = Rows.parse(y[again], id=np.arange(300)[again])
+    found = problems(survival[again], times, y[again], g[again], rows=rows)
+    assert found
+    assert all("without row 8 of those judged" in row.text for row in found)

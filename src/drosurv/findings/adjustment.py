@@ -6,7 +6,7 @@ interval excludes the right value exactly if its adjusted p-value is below one m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ class Question(NamedTuple):
 
     `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
     visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
-    values below it, 0 for both sides. `details` are texts for its sentence.
+    values below it, 0 for both sides. `details` are texts for its sentence. `without_one`, if known, returns the number
+    of the row, from 1 on, of the patient who contributes most to the estimate, and the estimate without this patient.
     """
 
     question: str
@@ -31,6 +32,7 @@ class Question(NamedTuple):
     side: int = 0
     why: str = ""
     details: dict[str, str] = {}  # noqa: RUF012
+    without_one: Callable[[], tuple[int, JudgedValue | None]] | None = None
 
 
 class Adjusted(NamedTuple):
@@ -47,6 +49,15 @@ class Adjusted(NamedTuple):
 def adjust(tests: Sequence[Question], level: float, n_tests: int) -> list[Adjusted]:
     """Return tests with p-values and intervals that are adjusted for so many tests."""
     return [_adjusted(test, level, max(n_tests, 1)) for test in tests]
+
+
+def decided_by_one(found: Adjusted, level: float, n_tests: int) -> tuple[int, float] | None:
+    """Return the row of the one patient without whom a problem would not be found, and the p-value then; else None."""
+    if not found.wrong or found.test.without_one is None:
+        return None
+    row, estimate = found.test.without_one()
+    without = _adjusted(found.test._replace(estimate=estimate), level, max(n_tests, 1))
+    return None if without.wrong or estimate is None else (row, without.p)
 
 
 def _adjusted(test: Question, level: float, n_tests: int) -> Adjusted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,26 @@ def questions(
         for name, kind in KINDS.items():
             value = None if kind.ask is None else kind.ask(group)
             if value is not None:
-                found.append(Question(name, *key, value, kind.status, kind.least, kind.side, details=details))
+                asked = Question(name, *key, value, kind.status, kind.least, kind.side, details=details)
+                if kind.contributions is not None:
+                    asked = asked._replace(without_one=partial(_without_one, group, kind, value))
+                found.append(asked)
     return found
+
+
+def _without_one(group: JudgedGroup, kind: Kind, value: JudgedValue) -> tuple[int, JudgedValue | None]:
+    """Return the first row, from 1 on, of the patient who contributes most, and the number of the group without it."""
+    assert kind.ask is not None
+    assert kind.contributions is not None
+    judged, mask = group.judged, group.mask
+    added = np.sign(value.value - value.right) * kind.contributions(group, value)
+    patients = judged.cohort.patients
+    if patients is None:
+        patients = np.arange(len(mask))
+    one = patients == np.bincount(patients, added).argmax()
+    sums = group_sums(judged.residuals, mask & ~one, judged.error)
+    left = None if sums is None else kind.ask(replace(group, mask=mask & ~one, sums=sums))
+    return int(np.flatnonzero(one)[0]) + 1, left
 
 
 def most_questions() -> int:
@@ -107,6 +126,35 @@ def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int,
     return ""
 
 
+def _contributions(residuals: PatientResiduals, w: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return each row's term (n,) of a weighted sum of residuals, with weights `w` (n,) and `parts` (J,)."""
+    found: FloatArray = (
+        residuals.weight * w * ((residuals.observed - residuals.expected)[:, : len(parts)] @ parts)
+    )
+    return found
+
+
+def _of_level(group: JudgedGroup, _: JudgedValue) -> FloatArray:
+    w = group.mask.astype(np.float64)
+    return _contributions(group.judged.residuals, w, np.ones(len(group.sums.observed)))
+
+
+def _of_shape(group: JudgedGroup, value: JudgedValue) -> FloatArray:
+    residuals, expected = group.judged.residuals, group.sums.expected
+    part = int(np.searchsorted(residuals.ends[: len(expected)], value.time))
+    direction = np.full(len(expected), -expected[part] / expected.sum())
+    direction[part] += 1.0
+    return _contributions(residuals, group.mask.astype(np.float64), direction)
+
+
+def _of_spread(group: JudgedGroup, _: JudgedValue) -> FloatArray:
+    judged, mask = group.judged, group.mask
+    residuals = judged.at_horizon if judged.few_times else judged.residuals
+    expected = residuals.weight * mask * residuals.expected.sum(axis=1)
+    w = mask * (judged.score - np.average(judged.score, weights=expected))
+    return _contributions(residuals, w, np.ones(residuals.expected.shape[1]))
+
+
 # Found elsewhere: before patients are judged, by a search for subgroups, and for risk scores alone.
 KINDS["data"] = Kind("data_problem", "data problem", "")
 
@@ -116,6 +164,7 @@ KINDS["data"] = Kind("data_problem", "data problem", "")
     briefly="wrong number of events",
     wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
     clear="Events agree with the predictions for {name}: observed/expected {number}.",
+    contributions=_of_level,
 )
 def _level(group: JudgedGroup) -> JudgedValue | None:
     judged, found = group.judged, tests.level(group.sums)
@@ -138,6 +187,7 @@ KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
         "The timing of events agrees with the predictions for {name}: {when}, where it fits least, there were {times} "
         "as many events as the predictions and the rest of the follow-up imply."
     ),
+    contributions=_of_shape,
 )
 def _shape(group: JudgedGroup) -> JudgedValue | None:
     return tests.shape(group.sums, group.judged.residuals.ends)
@@ -148,6 +198,7 @@ def _shape(group: JudgedGroup) -> JudgedValue | None:
     briefly="wrong differences between patients",
     wrong=words.spread,
     clear="Differences between patients agree with the predictions for {name}: calibration slope {number}.",
+    contributions=_of_spread,
 )
 def _spread(group: JudgedGroup) -> JudgedValue | None:
     judged = group.judged

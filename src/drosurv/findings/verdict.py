@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.findings.adjustment import Adjusted, Question, adjust
+from drosurv.findings.adjustment import Adjusted, Question, adjust, decided_by_one
 from drosurv.findings.questions import KINDS
 from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
@@ -78,11 +78,13 @@ def findings(tests: Sequence[Question], level: float, further_tests: int = 0) ->
     Tests that could not be judged because of few events count too, since that depends on outcomes; those of groups
     with few patients do not.
     """
-    adjusted = adjust(tests, level, number_of_tests(tests) + further_tests)
+    n_tests = number_of_tests(tests) + further_tests
+    adjusted = adjust(tests, level, n_tests)
     better = any(
         one.test.question == "gain over reference" and one.value > 0 and one.p < 1 - level for one in adjusted
     )
-    return [_finding(one, level, "worse_for_some" if better else "dominated") for one in adjusted]
+    worse = "worse_for_some" if better else "dominated"
+    return [_finding(one, level, worse, decided_by_one(one, level, n_tests)) for one in adjusted]
 
 
 def number_of_tests(tests: Sequence[Question]) -> int:
@@ -90,7 +92,9 @@ def number_of_tests(tests: Sequence[Question]) -> int:
     return sum(test.estimate is not None or "events" in test.why for test in tests)
 
 
-def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
+def _finding(
+    found: Adjusted, level: float, if_worse: str, by_one: tuple[int, float] | None = None
+) -> FindingRow:
     test = found.test
     status = "clear"
     if test.estimate is None:
@@ -101,6 +105,9 @@ def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
         status = "unclear"
     time = np.nan if test.estimate is None else test.estimate.time
     text = sentence(KINDS[test.question], status, found)
+    if by_one is not None:
+        row, p = by_one
+        text += f" One patient decides this: without row {row:,} of those judged, adjusted {p_text(p)}."
     return FindingRow(
         status,
         test.question,

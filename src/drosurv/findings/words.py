@@ -20,7 +20,7 @@ from drosurv.presentation import (
     with_interval,
     written,
 )
-from drosurv.target import cause_names, has_causes
+from drosurv.target import FloatArray, cause_names, has_causes
 
 #: Attribute and group of all patients in tables.
 EVERYONE, ALL = "overall", "all"
@@ -60,7 +60,8 @@ class Kind(NamedTuple):
     with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is the sentence
     about a right answer, with the same names. A difference from the right value below `least` is not visible, and only
     values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group, None if it has
-    none; kinds that are not asked of every group have no `ask`.
+    none; kinds that are not asked of every group have no `ask`. `contributions` returns what each row (n,) adds to the
+    sum that a number of a group tests.
     """
 
     status: str
@@ -70,6 +71,7 @@ class Kind(NamedTuple):
     least: float = 0.0
     side: int = 0
     ask: Callable[[Any], JudgedValue | None] | None = None
+    contributions: Callable[[Any, JudgedValue], FloatArray] | None = None
 
 
 def sentence(kind: Kind, status: str, found: Adjusted) -> str:
