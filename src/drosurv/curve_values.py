@@ -37,6 +37,17 @@ def minus_log(survival: FloatArray) -> FloatArray:
     return hazard
 
 
+def at_own_times(read: Callable[[IntArray, FloatArray], FloatArray], times: FloatArray) -> FloatArray:
+    """Return the values (n,) of n rows, each at one time (n,); `read(rows, times)` returns (m, k) at common times."""
+    # Sorted, so that patients with equal times are in one batch.
+    order, found = np.argsort(times, kind="stable"), np.empty(len(times))
+    for batch in batches(len(times), _TOGETHER):
+        part = order[batch]
+        distinct, column = np.unique(times[part], return_inverse=True)
+        found[part] = read(part, distinct)[np.arange(len(part)), column]
+    return found
+
+
 class CurveValues(ABC):
     """Survival of patients as computed by a model or read from an array; rows select some of the n patients."""
 
@@ -50,20 +61,8 @@ class CurveValues(ABC):
 
     def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """Return the survival (m,) of m rows, each at one time (m,)."""
-        return self._at_own(self.survival, rows, times)
-
-    def _at_own(
-        self, read: Callable[[Any, FloatArray], FloatArray], rows: Any, times: FloatArray
-    ) -> FloatArray:
-        """Return the values of `read(rows, times)` for each row at its own time, (m,)."""
-        among, found = np.arange(len(self))[rows], np.empty(len(times))
-        # Sorted, so that patients with equal times are in one batch.
-        order = np.argsort(times, kind="stable")
-        for batch in batches(len(times), _TOGETHER):
-            part = order[batch]
-            distinct, column = np.unique(times[part], return_inverse=True)
-            found[part] = read(among[part], distinct)[np.arange(len(part)), column]
-        return found
+        among = np.arange(len(self))[rows]
+        return at_own_times(lambda part, at: self.survival(among[part], at), times)
 
     def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """Return -log of the survival (m, k) of m rows at k common times."""
@@ -163,8 +162,32 @@ class ModelValues(CurveValues):
         return np.asarray(self.predict(part, times), dtype=np.float64)
 
 
+class HazardValues(CurveValues):
+    """Survival exp(-H), where a subclass computes the cumulative hazard H."""
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        found = self.hazard(rows, times)
+        # In place, because these arrays are large.
+        np.negative(found, out=found)
+        return np.exp(found, out=found)
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        return np.exp(-self.hazard_at_patient_times(rows, times))
+
+    @abstractmethod
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return the cumulative hazard (m, k) of m rows at k common times."""
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return the cumulative hazard (m,) of m rows, each at one time (m,)."""
+        among = np.arange(len(self))[rows]
+        return at_own_times(lambda part, at: self.hazard(among[part], at), times)
+
+
 @dataclass(frozen=True, eq=False)
-class ScoreValues(CurveValues):
+class ScoreValues(HazardValues):
     """Survival exp(-H) with the cumulative hazard H a function of each patient's score and of time.
 
     ``of_scores(scores, times)`` returns H (m, k) for m rows of `scores` (n, ...); ``of_scores_at_own``, if given,
@@ -178,16 +201,6 @@ class ScoreValues(CurveValues):
     def __len__(self) -> int:
         return len(self.scores)
 
-    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.survival`."""
-        return np.exp(-self.hazard(rows, times))
-
-    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.at_patient_times`."""
-        if self.of_scores_at_own is None:
-            return super().at_patient_times(rows, times)
-        return np.exp(-self.of_scores_at_own(self.scores[rows], times))
-
     def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard`."""
         return self.of_scores(self.scores[rows], times)
@@ -195,12 +208,12 @@ class ScoreValues(CurveValues):
     def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard_at_patient_times`."""
         if self.of_scores_at_own is None:
-            return self._at_own(self.hazard, rows, times)
+            return super().hazard_at_patient_times(rows, times)
         return self.of_scores_at_own(self.scores[rows], times)
 
 
 @dataclass(frozen=True, eq=False)
-class ProportionalValues(CurveValues):
+class ProportionalValues(HazardValues):
     """Survival exp(-H0(t) exp(score)) with a cumulative baseline hazard H0 that jumps at `times` (K,).
 
     `log_cumulative` is log H0 at the times, (K,) or (S, K) with one row for each stratum; `stratum` (n,) is the number
@@ -215,17 +228,6 @@ class ProportionalValues(CurveValues):
     def __len__(self) -> int:
         return len(self.scores)
 
-    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.survival`."""
-        found = self.hazard(rows, times)
-        # In place, because these arrays are large.
-        np.negative(found, out=found)
-        return np.exp(found, out=found)
-
-    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.at_patient_times`."""
-        return np.exp(-self.hazard_at_patient_times(rows, times))
-
     def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard`."""
         index = np.searchsorted(self.times, times, side="right") - 1
@@ -238,7 +240,8 @@ class ProportionalValues(CurveValues):
 
     def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard_at_patient_times`."""
-        log_base = self._at(self.log_cumulative, rows, times, -np.inf)
+        index = places_in(self.times, times, "right") - 1
+        log_base = self._at_index(self.log_cumulative, rows, index, -np.inf)
         return np.exp(log_base - self._largest_log) * self._scale(rows)
 
     def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated:
@@ -258,11 +261,8 @@ class ProportionalValues(CurveValues):
             variance[row] = (d * np.maximum(1.0 - d, 0.0)).sum()
         return Accumulated(hazard, np.maximum(variance, 0.0))
 
-    def _at(self, curve: FloatArray, rows: RowIndex, times: FloatArray, before: float) -> FloatArray:
-        """Return a baseline curve at one time of each row; `before` is its value before the first of the times."""
-        return self._at_index(curve, rows, places_in(self.times, times, "right") - 1, before)
-
     def _at_index(self, curve: FloatArray, rows: RowIndex, index: IntArray, before: float) -> FloatArray:
+        """Return a baseline curve at one index of each row; `before` is its value before the first of the times."""
         stratum = () if self.stratum is None else (self.stratum[rows],)
         return np.where(index >= 0, curve[(*stratum, np.maximum(index, 0))], before)
 
@@ -277,21 +277,13 @@ class ProportionalValues(CurveValues):
 
 
 @dataclass(frozen=True, eq=False)
-class SumValues(CurveValues):
+class SumValues(HazardValues):
     """Survival of no event of any cause: the cumulative hazard is the sum of those of the `causes`."""
 
     causes: tuple[CurveValues, ...]
 
     def __len__(self) -> int:
         return len(self.causes[0])
-
-    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.survival`."""
-        return np.exp(-self.hazard(rows, times))
-
-    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`CurveValues.at_patient_times`."""
-        return np.exp(-self.hazard_at_patient_times(rows, times))
 
     def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.hazard`."""

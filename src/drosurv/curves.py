@@ -30,6 +30,7 @@ from drosurv.curve_values import (
     FunctionValues,
     RowIndex,
     TableValues,
+    at_own_times,
     checked_survival,
     columns_of,
     minus_log,
@@ -42,8 +43,7 @@ from drosurv.target import FloatArray, IntArray, batches
 CurveType = Literal["step", "smooth", "points"]
 # Number of values of curves in memory at the same time, and of patients that a model predicts at once.
 _VALUES, _ROWS = 2_000_000, 32_768
-# Number of patients per batch if each has a time of its own.
-_TOGETHER = 256
+
 # Hazards are summed over 100 to 1,000 jumps, in that range over so few that all patients have 20,000,000 values.
 _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
 
@@ -88,9 +88,9 @@ class SurvivalCurves(ABC):
         """Return the survival of each patient at one time each, (n,) -> (n,)."""
         return self.values.at_patient_times(self._index(slice(None)), np.asarray(times, dtype=np.float64))
 
-    @abstractmethod
     def cumulative_hazard(self, times: FloatArray) -> FloatArray:
         """Return the cumulative hazard of every patient at each of k times, (n, k): the sum of its increments."""
+        return self._in_batches(self.values.hazard, times)
 
     @abstractmethod
     def accumulated(self, times: FloatArray) -> Accumulated:
@@ -247,14 +247,10 @@ class StepCurves(SurvivalCurves):
 
     curve_type = "step"
 
-    def with_probabilities(self) -> StepCurves:
-        """Return the same curves with the hazard of a jump as the conditional probability 1 - S(t) / S(t-)."""
-        return replace(self, own_hazard=False)
-
     def cumulative_hazard(self, times: FloatArray) -> FloatArray:
         """See :meth:`SurvivalCurves.cumulative_hazard`."""
         if self.own_hazard:
-            return self._in_batches(self.values.hazard, times)
+            return super().cumulative_hazard(times)
         return self._summed(
             np.broadcast_to(np.asarray(times, dtype=np.float64), (len(self), len(times)))
         ).hazard
@@ -331,10 +327,6 @@ class PointCurves(SurvivalCurves):
 
     curve_type = "points"
 
-    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
-        """See :meth:`SurvivalCurves.cumulative_hazard`."""
-        return self._in_batches(self.values.hazard, times)
-
     def accumulated(self, times: FloatArray) -> Accumulated:
         """Raise: events between the times are not predicted."""
         raise InputError(
@@ -366,10 +358,6 @@ class SmoothCurves(SurvivalCurves):
     """Curves that change at any time."""
 
     curve_type = "smooth"
-
-    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
-        """See :meth:`SurvivalCurves.cumulative_hazard`."""
-        return self._in_batches(self.values.hazard, times)
 
     def accumulated(self, times: FloatArray) -> Accumulated:
         """See :meth:`SurvivalCurves.accumulated`; the variance is the hazard."""
@@ -421,7 +409,10 @@ class CompetingCurves:
     def incidence(self, cause: int, times: FloatArray) -> FloatArray:
         """Return the probability of an event of a cause by each of k times, (n, k).
 
-        Events at a time are divided among the causes in proportion to their hazards.
+        .. math:: F_k(t_j) = F_k(t_{j-1}) + (S(t_{j-1}) - S(t_j)) dH_kj / dH_j
+
+        with the jumps dH_kj of the cumulative hazards of the causes and dH_j of their sum: events at a time are divided
+        among the causes in proportion to their hazards, so that incidences and survival sum to one.
         """
         self.of_cause(cause)  # Raises if there is no such cause.
         jumps = self.any_cause.times
@@ -431,7 +422,8 @@ class CompetingCurves:
         for batch in self.any_cause._batches(len(jumps)):
             survival = self.any_cause.take(batch).survival(jumps)
             left = -np.diff(survival, axis=1, prepend=1.0)
-            parts = [_increments(curves.take(batch), jumps) for curves in self.causes]
+            hazards = [curves.take(batch).cumulative_hazard(jumps) for curves in self.causes]
+            parts = [np.diff(hazard, axis=1, prepend=0.0) for hazard in hazards]
             total = sum(parts)
             share = np.divide(parts[cause - 1], total, out=np.zeros_like(left), where=total > 0)
             steps = np.column_stack([np.zeros(len(left)), np.cumsum(left * share, axis=1)])
@@ -440,11 +432,7 @@ class CompetingCurves:
 
     def incidence_at_patient_times(self, cause: int, times: FloatArray) -> FloatArray:
         """Return the probability of an event of a cause by one time each, (n,)."""
-        found = np.empty(len(self))
-        for batch in batches(len(self), _TOGETHER):
-            at, column = np.unique(times[batch], return_inverse=True)
-            found[batch] = self.take(batch).incidence(cause, at)[np.arange(len(column)), column]
-        return found
+        return at_own_times(lambda rows, at: self.take(rows).incidence(cause, at), times)
 
     @staticmethod
     def joined(n: int, parts: Sequence[tuple[IntArray, CompetingCurves]]) -> CompetingCurves:
@@ -483,10 +471,6 @@ class CompetingCurves:
             table = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
             causes.append(StepCurves(table, times, times[-1], own_hazard=True))
         return CompetingCurves(tuple(causes), StepCurves(TableValues(times, survival), times, times[-1]))
-
-
-def _increments(curves: StepCurves, jumps: FloatArray) -> FloatArray:
-    return np.diff(curves.cumulative_hazard(jumps), axis=1, prepend=0.0)
 
 
 def parse_survival(

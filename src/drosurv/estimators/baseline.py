@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.curve_values import ProportionalValues, ScoreValues
+from drosurv.curve_values import ProportionalValues, ScoreValues, at_own_times
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.losses import ConvexLoss
@@ -18,12 +18,10 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
-from drosurv.target import FloatArray, IntArray, Target, as_numbers, batches
+from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Log of the largest cumulative hazard; larger hazards are set to it.
 _LARGEST = 700.0
-# Number of patients per batch if each has a different time: m patients have m * m hazards at their m times.
-_TOGETHER = 256
 
 
 class Curves(ABC):
@@ -43,12 +41,7 @@ class Curves(ABC):
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
         """Return cumulative hazards (n,) of patients with scores (n,), each at one time (n,)."""
-        found = np.empty(len(scores))
-        for rows in batches(len(scores), _TOGETHER):
-            distinct, column = np.unique(times[rows], return_inverse=True)
-            hazard = self.cumulative_hazard(scores[rows], distinct)
-            found[rows] = hazard[np.arange(len(column)), column]
-        return found
+        return at_own_times(lambda rows, at: self.cumulative_hazard(scores[rows], at), times)
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """Return the first times (n,) at which patients reach given cumulative hazards (n,); infinity if never.

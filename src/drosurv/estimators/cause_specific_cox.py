@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -40,15 +40,11 @@ from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import (
     CompetingTarget,
     FloatArray,
-    IntArray,
     Surv,
     cause_names,
     number_of_cause,
     parse_competing_target,
 )
-
-# Numbers per chunk of predicted curves.
-_CHUNK = 2_000_000
 
 
 @lists_balls
@@ -264,10 +260,8 @@ class CauseSpecificCox(SurvivalModel):
         offset : (n,) array, optional
             As in :meth:`predict`.
         """
-        row, index = self._row(cause), self._index_of(times)
-        # The incidence depends on all jumps up to a time, not only on the hazards at the given times.
-        hazards = self._hazards(X, strata, offset)
-        return np.concatenate([cumulative_incidence(part)[row][:, index] for part in hazards])
+        row, at = self._row(cause), self._times(times)
+        return self.curves_by_cause(X, strata=strata, offset=offset).incidence(row + 1, at)
 
     def predict_survival_function(  # type: ignore[override]
         self, X: Any, times: ArrayLike | None = None, *, strata: Any = None, offset: ArrayLike | None = None
@@ -276,9 +270,8 @@ class CauseSpecificCox(SurvivalModel):
 
         Parameters as in :meth:`predict_cumulative_incidence`.
         """
-        check_is_fitted(self)
-        index, hazards = self._index_of(times), self._hazards(X, strata, offset)
-        return np.concatenate([np.exp(-part.sum(axis=0))[:, index] for part in hazards])
+        curves = self.curves_by_cause(X, strata=strata, offset=offset)
+        return curves.any_cause.survival(self._times(times))
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, cause: int | str = 1, *, offset: ArrayLike | None = None
@@ -298,10 +291,8 @@ class CauseSpecificCox(SurvivalModel):
             raise InputError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
         return int(number) - 1
 
-    def _index_of(self, times: ArrayLike | None) -> IntArray:
-        """Return the index (T,) of the last of ``unique_times_`` at or before each time."""
-        at = self.unique_times_ if times is None else checked_times(times)
-        return np.searchsorted(self.unique_times_, at, side="right") - 1
+    def _times(self, times: ArrayLike | None) -> FloatArray:
+        return self.unique_times_ if times is None else checked_times(times)
 
     def predict_cumulative_hazard_function(
         self,
@@ -316,9 +307,8 @@ class CauseSpecificCox(SurvivalModel):
 
         Parameters as in :meth:`predict_cumulative_incidence`; `return_array` is not used.
         """
-        check_is_fitted(self)
-        index, hazards = self._index_of(times), self._hazards(X, strata, offset)
-        return np.concatenate([part.sum(axis=0)[:, index] for part in hazards])
+        curves = self.curves_by_cause(X, strata=strata, offset=offset)
+        return curves.any_cause.cumulative_hazard(self._times(times))
 
     def curves_by_cause(
         self, X: Any, *, strata: Any = None, offset: ArrayLike | None = None
@@ -362,20 +352,6 @@ class CauseSpecificCox(SurvivalModel):
         """Names of the arguments that predictions need besides features."""
         needed = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
         return tuple(name for name, given in needed.items() if given)
-
-    def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
-        """Yield cumulative hazards (causes, rows, K) of chunks of patients."""
-        features = checked_features(self, encode_features(self, X))
-        times = self.unique_times_
-        scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
-        size = max(1, _CHUNK // (len(times) * self.n_causes_))
-        baselines = self._cause_curves
-        for start in range(0, len(features), size):
-            part = slice(start, start + size)
-            labels = None if strata is None else np.asarray(strata)[part]
-            curves = [base.of_patients(labels, len(features[part])) for base in baselines]
-            pairs = zip(curves, scores, strict=True)
-            yield np.stack([curve.cumulative_hazard(of_cause[part], times) for curve, of_cause in pairs])
 
     def summary(
         self,
@@ -482,34 +458,6 @@ class CauseSpecificCox(SurvivalModel):
         state = dict(super().__getstate__())
         state.pop("_kept_training", None)
         return state
-
-
-def cumulative_incidence(hazards: FloatArray) -> FloatArray:
-    """Return the probabilities (causes, n, T) of an event of each cause by each time, from cumulative hazards.
-
-    .. math:: F_k(t_j) = F_k(t_{j-1}) + S(t_{j-1}) (1 - e^{-dH_j}) dH_kj / dH_j,  S(t) = e^{-sum_k H_k(t)}
-
-    with the jumps dH_kj of the cumulative hazards of the causes and dH_j of their sum: events at a time are divided
-    among the causes in proportion to their hazards, so that incidences and survival sum to one. The hazards
-    (causes, n, T) must be given at all times at which one of them jumps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.estimators.cause_specific_cox import cumulative_incidence
-    >>> hazards = np.array([[[0.1, 0.3]], [[0.2, 0.2]]])
-    >>> incidence = cumulative_incidence(hazards)
-    >>> incidence.sum(axis=0) + np.exp(-hazards.sum(axis=0))
-    array([[1., 1.]])
-    """
-    jumps = np.diff(hazards, axis=-1, prepend=0.0)
-    total = hazards.sum(axis=0)
-    survival = np.exp(-total)
-    before = np.concatenate([np.ones_like(survival[:, :1]), survival[:, :-1]], axis=1)
-    leaving, jump = before - survival, jumps.sum(axis=0)
-    # Without a jump no patient has an event.
-    share = np.divide(leaving, jump, out=np.zeros_like(leaving), where=jump > 0)
-    return np.cumsum(jumps * share, axis=-1)
 
 
 def _title(cause: int, names: Sequence[str]) -> str:

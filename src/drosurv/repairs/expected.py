@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def expected_of_frozen(
     """
     curves = as_predictions(model, X, len(target), cause=cause).survival_curves
     if isinstance(curves, StepCurves):
-        curves = curves.with_probabilities()
+        curves = replace(curves, own_hazard=False)
     events, hazard = expected_events(curves, target, entry)
     intervals = None
     if edges is not None:

@@ -1,6 +1,18 @@
 import numpy as np
 
-from drosurv.estimators.cause_specific_cox import cumulative_incidence
+from drosurv.curve_values import TableValues
+from drosurv.curves import CompetingCurves, StepCurves
+
+
+def cumulative_incidence(hazards):
+    """Incidences (causes, n, T) of causes with cumulative hazards (causes, n, T) at the times 1, 2, ..."""
+    times = np.arange(1.0, hazards.shape[-1] + 1)
+    *causes, any_cause = (
+        StepCurves(TableValues(times, np.exp(-hazard)), times, own_hazard=True)
+        for hazard in [*hazards, hazards.sum(axis=0)]
+    )
+    curves = CompetingCurves(tuple(causes), any_cause)
+    return np.stack([curves.incidence(k + 1, times) for k in range(len(hazards))])
 
 
 def test_incidences_of_small_jumps_are_the_integral_of_survival_by_hazard():
