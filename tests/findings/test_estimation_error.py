@@ -27,7 +27,8 @@ def test_the_variance_of_expected_events_over_many_training_sets():
     for _ in range(150):
         X_train, y = draw(rng, 200)
         model = CoxPH().fit(X_train, Surv.from_arrays(y.event, y.time))
-        totals.append(model._hazard_at_patient_times(X, np.minimum(target.time, 1.9))[group].sum())
+        curves, scores = model._curves_and_scores(X)
+        totals.append(curves.at_patient_times(scores, np.minimum(target.time, 1.9))[group].sum())
         trained.append(y.n_events)
     rate = np.exp(X @ [0.7, 0.3])
     residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2, until=1.9, parts=1)

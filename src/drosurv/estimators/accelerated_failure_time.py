@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -85,8 +84,11 @@ class AcceleratedFailureTime(NetworkEstimator):
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         loss = LogTime(data.target, self.distribution, data.weight)
-        objective = self._objective(batch, [data.mass])
-        return Problem(data, loss, objective, curves=partial(_curves, self.distribution))
+
+        def curves(data: TrainingData, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
+            return LogTimeCurves(self.distribution, float(1.0 / extra[1]), data.target.curve_times)
+
+        return Problem(data, loss, self._objective(batch, [data.mass]), curves=curves)
 
     def _describe(self, result: Result) -> None:
         super()._describe(result)
@@ -211,7 +213,3 @@ def _standard_errors(result: Result) -> FloatArray:
     jacobian[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
     jacobian[-1, -1] = -1.0 / tau
     return np.array([np.sqrt(np.diag(jacobian @ found @ jacobian.T)) for found in covariances])
-
-
-def _curves(distribution: str, data: TrainingData, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
-    return LogTimeCurves(distribution, float(1.0 / extra[1]), data.target.curve_times)

@@ -25,7 +25,7 @@ from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import FloatArray, is_tensor, parse_target
+from drosurv.target import FloatArray, batches, is_tensor, parse_target
 
 # Number of values of survival curves that are computed at a time.
 _BLOCK = 4_000_000
@@ -223,10 +223,8 @@ class SurvivalModel(BaseEstimator):
 
     def _features(self, X: Any, y: Any) -> Any:
         """Check the features to train on."""
-        if is_tensor(X):
-            given = cpu_array(X, type(self).__name__)
-        else:
-            given = encode_features(self, X, y, fit=True)
+        tensor = is_tensor(X)
+        given = cpu_array(X, type(self).__name__) if tensor else encode_features(self, X, y, fit=True)
         return checked_features(self, given, fit=True)
 
     def _recalibrated(self, result: Result) -> Result:
@@ -266,8 +264,9 @@ class SurvivalModel(BaseEstimator):
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and fitted attributes, with a network as plain arrays."""
+        """Return parameters and fitted attributes, with a network as plain arrays, and without the training data."""
         state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
         if "network_" in state:
             state["network_"] = network_state(state["network_"])
         return state
@@ -420,11 +419,6 @@ class SurvivalModel(BaseEstimator):
         scores = self._outputs(X, offset)
         return self._baseline.of_patients(strata, len(scores)), scores
 
-    def _hazard_at_patient_times(self, X: Any, times: FloatArray, **given: Any) -> FloatArray:
-        """Return the cumulative hazard of each patient at one time each, (n,) -> (n,)."""
-        curves, scores = self._curves_and_scores(X, **given)
-        return curves.at_patient_times(scores, times)
-
     def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
         """Return the scores (n,), or network outputs (n, K), that determine the curves."""
         return self.predict(X, offset=offset)
@@ -526,7 +520,8 @@ class SurvivalModel(BaseEstimator):
             raise ArgumentError.must("conditional_after", wanted, after)
         known = np.broadcast_to(known, len(X))
         if hasattr(self, "_baseline"):
-            return self._hazard_at_patient_times(X, known, **given)
+            curves, scores = self._curves_and_scores(X, **given)
+            return curves.at_patient_times(scores, known)
         # The patients of a block may all have different times.
         for part, rows, arguments in _in_parts(X, given, int(_BLOCK**0.5)):
             times, column = np.unique(known[part], return_inverse=True)
@@ -553,13 +548,9 @@ def fitted_curves(result: Result) -> Curves:
 
 def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:
     """Yield blocks of patients with their arguments, small enough for `width` numbers per patient in memory."""
-    size = max(1, _BLOCK // width)
-    for start in range(0, len(X), size):
-        part = slice(start, start + size)
-        arguments = {
-            name: value if np.ndim(value) == 0 else _rows(value, part) for name, value in given.items()
-        }
-        yield part, _rows(X, part), arguments
+    for part in batches(len(X), max(1, _BLOCK // width)):
+        rows = {name: value if np.ndim(value) == 0 else _rows(value, part) for name, value in given.items()}
+        yield part, _rows(X, part), rows
 
 
 def _rows(values: Any, part: slice) -> Any:

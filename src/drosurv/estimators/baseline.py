@@ -78,8 +78,7 @@ class Curves(ABC):
 def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
     """Return one step function per row of values (n, K) at the times (K,)."""
     out = np.empty(len(values), dtype=object)
-    for i, row in enumerate(values):
-        out[i] = StepFunction(times, row)
+    out[:] = [StepFunction(times, row) for row in values]
     return out
 
 

@@ -19,7 +19,12 @@ from drosurv.errors import InputError, check_alpha, check_count, check_number
 from drosurv.estimators.base import SurvivalModel, training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
-from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings
+from drosurv.estimators.coefficient_inference import (
+    encoder_notes,
+    feature_names,
+    initial_findings,
+    kept_training,
+)
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.estimators.coefficients.summary import (
     BesidePlain,
@@ -179,7 +184,12 @@ class CauseSpecificCox(SurvivalModel):
         if parsed:
             training = training.observed(any_cause, parsed, name="CauseSpecificCox", robust=robust)
         if not robust:
-            self._fit_each(X, target, sample_weight, given)
+            cox = CoxPH(l2=self.l2, ties=self.ties, max_iter=self.max_iter, tol=self.tol)
+            self.models_ = [
+                clone(cox).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
+                for k in range(1, target.n_causes + 1)
+            ]
+            self.coef_ = np.stack([model.coef_ for model in self.models_])
         target, of_any = target.take(training.kept), training.target
         if robust:
             self._fit_together(training, replace(target, entry=of_any.entry, stratum=of_any.stratum))
@@ -189,16 +199,6 @@ class CauseSpecificCox(SurvivalModel):
         self.n_events_ = np.bincount(target.cause, training.weight)[1:]
         self.follow_up_ = training_follow_up(training)
         return self
-
-    def _fit_each(
-        self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]
-    ) -> None:
-        cox = CoxPH(l2=self.l2, ties=self.ties, max_iter=self.max_iter, tol=self.tol)
-        self.models_ = [
-            clone(cox).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
-            for k in range(1, target.n_causes + 1)
-        ]
-        self.coef_ = np.stack([model.coef_ for model in self.models_])
 
     def _trained(self, training: TrainingData, target: CompetingTarget) -> tuple[Result, CompetingRisks]:
         """Train all causes together; return the result and the loss by row."""
@@ -232,8 +232,7 @@ class CauseSpecificCox(SurvivalModel):
 
     def predict(self, X: Any, cause: int | str = 1, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the log risk (n,) of one cause; pass an offset if the model was fitted with one."""
-        row = self._row(cause)
-        features = checked_features(self, encode_features(self, X))
+        row, features = self._row(cause), self._new_features(X)
         return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
 
     def predict_cumulative_incidence(
@@ -314,8 +313,7 @@ class CauseSpecificCox(SurvivalModel):
         self, X: Any, *, strata: Any = None, offset: ArrayLike | None = None
     ) -> CompetingCurves:
         """Return the curves of every cause and of any cause; parameters as in :meth:`predict_cumulative_incidence`."""
-        check_is_fitted(self)
-        features = checked_features(self, encode_features(self, X))
+        features = self._new_features(X)
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         end = max(float(self.unique_times_[-1]), float(self.follow_up_.times[-1]))
         causes = []
@@ -329,23 +327,17 @@ class CauseSpecificCox(SurvivalModel):
     @property
     def _cause_curves(self) -> Sequence[Curves]:
         """The baseline of each cause; its hazard is zero in a stratum that has only events of other causes."""
-        known: Sequence[Any] = (
-            [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
-        )
-        causes: list[Baseline] = list(known)
+        known: Any = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        causes: list[Baseline] = known
         if not causes[0].strata:
             return causes
         # A stratum without events of any cause stays NaN: no curve can be predicted for it.
         unknown = np.logical_and.reduce([np.isnan(cause.log_cumulative).any(axis=1) for cause in causes])
-        return [
-            replace(
-                cause,
-                log_cumulative=np.where(
-                    np.isnan(cause.log_cumulative) & ~unknown[:, None], -np.inf, cause.log_cumulative
-                ),
-            )
+        filled = [
+            np.where(np.isnan(cause.log_cumulative) & ~unknown[:, None], -np.inf, cause.log_cumulative)
             for cause in causes
         ]
+        return [replace(cause, log_cumulative=found) for cause, found in zip(causes, filled, strict=True)]
 
     @property
     def _fitted_with(self) -> tuple[str, ...]:
@@ -392,8 +384,7 @@ class CauseSpecificCox(SurvivalModel):
                 draws = np.split(self._bootstrap(**how, n_jobs=n_jobs), len(known), axis=1)
                 pairs = zip(known, draws, strict=True)
                 known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
-            numbered = [f"x{j}" for j in range(self.n_features_in_)]
-            features = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
+            features = names or feature_names(self)
             used = "bootstrap" if "bootstrap" in known[0].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"
             tables = [
@@ -411,7 +402,7 @@ class CauseSpecificCox(SurvivalModel):
     def _known(self) -> list[Findings]:
         """Return the findings of each cause; the first call fits plain Cox."""
         if self._findings is None:
-            training, target = self._training_and_causes()
+            training, target = kept_training(self, "summary")
             y = Surv.competing(target.cause, target.time)
             given = training.observation
             rows = {
@@ -434,7 +425,7 @@ class CauseSpecificCox(SurvivalModel):
 
     def _bootstrap(self, **how: Any) -> FloatArray:
         """Return coefficients (R, causes * d) of bootstrap refits."""
-        training, target = self._training_and_causes()
+        training, target = kept_training(self, "summary")
 
         def refit(counts: FloatArray) -> FloatArray:
             result, _ = self._trained(training.resample(counts), target.take(np.flatnonzero(counts)))
@@ -442,22 +433,11 @@ class CauseSpecificCox(SurvivalModel):
 
         return bootstrap_coefficients(refit, training.clusters, **how)
 
-    def _training_and_causes(self) -> tuple[TrainingData, CompetingTarget]:
-        if self._kept_training is None:
-            raise InputError(
-                "summary needs the training data, which a saved model does not contain: call it before saving, or fit "
-                "again."
-            )
-        training, target = self._kept_training
-        return training, target
-
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and fitted attributes, with the findings for summary() and without the training data."""
         if self._kept_training is not None:
             self._known()
-        state = dict(super().__getstate__())
-        state.pop("_kept_training", None)
-        return state
+        return super().__getstate__()
 
 
 def _title(cause: int, names: Sequence[str]) -> str:

@@ -160,9 +160,7 @@ class CoefficientInference(SurvivalModel, abstract=True):
         data = self._kept_training
         if data is not None and max(data.X.shape) * data.X.shape[1] ** 2 <= _SAVED_WORK:
             self._compute("auto")
-        state = super().__getstate__()
-        state.pop("_kept_training", None)
-        return state
+        return super().__getstate__()
 
     def _compute(self, method: str) -> str | None:
         """Compute the covariance of a method and return its name; None if only a bootstrap can give one."""
@@ -243,13 +241,18 @@ class CoefficientInference(SurvivalModel, abstract=True):
         return FittedCox(data.X, data.cox_loss(self.ties), self.coef_, self.l2)
 
     def _training(self, asked: str) -> TrainingData:
-        data: TrainingData | None = self._kept_training
-        if data is None:
-            raise InputError(
-                f"{asked} needs the training data, which a saved model does not contain: call it before saving, or "
-                "fit again."
-            )
+        data: TrainingData = kept_training(self, asked)
         return data.in_double()
+
+
+def kept_training(model: SurvivalModel, asked: str) -> Any:
+    """Return the training data that a model keeps; raise for a saved model."""
+    if model._kept_training is None:
+        raise InputError(
+            f"{asked} needs the training data, which a saved model does not contain: call it before saving, or fit "
+            "again."
+        )
+    return model._kept_training
 
 
 def initial_findings(data: TrainingData) -> Findings:
@@ -285,8 +288,8 @@ def title(model: Any) -> str:
 
 def feature_names(model: Any) -> list[str]:
     """Return the names of a model's features; x0, x1, ... if it has none."""
-    names = getattr(model, "feature_names_in_", None)
-    return [f"x{j}" for j in range(len(model.coef_))] if names is None else [str(name) for name in names]
+    numbered = [f"x{j}" for j in range(model.n_features_in_)]
+    return [str(name) for name in getattr(model, "feature_names_in_", numbered)]
 
 
 def infinite_coefficients(coef: FloatArray, fit: FittedCox) -> BoolArray:

@@ -24,11 +24,16 @@ from drosurv.errors import (
 )
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
-from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings, name_references
+from drosurv.estimators.coefficient_inference import (
+    encoder_notes,
+    feature_names,
+    initial_findings,
+    name_references,
+)
 from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names, show_ratios
 from drosurv.estimators.column_effects import ColumnInference, EffectTable
 from drosurv.estimators.cox import CoxPH
-from drosurv.estimators.penalty_choice import CandidateModel, Search
+from drosurv.estimators.penalty_choice import Search
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
 from drosurv.losses.cox_partial import TIES
 from drosurv.observation import draw_folds, generator, label_codes
@@ -169,7 +174,10 @@ class CoxPHCV(SurvivalModel):
         -------
         self
         """
-        self._forget()
+        # Remove the last fit, so that a failed fit leaves no model.
+        private = ("_design", "_quartiles", "_range", "_counted", "_kept_training", "_inference")
+        for name in [name for name in vars(self) if name in private or name.endswith("_")]:
+            del self.__dict__[name]
         self._check_parameters()
         features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
         target = parse_target(y)
@@ -184,24 +192,26 @@ class CoxPHCV(SurvivalModel):
             with warnings.catch_warnings(action="ignore"):
                 training = training.observed(target, given, name=type(self).__name__, robust=False)
         self.n_patients_, self.n_events_ = _count(training, patients)
-        chosen = self._choose(training)
+        folds, linear = self._folds(training), self.splines == "auto"
+        search = Search(training, folds, self.ties, self._knots, linear, self.n_events_)
+        search.try_penalties(search.first_penalties() if self.l2s is None else [float(l2) for l2 in self.l2s])
+        if self.l2s is None:
+            search.extend()
+        self.cv_results_, chosen = search.results(), search.best
         self.l2_, self.nonlinear_penalty_ = chosen.l2, chosen.nonlinear_penalty
         design = SplineDesign.learn(training.X, training.weight, chosen.knots)
         self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
-        self.knots_ = dict(zip(self._names(), self._design.knots, strict=True))
+        self.knots_ = dict(zip(feature_names(self), self._design.knots, strict=True))
         self.estimator_ = CoxPH(l2=self.l2_, ties=self.ties).fit(
             self._frame(features), target.to_structured(), sample_weight, **given
         )
         self.coef_: FloatArray = self._design.in_units(self.estimator_.coef_)
         self.follow_up_ = self.estimator_.follow_up_
-        self._keep(training)
+        # What the summary and the plots need from the training patients.
+        quantiles = column_quantiles(training.X, training.weight, (0.01, 0.25, 0.5, 0.75, 0.99))
+        self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
+        self._counted, self._kept_training = initial_findings(training).counted, training
         return self
-
-    def _forget(self) -> None:
-        """Remove the last fit, so that a failed fit leaves no model."""
-        private = ("_design", "_quartiles", "_range", "_counted", "_kept_training", "_inference")
-        for name in [name for name in vars(self) if name in private or name.endswith("_")]:
-            del self.__dict__[name]
 
     def _check_parameters(self) -> None:
         allowed = self.splines is False or as_whole(self.splines) in HARRELL or self.splines == "auto"
@@ -212,16 +222,6 @@ class CoxPHCV(SurvivalModel):
             listed = isinstance(self.l2s, (Sequence, np.ndarray)) and not isinstance(self.l2s, str)
             fits = listed and len(self.l2s) > 0 and all(0 <= as_number(l2) < np.inf for l2 in self.l2s)
             require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
-
-    def _choose(self, training: TrainingData) -> CandidateModel:
-        """Set the results of cross-validation and return the best candidate."""
-        folds, linear = self._folds(training), self.splines == "auto"
-        search = Search(training, folds, self.ties, self._knots, linear, self.n_events_)
-        search.try_penalties(search.first_penalties() if self.l2s is None else [float(l2) for l2 in self.l2s])
-        if self.l2s is None:
-            search.extend()
-        self.cv_results_ = search.results()
-        return search.best
 
     @property
     def _knots(self) -> int:
@@ -246,20 +246,8 @@ class CoxPHCV(SurvivalModel):
                 f"{with_event} patients had an event: {with_event} folds are used instead of {arg('cv', self.cv)}."
             )
         return draw_folds(
-            len(event),
-            min(int(self.cv), with_event),
-            rng,
-            event,
-            units,
-            training.target.stratum,
+            len(event), min(int(self.cv), with_event), rng, event, units, training.target.stratum
         )
-
-    def _keep(self, training: TrainingData) -> None:
-        """Store what the summary and the plots need from the training patients."""
-        quantiles = column_quantiles(training.X, training.weight, (0.01, 0.25, 0.5, 0.75, 0.99))
-        self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
-        self._counted = initial_findings(training).counted
-        self._kept_training = training
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the log hazard ratio (n,) of each patient to the mean of the training patients.
@@ -271,18 +259,15 @@ class CoxPHCV(SurvivalModel):
         offset : (n,) array, optional
             Known effects, for a model that was fitted with an offset.
         """
-        check_is_fitted(self)
-        features = checked_features(self, encode_features(self, X))
-        return self.estimator_.predict(self._frame(features), offset=offset)
+        return self.estimator_.predict(self._frame(self._new_features(X)), offset=offset)
 
     def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
-        features = checked_features(self, encode_features(self, X))
-        return self.estimator_._hazard_errors(self._frame(features), times, strata, offset)
+        return self.estimator_._hazard_errors(self._frame(self._new_features(X)), times, strata, offset)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
         check_is_fitted(self)
-        return np.array(self._design.names(self._names()), dtype=object)
+        return np.array(self._design.names(feature_names(self)), dtype=object)
 
     def summary(
         self,
@@ -341,7 +326,7 @@ class CoxPHCV(SurvivalModel):
         shrunken, coef, error = np.array(effects).T
         table = EffectTable(
             {"contrast": np.array(contrasts), **effect_columns(shrunken, coef, error, level)},
-            index=pd.Index(list(names or self._names()), name="covariate"),
+            index=pd.Index(list(names or feature_names(self)), name="covariate"),
         )
         table["p nonlinear"] = self._inferred().p_nonlinear
         table.caption, table.level, table.ratio = "CoxPHCV: effect of each column", level, "hazard ratio"
@@ -374,7 +359,7 @@ class CoxPHCV(SurvivalModel):
             the values are the index.
         """
         check_is_fitted(self)
-        names = self._names()
+        names = feature_names(self)
         j = names.index(column) if column in names else as_whole(column)
         require(0 <= j < len(names), "column", f"be one of {names}, or its number", column)
         j = int(j)
@@ -441,33 +426,26 @@ class CoxPHCV(SurvivalModel):
             _INTERVALS if known.known else _NO_INTERVALS,
             f"Based on {self._counted} and {self.n_events_:,} events.",
         ]
-        if self._few_events:
-            notes.append(self._few_events)
+        if self.n_events_ < _FEWEST_EVENTS * self.n_features_in_:
+            notes.append(
+                f"{self.n_events_:,} events are fewer than {_FEWEST_EVENTS} for each of {self.n_features_in_:,} "
+                "columns: effects of single columns cannot be told apart."
+            )
         if splined:
             notes.append("Splined columns are compared from their lower to their upper quartile.")
         if np.isfinite(known.p_nonlinear).any():
             notes.append("p nonlinear: Wald's test in the unpenalised model with splines, before any choice.")
         return notes
 
-    @property
-    def _few_events(self) -> str:
-        """A sentence if there are fewer than two events per column; empty otherwise."""
-        columns = self.n_features_in_
-        if self.n_events_ >= _FEWEST_EVENTS * columns:
-            return ""
-        return (
-            f"{self.n_events_:,} events are fewer than {_FEWEST_EVENTS} for each of {columns:,} columns: effects of "
-            "single columns cannot be told apart."
-        )
-
     def _inferred(self) -> ColumnInference:
         """Return intervals and tests, computed when they are first asked for; unknown without the training data."""
         if not hasattr(self, "_inference"):
-            training = getattr(self, "_kept_training", None)
-            if training is None:
-                self._inference = ColumnInference.unknown(self._design)
-            else:
-                self._inference = ColumnInference.of(training, self._design, self.ties, self._knots)
+            training, design = self._kept_training, self._design
+            self._inference = (
+                ColumnInference.unknown(design)
+                if training is None
+                else ColumnInference.of(training, design, self.ties, self._knots)
+            )
         return self._inference
 
     @property
@@ -481,24 +459,18 @@ class CoxPHCV(SurvivalModel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return (
-            [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
-        )
-
     def _frame(self, features: FloatArray) -> pd.DataFrame:
         """Return the standardised design columns (n, p) with their names."""
-        return pd.DataFrame(self._design.standardised(features), columns=self._design.names(self._names()))
+        return pd.DataFrame(
+            self._design.standardised(features), columns=self._design.names(feature_names(self))
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and fitted attributes with intervals and tests and without the training data."""
-        training = getattr(self, "_kept_training", None)
+        training = self._kept_training
         if training is not None and training.X.size * training.X.shape[1] * 16 <= _SAVED_WORK:
             self._inferred()
-        state = dict(super().__getstate__())
-        state.pop("_kept_training", None)
-        return state
+        return super().__getstate__()
 
 
 def effect_columns(

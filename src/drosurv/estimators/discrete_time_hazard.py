@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -69,8 +68,12 @@ class DiscreteTimeHazard(NetworkEstimator):
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         loss = DiscreteHazard(data.target, self.n_intervals, self.link, data.weight)
-        objective = self._objective(batch, [data.mass])
-        return Problem(data, loss, objective, curves=partial(_curves, loss))
+
+        def curves(data: TrainingData, scores: FloatArray, extra: FloatArray) -> IntervalCurves:
+            ends = interval_ends(loss.intervals.cut_points, data.target.time)
+            return IntervalCurves(ends, np.asarray(extra, dtype=np.float64), loss.link)
+
+        return Problem(data, loss, self._objective(batch, [data.mass]), curves=curves)
 
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
@@ -131,10 +134,3 @@ def interpolate(ends: FloatArray, values: FloatArray, times: FloatArray) -> Floa
 def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:
     """Return zero, the cut points, and the longest observed time."""
     return np.concatenate([[0.0], cut_points, [time.max()]])
-
-
-def _curves(
-    loss: DiscreteHazard, data: TrainingData, scores: FloatArray, extra: FloatArray
-) -> IntervalCurves:
-    ends = interval_ends(loss.intervals.cut_points, data.target.time)
-    return IntervalCurves(ends, np.asarray(extra, dtype=np.float64), loss.link)

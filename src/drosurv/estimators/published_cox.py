@@ -113,7 +113,7 @@ class PublishedCox(BaseEstimator):
     def unique_times_(self) -> FloatArray:
         """The published times, ascending."""
         self._checked()
-        return np.sort(np.array(list(self.baseline_survival), dtype=np.float64))
+        return np.array(sorted(self._survival_by_time))
 
     @property
     def known_times(self) -> str:
@@ -132,20 +132,14 @@ class PublishedCox(BaseEstimator):
         terms, table = self._checked(), in_pandas(X)
         if not isinstance(table, pd.DataFrame):
             raise ArgumentError("X", "X must be a DataFrame, because the terms of a score name its columns.")
-        center = self.center if isinstance(self.center, Mapping) else {}
+        center, mean = (self.center, 0.0) if isinstance(self.center, Mapping) else ({}, float(self.center))
+        total = np.full(len(table), -mean)
         for term in terms:
+            values = term.values(table)
             if term.text in center:
-                _check_unit(term, term.values(table), float(center[term.text]))
-        total = self._linear_predictor(terms, table)
+                _check_unit(term, values, float(center[term.text]))
+            total += self.coefficients[term.text] * (values - center.get(term.text, 0.0))
         self._check_risks(total, terms, table)
-        return total
-
-    def _linear_predictor(self, terms: tuple[Term, ...], X: pd.DataFrame) -> FloatArray:
-        """Return the centred linear predictor (n,)."""
-        center = self.center if isinstance(self.center, Mapping) else {}
-        total = np.full(len(X), 0.0 if isinstance(self.center, Mapping) else -float(self.center))
-        for term in terms:
-            total += self.coefficients[term.text] * (term.values(X) - center.get(term.text, 0.0))
         return total
 
     def predict_survival_function(
@@ -164,9 +158,15 @@ class PublishedCox(BaseEstimator):
         """
         known = self.unique_times_
         at = known if times is None else np.atleast_1d(np.asarray(times, dtype=np.float64))
-        self._require_published(at)
-        baseline = np.array([dict(self._survival_by_time)[float(time)] for time in at])
-        survival = baseline[None, :] ** np.exp(self.predict(X))[:, None]
+        unknown = at[~np.isin(at, known)]
+        if len(unknown):
+            published = ", ".join(f"{time:g}" for time in known)
+            raise ArgumentError(
+                "times",
+                f"{arg('times')} holds {unknown[0]:g}, but the score gives survival at {published} only.",
+            )
+        baseline = np.array([self._survival_by_time[float(time)] for time in at])
+        survival = baseline ** np.exp(self.predict(X))[:, None]
         if return_array or times is not None:
             return survival
         found = np.empty(len(survival), dtype=object)
@@ -174,17 +174,8 @@ class PublishedCox(BaseEstimator):
         return found
 
     @property
-    def _survival_by_time(self) -> list[tuple[float, float]]:
-        return [(float(time), float(survival)) for time, survival in self.baseline_survival.items()]
-
-    def _require_published(self, times: FloatArray) -> None:
-        unknown = times[~np.isin(times, self.unique_times_)]
-        if len(unknown):
-            published = ", ".join(f"{time:g}" for time in self.unique_times_)
-            raise ArgumentError(
-                "times",
-                f"{arg('times')} holds {unknown[0]:g}, but the score gives survival at {published} only.",
-            )
+    def _survival_by_time(self) -> dict[float, float]:
+        return {float(time): float(survival) for time, survival in self.baseline_survival.items()}
 
     def _checked(self) -> tuple[Term, ...]:
         """Return the terms, after checking the parameters."""
@@ -195,17 +186,15 @@ class PublishedCox(BaseEstimator):
         for text, value in self.coefficients.items():
             require(np.isfinite(as_number(value)), "coefficients", f"give {text!r} a number", value)
         previous = 1.0
-        for time, survival in sorted(self._survival_by_time):
+        for time, survival in sorted(self._survival_by_time.items()):
             require(0 < time < np.inf, "baseline_survival", "have times above 0", time)
             fits = 0 < survival < 1 and survival <= previous
             wanted = "have survival between 0 and 1 that does not increase"
             require(fits, "baseline_survival", wanted, {time: survival})
             previous = survival
-        if isinstance(self.center, Mapping):
-            unknown = [text for text in self.center if text not in self.coefficients]
-            require(not unknown, "center", "name terms of coefficients", unknown[:1] and unknown[0])
-        centers = self.center.values() if isinstance(self.center, Mapping) else [self.center]
-        for value in centers:
+        centers = self.center if isinstance(self.center, Mapping) else {terms[0].text: self.center}
+        for text, value in centers.items():
+            require(text in self.coefficients, "center", "name terms of coefficients", text)
             require(np.isfinite(as_number(value)), "center", "hold numbers", value)
         return terms
 
@@ -213,7 +202,7 @@ class PublishedCox(BaseEstimator):
         """Raise if patients have risks that only another unit of a column explains."""
         if len(X) < FEW_PATIENTS:
             return
-        _, survival = max(self._survival_by_time)
+        _, survival = max(self._survival_by_time.items())
         event = 1.0 - survival ** np.exp(np.clip(log_risk, -700.0, 50.0))
         typical, mean = float(np.median(event)), float(log_risk.mean())
         centred = isinstance(self.center, Mapping) or self.center != 0
@@ -238,15 +227,15 @@ def _check_unit(term: Term, values: FloatArray, published: float) -> None:
         or set(values) <= {0.0, 1.0}
     ):
         return
-    mean, here = float(values.mean()), published
+    mean = float(values.mean())
     if factor.log:
-        ratio = np.exp(abs(mean - here))
+        ratio = np.exp(abs(mean - published))
     else:
-        ratio = max(abs(mean / here), abs(here / mean)) if mean * here > 0 else 1.0
-    if ratio ** (1 / factor.power) >= _OTHER_UNIT and abs(mean - here) > _DEVIATIONS * values.std():
+        ratio = max(abs(mean / published), abs(published / mean)) if mean * published > 0 else 1.0
+    if ratio ** (1 / factor.power) >= _OTHER_UNIT and abs(mean - published) > _DEVIATIONS * values.std():
         raise ArgumentError(
             "coefficients",
-            f"term {term.text!r} has the mean {mean:.4g} here, but {here:.4g} in the published patients: column "
+            f"term {term.text!r} has the mean {mean:.4g} here, but {published:.4g} in the published patients: column "
             f"{factor.column!r} is in another unit.",
         )
 
@@ -270,8 +259,7 @@ class PublishedCurve(StepFunction):
 def _read(path: Path) -> dict[str, Any]:
     """Return the parameters that a file of a score holds."""
     text = path.read_text(encoding="utf-8-sig")
-    header = text.partition("\n")[0]
-    mark = max(",;\t", key=header.count)
+    mark = max(",;\t", key=text.partition("\n")[0].count)
     rows = [
         [cell.strip() for cell in row] for row in csv.reader(text.splitlines(), delimiter=mark) if any(row)
     ]
