@@ -50,18 +50,10 @@ _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurves(ABC):
-    """Predicted survival of n patients.
+    """Predicted survival of n patients: the given `rows` (n,) of the values, by default all.
 
-    Parameters
-    ----------
-    values : CurveValues
-        The values of at least these patients.
-    times : (K,) array or None
-        Ascending times at which curves jump, or are known, or, if smooth, are read by default; None if there are none.
-    known_until : float or (n,) array
-        Time until which curves are known.
-    rows : (n,) indices, optional
-        Rows of the values; all by default.
+    `times` (K,) are ascending: the curves jump there, or are known there, or, if smooth, are read there by default;
+    None if there are none. Curves are known until the time `known_until`, a number or (n,).
     """
 
     values: CurveValues

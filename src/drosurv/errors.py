@@ -61,25 +61,10 @@ class _AboutArgument(Exception):
 
 
 class ArgumentError(_AboutArgument, InputError):
-    """A value that cannot be used: which argument holds it, what is wrong and what to do.
+    """A value that cannot be used: which argument holds it, and a sentence on what is wrong and what to do.
 
-    Parameters
-    ----------
-    argument : str or None
-        Name of the argument.
-    message : str
-        A sentence that mentions arguments as :func:`arg` writes them.
-
-    Examples
-    --------
-    >>> from drosurv.errors import ArgumentError
-    >>> print(ArgumentError("event_value", "which value means the event? Pass event_value='yes'."))
-    which value means the event? Pass event_value='yes'.
-    >>> error = ArgumentError.must("alpha", "lie in (0, 1]", 0)
-    >>> print(error)
+    >>> print(ArgumentError.must("alpha", "lie in (0, 1]", 0))
     alpha must lie in (0, 1], got 0.
-    >>> error.argument
-    'alpha'
     """
 
     @classmethod
@@ -234,14 +219,8 @@ def warn_caller(
 def require_extra(package: str, extra: str, what: str = "this") -> None:
     """Raise MissingPackage, an ImportError, with the command that installs it, unless an optional package is installed.
 
-    Parameters
-    ----------
-    package : str
-        Name under which the package is imported, such as "torch".
-    extra : str
-        The extra of drosurv that installs it, such as "deep".
-    what : str
-        What needs the package, for the message.
+    The `package`, such as "torch", is installed by an `extra` of drosurv, such as "deep"; the message says `what` needs
+    it.
     """
     from importlib import import_module
 

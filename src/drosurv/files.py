@@ -15,15 +15,6 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
 
     If `path` is a link, the file it points to is replaced. An existing file keeps its mode. Raise if `path` is a
     folder, a device or a pipe.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from drosurv.files import write_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(f"{folder}/note.txt", "kept")
-    ...     pathlib.Path(folder, "note.txt").read_text()
-    'kept'
     """
     with whole_file(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -69,29 +69,14 @@ def read_predictions(
 ) -> ReadPredictions:
     """Return predictions that any program made as :class:`~drosurv.evaluation.Predictions`, and notes on them.
 
-    Parameters
-    ----------
-    probabilities : (n, k) array or DataFrame, or None
-        Predicted survival or event probabilities at k times, one column each (a DataFrame's column names may be the
-        times), as fractions or in percent.
-    y : structured array, (n,)
-        Events and times of the patients, from which the kind of probabilities at one time is recognised.
-    times : (k,) array, optional
-        Times of the columns.
-    risk : (n,) array, optional
-        Risk scores to rank patients by; by default the log of the mean predicted cumulative hazard. Scores that do not
-        agree with the probabilities as log hazards are not used.
-    kind : {"survival", "event probability"}, optional
-        What the probabilities are. By default, probabilities that decrease with time are survival; for a single time it
-        is decided by whether patients with or without the event have higher values.
-    risk_kind : {"log risk", "hazard ratio", "other"}, optional
-        What the risk scores are. By default it is recognised from the probabilities: with them either the scores agree,
-        or their logarithms.
+    Probabilities (n, k) of survival or of the event are at k `times`, as fractions or in percent; a DataFrame's column
+    names may be the times. By default those that decrease with time are survival, and for a single time it is decided
+    by whether patients with or without the event in `y` have higher values; `kind` says it. Risk scores (n,) rank
+    patients, by default the log of the mean predicted cumulative hazard; their kind is recognised from the
+    probabilities, with which either the scores agree or their logarithms, and `risk_kind` says it. Scores that do not
+    agree with the probabilities as log hazards are not used.
 
-    Examples
-    --------
     >>> import drosurv
-    >>> from drosurv.given_predictions import read_predictions
     >>> y = drosurv.Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
     >>> found = read_predictions([[10, 30], [5, 20], [1, 2]], y, times=[1.0, 2.0])
     >>> found.predictions.survival[0].tolist(), len(found.notes)

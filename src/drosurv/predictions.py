@@ -317,28 +317,11 @@ def as_predictions(
 ) -> Predicted:
     """Return the predictions of n patients as one record.
 
-    Parameters
-    ----------
-    model : fitted model, Predictions, pair (times, survival), or (n,) array of risk scores
-        A fitted model has scikit-survival's ``predict``, and ``predict_survival_function`` or
-        ``predict_cumulative_hazard_function`` for curves.
-    X : (n, d) array or DataFrame, or None
-        Features, as the model takes them; not needed for predictions given as numbers.
-    n : int
-        Number of patients.
-    rows : Rows, optional
-        Strata and offset, for a model that was fitted with them.
-    name : str
-        Name of the argument, for error messages.
-    need_curves : bool
-        Whether risk scores alone are an error.
-    cause : int, optional
-        One of several causes.
+    The model is a fitted one, with scikit-survival's ``predict`` and, for curves, ``predict_survival_function`` or
+    ``predict_cumulative_hazard_function``; or predictions given as numbers, which need no X: :class:`Predictions`, a
+    pair (times, survival), or risk scores (n,). `rows` has strata and offset, for a model that was fitted with them.
+    Messages call the argument `name`. With `need_curves`, risk scores alone are an error; `cause` is one of several.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.predictions import as_predictions
     >>> predicted = as_predictions(([1.0, 2.0], [[0.9, 0.5], [0.8, 0.7]]), None, 2)
     >>> predicted.has_risk, predicted.curves.survival(np.array([2.0]))[:, 0].tolist()
     (False, [0.5, 0.7])

@@ -185,12 +185,7 @@ class RPGroup(PairPenalty, name="rp_group"):
     [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
     with n_c censored patients and n_e patients with events in all groups together, and u the rows of X scaled to length
-    1; 0 if n_c or n_e is 0.
-
-    References
-    ----------
-    Rahman, Purushotham (2022). Fair and interpretable models for survival analysis. ACM SIGKDD Conference on
-    Knowledge Discovery and Data Mining.
+    1; 0 if n_c or n_e is 0. Rahman, Purushotham (2022), Fair and interpretable models for survival analysis, KDD.
     """
 
     needs_groups = True

@@ -107,10 +107,8 @@ def _gaps(h: Array, groups: GroupMembership, *, smooth: bool) -> Array:
 class KeyaGroup(GroupPenalty, name="keya_group"):
     """Group penalty of Keya et al.: :func:`group_gap` with smoothed means.
 
-    References
-    ----------
-    Keya, Islam, Pan, Stockwell, Foulds (2021). Equitable allocation of healthcare resources with fair
-    survival models. SIAM International Conference on Data Mining.
+    Keya, Islam, Pan, Stockwell, Foulds (2021), Equitable allocation of healthcare resources with fair survival models,
+    SDM.
     """
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -117,16 +117,10 @@ def _bias(mle: FloatArray, error: FloatArray, X: FloatArray, training: TrainingD
 
 @dataclass(frozen=True, eq=False)
 class ColumnInference:
-    """What the summary of a model says besides its own coefficients, in the units of the columns.
+    """What the summary of a model says besides its own coefficients, in the units of the columns; NaN where unknown.
 
-    Attributes
-    ----------
-    coef : (p,)
-        Coefficients of the unpenalised model, corrected for bias; NaN if unknown.
-    covariances : tuple of (m, m)
-        Covariances of the coefficients of each column of X.
-    p_nonlinear : (d,)
-        P-values of tests of nonlinearity; NaN for columns without a test.
+    `coef` (p,) are the coefficients of the unpenalised model, corrected for bias, `covariances` (m, m) those of the
+    coefficients of each column of X, and `p_nonlinear` (d,) the p-values of tests of nonlinearity.
     """
 
     coef: FloatArray

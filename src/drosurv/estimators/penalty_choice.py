@@ -45,20 +45,9 @@ class CandidateModel(NamedTuple):
 class Search:
     """Cross-validation of candidate models, to which larger or smaller penalties are added while the best is at an end.
 
-    Parameters
-    ----------
-    training : TrainingData
-        The training patients.
-    folds : (n,) int
-        Fold of each row, from 0.
-    ties : {"breslow", "efron"}
-        Method for tied event times.
-    knots : int
-        Number of knots of splined candidates; 0 for none.
-    linear : bool
-        Whether linear effects are candidates, too.
-    n_events : int
-        Number of events, whatever their weights: log likelihoods are compared in units of one event.
+    `folds` (n,) are numbered from 0. Splined candidates have `knots` knots, 0 for none; `linear` says whether linear
+    effects are candidates, too. Log likelihoods are compared in units of one of `n_events` events, whatever their
+    weights.
     """
 
     def __init__(

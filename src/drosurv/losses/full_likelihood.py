@@ -24,13 +24,7 @@ NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Intervals (c_{m-1}, c_m], m = 1..K, with c_0 = 0 and c_K infinite.
-
-    Parameters
-    ----------
-    cut_points : (K-1,) float64
-        The finite boundaries c_1 < ... < c_{K-1}, all positive.
-    """
+    """Intervals (c_{m-1}, c_m], m = 1..K, with c_0 = 0, finite ascending `cut_points` (K-1,) and c_K infinite."""
 
     cut_points: FloatArray
 
@@ -136,26 +130,9 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
     E_im = [min(Y_i, c_m) - max(V_i, c_{m-1})]_+ the time that patient i, who entered at V_i, was at risk in interval m.
     With linear f it is jointly convex in (theta, psi). Every evaluation takes O(n + K) time and memory.
 
-    Parameters
-    ----------
-    target : Target
-        Events, times and entry times of n patients.
-    n_intervals : int
-        Number of intervals between quantiles of the event times; with ties or few events there are fewer.
-    sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model, where training starts: log(events / exposure) per
-        interval, bounded. They do not multiply the losses.
-    offset : (n,) float64, optional
-        Added to the scores of every model, including the null model.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.losses.full_likelihood import PiecewiseExponential
-    >>> from drosurv.target import Target
-    >>> loss = PiecewiseExponential(Target(np.array([True, False]), np.array([2.0, 3.0])))
-    >>> loss(np.zeros((1, 2)), loss.start[None]).round(3)
-    array([[2.009, 0.6  ]])
+    There are `n_intervals` between quantiles of the event times, with ties or few events fewer. The weights (n,) apply
+    in the quantiles and in the null model, where training starts: log(events / exposure) per interval, bounded. They do
+    not multiply the losses. An offset (n,) is added to the scores of every model, including the null model.
     """
 
     _by_patient = ("target", "_event", "_exposure", "_offset")

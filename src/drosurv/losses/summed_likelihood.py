@@ -111,16 +111,6 @@ class StratifiedLikelihood(SummedParts):
     in all strata, the log hazard of an interval without an event in some stratum would not be finite. A stratum without
     any event has no hazard, and its patients have loss zero under any model: ``parts`` are the strata with an event,
     ``strata`` their numbers. Parameters are as in ``PiecewiseExponential``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.losses.summed_likelihood import StratifiedLikelihood
-    >>> from drosurv.target import Target
-    >>> event, time, stratum = np.array([True, True]), np.array([2.0, 4.0]), np.array([0, 1])
-    >>> loss = StratifiedLikelihood(Target(event, time, stratum=stratum))
-    >>> np.exp(loss.start).tolist()
-    [0.5, 0.25]
     """
 
     def __init__(

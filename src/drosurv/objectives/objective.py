@@ -20,17 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An objective evaluated at a batch of losses.
+    """An objective evaluated at a batch of losses (B, n): its `value` (B,), `weights` (B, n) and threshold `eta` (B,).
 
-    Attributes
-    ----------
-    value : (B,) float64
-        The objective.
-    weights : (B, n) float64
-        The gradient of the objective in the losses: not negative, summing to one. For a robust objective these are the
-        worst-case weights.
-    eta : (B,) float64
-        The threshold above which losses have weight; for the mean, the objective itself.
+    The weights are the gradient in the losses, not negative and summing to one: the worst-case weights of a robust
+    objective. Only losses above the threshold have weight; for the mean, it is the objective itself.
     """
 
     value: FloatArray

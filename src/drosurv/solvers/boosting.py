@@ -46,29 +46,10 @@ class Growth:
 
     The Hessian of the partial likelihood in the scores is dense; LightGBM uses its diagonal. Extra parameters, such as
     a baseline hazard, take one Newton step before each round, or several gradient steps if the loss has no second
-    derivatives.
+    derivatives; `extra` (K,) are the current ones, and `history` has the criterion before each round.
 
-    Parameters
-    ----------
-    X : (n, d)
-        Features.
-    criterion : Criterion
-        The criterion of one model.
-    lr : float
-        Shrinkage of each tree.
-    weight : (n,), optional
-        Weights of the patients for the bins; the criterion contains them already.
-    parameters : dict, optional
-        Parameters of LightGBM, in addition to the defaults above.
-    seed : int
-        Seed of LightGBM.
-
-    Attributes
-    ----------
-    extra : (K,)
-        Extra parameters of the loss.
-    history : list of float
-        The criterion before each round.
+    `lr` is the shrinkage of each tree; the `weight` (n,) of patients is for the bins, since the criterion contains it
+    already; `parameters` are LightGBM's, in addition to the defaults above.
     """
 
     def __init__(

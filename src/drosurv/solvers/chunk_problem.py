@@ -69,26 +69,11 @@ class Point:
 
 
 class ChunkProblem(ConvexProblem):
-    """The summed objectives of the halves at scores X theta, plus l2/2 ||theta||^2, as a function of theta.
+    """The summed objectives of the halves at scores X theta, plus l2/2 ||theta||^2, as a function of theta (`size`,).
 
-    Parameters
-    ----------
-    chunks : sequence of ChunkState
-        Chunks of patients from the longest to the shortest times, with centred features, which reduces rounding errors.
-    size : int
-        Number of features.
-    rests : sequence of float
-        For each half the mass of its patients without an event.
-    objective : Objective
-        Combines the losses of each half into one number.
-    l2 : float
-        Ridge penalty.
-    workers : Workers, optional
-        This process by default.
-    centre : (d,), optional
-        Means that were subtracted from the features.
-    n_events : int
-        Number of events; on a cluster, it decides whether losses are copied to this process.
+    Chunks are from the longest to the shortest times, and their features are centred at `centre` (d,), which reduces
+    rounding errors. `rests` are for each half the mass of its patients without an event. On a cluster, the number of
+    events decides whether losses are copied to this process. The workers are this process by default.
     """
 
     def __init__(

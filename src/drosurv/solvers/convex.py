@@ -62,20 +62,11 @@ _FLAT = 1e-12
 
 
 class ConvexProblem(ABC):
-    """A convex function to minimise; all methods but ``value`` refer to the last point given to ``value``.
+    """A convex function of `size` parameters; all methods but ``value`` refer to the last point given to ``value``.
 
-    Attributes
-    ----------
-    size : int
-        Number of parameters.
-    smooth : bool
-        Whether the objective is differentiable.
-    tol : float
-        Default relative gap at which to stop.
-    least_scale : float
-        Smallest scale of relative gaps, for objectives that may be near zero.
-    sample : ConvexProblem or None
-        The same problem on a sample of the patients, from which the Hessian is computed; None to use all patients.
+    `smooth` says whether the objective is differentiable; `tol` is the default relative gap at which to stop,
+    `least_scale` the smallest scale of relative gaps, for objectives that may be near zero. The Hessian is computed
+    from the `sample`, the same problem for a part of the patients; None uses all patients.
     """
 
     size: int
@@ -130,22 +121,11 @@ class ConvexProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """The point at which the solver stopped, and why.
+    """The point `x` (size,) at which the solver stopped, and why.
 
-    Attributes
-    ----------
-    x : (size,)
-        The point.
-    value, lower_bound : float
-        The objective at this point, and a lower bound of the optimum.
-    status : {"converged", "max_iter", "stalled", "separated"}
-        "stalled": no further progress in floating point; "separated": a coefficient diverges to infinity.
-    n_iter : int
-        Number of iterations.
-    history : (n_iter + 1,)
-        The objective at the start and after each iteration, or after each smoothed problem.
-    scale : float
-        Scale of the relative gap.
+    `value` is the objective there, `lower_bound` one of the optimum, `scale` that of the relative gap. The `status` is
+    "converged", "max_iter", "stalled" (no further progress in floating point) or "separated" (a coefficient diverges).
+    `history` has the objective at the start and after each of `n_iter` iterations, or after each smoothed problem.
     """
 
     x: FloatArray

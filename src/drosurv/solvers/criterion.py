@@ -24,31 +24,14 @@ from drosurv.target import FloatArray, IntArray
 class Criterion:
     """What training minimises, as a function of scores and extra parameters.
 
+    `loss` and `objective` are those of the formula above; the objectives of the `blocks` of rows are summed, by default
+    one block of all rows. `mass` (n,) are the masses of the patients, summing to one; `neighborhoods` are the averages
+    W, `null_losses` (n,) the losses l0, and the `penalty` is added with weights `penalty_weight` (B,).
+
     In a partial likelihood all censored patients have loss zero. They are merged into one loss of zero per block, with
     their summed mass: the result is the same, and fewer losses have to be sorted. They are not merged if losses are
-    averaged over neighbourhoods, or if the objective needs every patient's loss.
-
-    Parameters
-    ----------
-    loss : Loss
-        One loss per patient.
-    objective : Objective
-        Combines the losses of one block into one number.
-    mass : (n,)
-        Masses of the patients, summing to one.
-    blocks : list of (m,) int, optional
-        Rows of each block, whose objectives are summed; by default one block of all rows.
-    neighborhoods : Neighborhoods, optional
-        The averages W.
-    null_losses : (n,), optional
-        The losses l0 of the null model, for regrets.
-    penalty, penalty_weight : Penalty and (B,), optional
-        Penalty that is added to the objective, and its weights.
-
-    Attributes
-    ----------
-    mass : (m,)
-        Masses of the losses, after merging; `patient_mass` (n,) are those of the patients.
+    averaged over neighbourhoods, or if the objective needs every patient's loss. Afterwards `mass` (m,) are the masses
+    of the losses, and `patient_mass` (n,) those of the patients.
     """
 
     recordable = False

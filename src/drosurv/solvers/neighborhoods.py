@@ -219,27 +219,15 @@ def forest(
     sample_weight: FloatArray | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Partitions:
-    """Averages over the leaves of extremely randomised trees that predict the regret from X.
+    """Averages over the leaves of extremely randomised trees that predict the regret (n,) from X (n, d).
 
     .. math:: W_ij = 1/T sum_t 1[j in leaf_t(i)] / |leaf_t(i)|
 
     Each tree is fitted to a random half of the patients, with at least `min_group` of them in a leaf; averages are over
-    all patients in the leaf.
+    all patients in the leaf. With `cross_fit` each half of the patients gets its leaves from a tree fitted to the other
+    half (two trees per partition), so that a patient's regret does not influence the patient's leaf; averages are then
+    within halves. The weights (n,) apply in the trees and in the averages.
 
-    Parameters
-    ----------
-    X : (n, d)
-        Columns that may define neighbourhoods.
-    regret : (n,)
-        Target of the trees, usually the loss of a plain model minus that of the null model.
-    cross_fit : bool
-        Whether each half of the patients gets its leaves from a tree fitted to the other half (two trees per
-        partition), so that a patient's regret does not influence the patient's leaf. Averages are then within halves.
-    sample_weight : (n,), optional
-        Weights of patients in the trees and in the averages.
-
-    Examples
-    --------
     >>> x = np.linspace(-1, 1, 400)[:, None]
     >>> averages = forest(x, np.sign(x[:, 0]), min_group=20, random_state=0).average(np.sign(x[:, 0]))
     >>> bool(averages[0] < -0.9 and averages[-1] > 0.9)
@@ -295,21 +283,10 @@ def _leaves(
 def nearest_neighbors(
     X: FloatArray, *, n_neighbors: int = 50, sample_weight: FloatArray | None = None
 ) -> MatrixAverages:
-    """Averages over each patient and the k - 1 nearest patients, with distances in standard deviations.
+    """Averages over each patient and the k - 1 nearest patients, with distances in standard deviations of X (n, d).
 
     .. math:: W_ij = w_j 1[j in N_k(i)] / sum_{l in N_k(i)} w_l
 
-    Parameters
-    ----------
-    X : (n, d)
-        Columns that may define neighbourhoods.
-    n_neighbors : int
-        The number k, which includes the patient.
-    sample_weight : (n,), optional
-        Weights w_j of patients inside the averages.
-
-    Examples
-    --------
     >>> x = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> nearest_neighbors(x, n_neighbors=2).average(np.array([0.0, 2.0, 4.0, 8.0]))
     array([1., 1., 6., 6.])

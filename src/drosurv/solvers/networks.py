@@ -315,16 +315,10 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
 
 @dataclass(eq=False)
 class BoostedTrees:
-    """Boosted trees on binned features, as plain data: LightGBM's text of the model, and the edges of the bins.
+    """Boosted trees on binned features, as plain data.
 
-    Attributes
-    ----------
-    text : (m,) uint8
-        LightGBM's text of the model.
-    edges : (e,) float64
-        Edges of the bins, ordered by feature.
-    ends : (d,) int
-        Index after the last edge of each feature.
+    `text` (m,) is LightGBM's text of the model, `edges` (e,) are the edges of the bins, ordered by feature, and `ends`
+    (d,) the index after the last edge of each feature.
     """
 
     text: NDArray[np.uint8]

@@ -26,28 +26,13 @@ from drosurv.target import FloatArray, IntArray, Target
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The checked arguments of fit.
+    """The checked arguments of fit, for the n rows of positive weight.
 
-    Attributes
-    ----------
-    X : (n, d)
-        Features of the rows with positive weight.
-    target : Target
-        Events and times, with entry times and strata where they were given.
-    mass : (n,)
-        Shares of the patients, summing to one.
-    weight : (n,) or None
-        Sample weights; None if all are one.
-    kept : (n,) int
-        Positions of these rows among the `n_rows` rows passed to fit.
-    names : list of str, optional
-        Names of the features.
-    codes : (n,) int, optional
-        Group of each row, from 0 to `n_groups` - 1.
-    seed : int
-        Seed of every random choice in this fit.
-    observation : Observation
-        Entry times, strata, clusters, offset and patient numbers of the rows; None for those that were not given.
+    `X` (n, d) are the features, called `names`; `target` has events and times, with entry times and strata if given;
+    `mass` (n,) are the shares of the patients, summing to one, and `weight` (n,) the sample weights, None if all are
+    one. `kept` (n,) are the positions of these rows among the `n_rows` rows passed to fit. `codes` (n,) are their
+    groups, from 0 to `n_groups` - 1, and `observation` the other arguments about rows. `seed` is that of every random
+    choice in this fit.
     """
 
     X: Any
@@ -224,15 +209,6 @@ class Problem:
     curves : callable, optional
         Maps (data, scores (n,), extra (K,)) to the fitted survival curves, a
         :class:`drosurv.estimators.baseline.Curves`; by default those of a Cox model with Breslow's or Efron's baseline.
-
-    Examples
-    --------
-    An estimator has a method that returns its problem; CONTRIBUTING has a complete example.
-
-    >>> from drosurv.losses.cox_partial import CoxPartial
-    >>> from drosurv.solvers import Problem
-    >>> def _problem(self, data, batch):
-    ...     return Problem(data, CoxPartial(data.target, weight=data.weight))
     """
 
     data: TrainingData
@@ -272,22 +248,11 @@ class Problem:
 class Options:
     """How a batch of B models is trained; parameters of the same name are explained in :class:`drosurv.CoxPH`.
 
-    Attributes
-    ----------
-    solver : {"auto", "convex", "adam", "trees", "none"}
-        "convex" finds the global optimum for linear scores, "adam" takes steps of Adam, "trees" grows boosted trees.
-        "auto" is "convex" if the loss has second derivatives, else "adam". "none" keeps all scores at zero.
-    name : str
-        Name of the estimator, for messages.
-    lr : (B,)
-        Learning rates.
-    module : callable, optional
-        Maps (number of features, seed) to a torch module.
-    linear : bool
-        Whether the network is one linear map to one score without bias.
-    early_stopping : bool or "auto"
-        True: stop by a validation set, and raise if there are too few events for one. "auto": only if there are enough
-        events.
+    The `solver` "convex" finds the global optimum for linear scores, "adam" takes steps of Adam, "trees" grows boosted
+    trees, "none" keeps all scores at zero; "auto" is "convex" if the loss has second derivatives, else "adam". `name`
+    is the estimator's, for messages. `lr` (B,) are learning rates; `module` maps (number of features, seed) to a torch
+    module, and is `linear` if it is one linear map to one score without bias. `early_stopping` True raises if there are
+    too few events for a validation set; "auto" then does without.
     """
 
     solver: str
@@ -309,29 +274,14 @@ class Options:
 
 @dataclass(eq=False)
 class Result:
-    """One trained model.
+    """One trained model of a `problem`.
 
-    Attributes
-    ----------
-    problem : Problem
-        What was minimised.
-    network : (d,) or (K, d) array, torch module or Trees
-        Coefficients, or the network.
-    scores : (n,) or (n, K)
-        Scores of the training patients.
-    extra : (K,)
-        Extra parameters of the loss.
-    n_iter, status, gap, history
-        Number of iterations, why training stopped, the certified relative gap (NaN without one), and the objective
-        after each iteration.
-    objective : float
-        Final objective, including penalties.
-    losses : (1, m)
-        Arguments of the objective: losses, or averaged regrets.
-    evaluation : Evaluation
-        The objective at these losses, with its worst-case weights.
-    factor : float or None
-        Factor by which recalibration has multiplied network and scores; None without recalibration.
+    `network` are coefficients (d,) or (K, d), a torch module or trees, `scores` (n,) or (n, K) those of the training
+    patients, `extra` (K,) the extra parameters of the loss. `n_iter`, `status`, `gap` and `history` are the number of
+    iterations, why training stopped, the certified relative gap (NaN without one), and the objective after each
+    iteration. `factor` is that by which recalibration has multiplied network and scores. `objective` is the final one,
+    with penalties; `losses` (1, m) are its arguments (losses, or averaged regrets), and `evaluation` is the objective
+    at these.
     """
 
     problem: Problem

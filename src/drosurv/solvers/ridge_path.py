@@ -24,32 +24,18 @@ _JITTER = 1e-11
 def ridge_path(
     X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray, tol: float = 1e-5
 ) -> tuple[FloatArray, list[str]]:
-    """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
+    """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges (K, d).
 
     It uses Newton's method and keeps the Hessian from row to row while it is accurate enough, which is four times as
     fast as :func:`drosurv.solvers.convex.minimise`. With more columns than rows a step takes n^3 operations, not d^3.
+    Each row of ridges is solved from the solution of the row before, so the largest penalties should come first. The
+    columns of X (n, d) are of similar size; `mass` (n,) are the weights of the rows' losses in the mean, summing to
+    one.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Features, of similar size.
-    loss : CoxPartial
-        Partial likelihood of the n rows, with their ties, weights and offset.
-    mass : (n,) array
-        Weights of the rows' losses in the mean, summing to one.
-    ridges : (K, d) array
-        Penalties of the coefficients. Each row is solved from the solution of the row before, so the largest penalties
-        should come first.
-    tol : float
-        Stop when the gain in the log likelihood of all rows that the next Newton step predicts is smaller. With 1e-5
-        every coefficient is within 0.005 standard errors of the optimum.
-
-    Returns
-    -------
-    coef : (K, d) array
-    status : list of str
-        "converged", "separated" (the scores grow without bound), "stalled" (no step decreased the criterion) or
-        "max_iter".
+    It stops when the gain in the log likelihood of all rows that the next Newton step predicts is smaller than `tol`;
+    with 1e-5 every coefficient is within 0.005 standard errors of the optimum. Return the coefficients (K, d), and for
+    each row "converged", "separated" (the scores grow without bound), "stalled" (no step decreased the criterion) or
+    "max_iter".
     """
     if X.shape[1] > len(X):
         return _wide_path(X, loss, mass, ridges, tol)

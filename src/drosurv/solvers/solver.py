@@ -62,19 +62,7 @@ _REMEDIES = {
 
 
 def solve(problem: Problem, options: Options) -> Result:
-    """Train one model: find the parameters that minimise the problem's objective.
-
-    Parameters
-    ----------
-    problem : Problem
-        Data, loss, objective and penalty.
-    options : Options
-        The solver and its settings.
-
-    Returns
-    -------
-    Result
-    """
+    """Train one model: find the parameters that minimise the objective of a problem."""
     solver = _choose_solver(problem, options)
     if solver == "adam":
         return solve_together([problem], options)[0][0]

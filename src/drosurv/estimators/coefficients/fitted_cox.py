@@ -286,17 +286,7 @@ def hazard_errors(
               \quad q(t) = \sum_{e : t_e \le t} h_e (x - \bar x_e)
 
     with the jumps h_e of the baseline hazard, the weights w_e of the events, and the covariance V of the coefficients.
-
-    Parameters
-    ----------
-    fit : FittedCox
-    covariance : (d, d) array
-        Covariance of the coefficients.
-    X, log_risk : (n, d) and (n,) arrays
-        Features of the patients to predict for, and their log risks, with offsets.
-    times : (T,) array
-    stratum : (n,) array, optional
-        Number of the stratum of each patient.
+    Features X (n, d), log risks with offsets (n,) and numbers of strata (n,) are those of the patients to predict for.
     """
     jumps = fit.by_block(
         np.column_stack([fit.hazard**2 / fit.term_weight, fit.hazard, fit.hazard[:, None] * fit.means])

@@ -130,17 +130,8 @@ def proportional_hazards_test(
     .. math:: U = sum_e w_e g_e r_e,  I = sum_e w_e (1, g_e)' (1, g_e) (x) V_e
 
     and the statistic of a set of features is U' I^{-1} U over beta and the gamma of the set. The results equal those of
-    ``cox.zph`` in R's survival package since version 3.
-
-    Parameters
-    ----------
-    fit : FittedCox
-        The fitted model.
-    transform : {"km", "rank", "identity", "log"} or callable
-        The function g: one minus the Kaplan-Meier survival just before t, the rank of t, t itself, its logarithm, or a
-        function of all n times.
-    names : sequence of str, optional
-        Names of the features; by default x0, x1, ...
+    ``cox.zph`` in R's survival package since version 3. The function g is "km", one minus the Kaplan-Meier survival
+    just before t, the "rank" of t, t itself ("identity"), its logarithm ("log"), or a function of all n times.
 
     References
     ----------

@@ -221,15 +221,6 @@ def cox_table(
 
     Intervals are coef +- z se with normal quantiles z, so that they agree with the p-values. `ratio` is the name of
     exp(coef); None leaves its columns out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.estimators.coefficients import cox_table
-    >>> print(cox_table(["age"], np.array([0.05]), np.array([0.01]), caption="CoxPH"))
-    CoxPH
-    feature  coefficient  hazard ratio (95 % interval)  standard error      z            p
-    age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
     """
     z = coef / standard_error
     columns = {**coefficient_columns(coef, standard_error, level), "z": z, "p": 2 * norm.sf(np.abs(z))}
@@ -267,26 +258,12 @@ class BesidePlain:
 class Findings:
     """Results of inference on the coefficients of one fit, in the units of training; none are of a single patient.
 
-    Attributes
-    ----------
-    n_patients, n_events : float
-        Weighted numbers of patients and events.
-    covariances : dict of str to (d, d) float64
-        Covariances of the coefficients computed so far, by method ("information", "sandwich", "bootstrap").
-    n_bootstrap : int
-        Number of bootstrap refits.
-    log_likelihoods : pair of float, optional
-        Log partial likelihoods of plain Cox without and with its features.
-    plain : BesidePlain, optional
-        Plain Cox on the same patients, for a robust model.
-    endless : (d,) bool, optional
-        Coefficients of plain Cox that have no finite maximum likelihood estimate.
-    degrees : int, optional
-        Number of linearly independent features of plain Cox; None with l2 > 0.
-    ties : str
-        Method for tied event times of plain Cox; empty if there are none.
-    n_rows, n_clusters : int
-        Numbers of rows and of clusters (or patients), if fit was given clusters or ids.
+    `n_patients` and `n_events` are weighted. `covariances` (d, d) of the coefficients are those computed so far, by
+    method ("information", "sandwich", "bootstrap" of `n_bootstrap` refits). Of plain Cox there are the
+    `log_likelihoods` without and with its features, which coefficients are `endless`, that is, have no finite maximum
+    likelihood estimate, the number `degrees` of linearly independent features (None with l2 > 0), and the method for
+    `ties`, empty if there are none. `plain` is plain Cox on the same patients, for a robust model. `n_rows` and
+    `n_clusters` are 0 without clusters and ids.
     """
 
     n_patients: float
