@@ -8,12 +8,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.base import SurvivalModel, training_follow_up
+from drosurv.estimators.base import SolvedModel, training_follow_up
 from drosurv.estimators.network_settings import MLP
 from drosurv.solvers import TrainingData, solve, solve_together
 
 
-def batches(estimators: Sequence[SurvivalModel]) -> list[list[int]]:
+def batches(estimators: Sequence[SolvedModel]) -> list[list[int]]:
     """Return the positions of the estimators that can be trained together, in order of first appearance.
 
     They are of the same class and differ only in the learning rate, and in alpha or the weight of the penalty.
@@ -38,7 +38,7 @@ def batches(estimators: Sequence[SurvivalModel]) -> list[list[int]]:
 
 
 def fit_grid(
-    estimators: Sequence[SurvivalModel],
+    estimators: Sequence[SolvedModel],
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
@@ -66,7 +66,7 @@ def fit_grid(
 
 
 def fit_grids(
-    grids: Sequence[Sequence[SurvivalModel]], training_sets: Sequence[Mapping[str, Any]]
+    grids: Sequence[Sequence[SolvedModel]], training_sets: Sequence[Mapping[str, Any]]
 ) -> list[list[ValueError | None]]:
     """Fit the same settings, in place, to several training sets; on an accelerator all of them in one batch.
 
@@ -90,7 +90,7 @@ def fit_grids(
     return errors
 
 
-def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[TrainingData]) -> None:
+def fit_together(batches: Sequence[Sequence[SolvedModel]], data: Sequence[TrainingData]) -> None:
     """Fit one batch of estimators to each training set; those of a batch differ only in ``batched`` parameters."""
     options = batches[0][0]._options(batches[0])
     if options.solver != "adam":
@@ -111,7 +111,7 @@ def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[Trai
             estimator._accept(estimator._recalibrated(result), follow_up)
 
 
-def _share_checks(estimator: SurvivalModel, other: SurvivalModel) -> None:
+def _share_checks(estimator: SolvedModel, other: SolvedModel) -> None:
     """Prepare to train on data that another estimator of the same class has checked."""
     estimator._forget_last_fit()
     estimator._check_parameters()
@@ -129,7 +129,7 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
     return None
 
 
-def _fixed(estimator: SurvivalModel, names: Sequence[str]) -> list[Any]:
+def _fixed(estimator: SolvedModel, names: Sequence[str]) -> list[Any]:
     """Return the class and the parameters that all members of a batch share."""
     batched = estimator.capabilities.batched
     shared = [getattr(estimator, name) for name in names if name not in batched]

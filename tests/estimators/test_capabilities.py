@@ -92,6 +92,17 @@ def test_a_model_that_states_nothing_is_an_error_that_says_what_to_add(base):
     assert all(f"{field.name}=..." in str(error.value) for field in fields(Capabilities))
 
 
+def test_a_model_without_a_problem_to_solve_cannot_be_made():
+    @dataclass
+    class Mine(NetworkEstimator):
+        """A model."""
+
+        capabilities = drosurv.CoxPH.capabilities
+
+    with pytest.raises(TypeError, match="_problem"):
+        Mine()
+
+
 def test_a_model_of_log_hazards_with_curves_of_cox_has_proportional_hazards(cls):
     model, times = fitted(cls), np.quantile(TIME, [0.3, 0.6])
     hazard = np.log(model.predict_cumulative_hazard_function(X[:20], times=times))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, arg, as_number, require
-from drosurv.estimators.baseline import Curves, checked_times, cox_baseline, step_functions
+from drosurv.estimators.baseline import Curves, checked_times, fitted_curves, step_functions
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
-from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
@@ -46,9 +46,8 @@ class SurvivalInterval(NamedTuple):
 class SurvivalModel(BaseEstimator):
     """Base class of the survival models.
 
-    A subclass defines what is minimised (``_problem``) and how (``_options``); ``fit`` solves the problem. The fitted
-    curves are ``_baseline``. A subclass that predicts in another way overrides ``fit``, ``predict``,
-    ``unique_times_`` and ``predict_cumulative_hazard_function``.
+    A subclass defines ``fit``, which sets the fitted curves, ``_baseline``. One that predicts in another way overrides
+    ``predict``, ``unique_times_`` and ``predict_cumulative_hazard_function``.
 
     Attributes
     ----------
@@ -89,169 +88,10 @@ class SurvivalModel(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    # Training.
-
-    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
-        """Return what a batch of estimators minimises; they differ only in ``batched`` parameters."""
-        raise NotImplementedError
-
-    def _options(self, batch: Sequence[Self]) -> Options:
-        """Return how the batch is trained."""
-        raise NotImplementedError
-
-    def _check_parameters(self) -> None:
-        """Raise ArgumentError for invalid parameters; called when fitting begins."""
-
-    def _describe(self, result: Result) -> None:
-        """Set the fitted attributes that are specific to this model."""
-        if self.capabilities.objective in WEIGHTED:
-            self.worst_case_weights_ = result.worst_case_weights
-        if self.capabilities.objective == "worst case":
-            self.eta_ = result.eta
-
     @property
     def _compares_groups(self) -> str | None:
         """Name, for messages, of what compares groups in training; None if groups are not compared."""
         return None
-
-    def _seed(self) -> int:
-        return 0
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        sensitive_features: Any = None,
-        entry: ArrayLike | None = None,
-        strata: Any = None,
-        clusters: Any = None,
-        offset: ArrayLike | None = None,
-        id: Any = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : (n, d) array, DataFrame or torch tensor
-            Features; column names are stored in ``feature_names_in_``. Linear Cox models are solved on the device of a
-            tensor. A DataFrame may contain text, categories and missing values: a
-            :class:`drosurv.tables.TableEncoder`, stored as ``encoder_``, turns them into features, here and in
-            prediction.
-        y : structured array (n,)
-            Event flag and time; see :class:`drosurv.Surv`.
-        sample_weight : (n,) array, optional
-            Patient weights; weight 2 counts a patient twice (with ``ties="efron"``, two tied events differ from one
-            event of weight 2).
-        sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
-            Group labels, for models that compare groups in training; several columns define groups by their
-            combinations.
-        entry : (n,) array, optional
-            Entry times (left truncation): a row is at risk at t only if entry < t <= time.
-        strata : (n,) labels, optional
-            Strata: each has its own baseline hazard, and risk sets are within strata.
-        clusters : (n,) labels, optional
-            Clusters of correlated rows: the standard errors of :meth:`summary` account for them, the coefficients do
-            not change.
-        offset : (n,) array, optional
-            Known effects, added to the scores.
-        id : (n,) labels, optional
-            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
-            overlap. Patients, not rows, are counted and weighted.
-
-        Returns
-        -------
-        self
-        """
-        data = self._training_data(X, y, sample_weight, sensitive_features)
-        given = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        given = {argument: value for argument, value in given.items() if value is not None}
-        if given:
-            data = self._with_row_arguments(data, parse_target(y), given)
-        if not self._fit_on_accelerator(data):
-            data = data.in_double()
-            self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
-        return self
-
-    def _fit_on_accelerator(self, data: TrainingData) -> bool:
-        """Solve a linear model on an accelerator if its parameters allow it; return whether it was done."""
-        return False
-
-    def _training_data(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
-    ) -> TrainingData:
-        """Check the arguments of fit."""
-        self._forget_last_fit()
-        self._check_parameters()
-        self._check_groups(sensitive_features)
-        X = self._features(X, y)
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else [str(name) for name in names]
-        data = TrainingData.parse(X, parse_target(y), sample_weight, names=names, seed=self._seed())
-        return data if sensitive_features is None else data.with_groups(sensitive_features)
-
-    def _with_row_arguments(self, data: TrainingData, target: Any, given: dict[str, Any]) -> TrainingData:
-        name, able = type(self).__name__, self.capabilities
-        if unsupported := [argument for argument in given if argument not in able.row_arguments]:
-            raise ArgumentError(
-                unsupported[0],
-                f"{name} does not support {arg(unsupported[0])}: {able.no_row_arguments}. Use CoxPH, DROCox, "
-                "DROCoxSplit or RegularizedCox.",
-            )
-        return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
-
-    def _forget_last_fit(self) -> None:
-        """Remove the attributes of the last fit, so that a failed fit leaves no model."""
-        for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
-            self.__dict__.pop(name, None)
-
-    def _check_groups(self, sensitive_features: Any) -> None:
-        """Raise if groups are given but not compared in training, or compared but not given."""
-        needed_by = self._compares_groups
-        if needed_by is None and sensitive_features is not None:
-            raise ArgumentError(
-                "sensitive_features",
-                f"{arg('sensitive_features')} would have no effect: {type(self).__name__} with these parameters does "
-                "not compare groups. Leave it out, or use GroupDROCox.",
-            )
-        if needed_by is not None and sensitive_features is None:
-            raise ArgumentError(
-                "sensitive_features",
-                f"{needed_by} compares groups: pass {arg('sensitive_features')} to fit (one label per patient).",
-            )
-
-    def _features(self, X: Any, y: Any) -> Any:
-        """Check the features to train on."""
-        tensor = is_tensor(X)
-        given = cpu_array(X, type(self).__name__) if tensor else encode_features(self, X, y, fit=True)
-        return checked_features(self, given, fit=True)
-
-    def _recalibrated(self, result: Result) -> Result:
-        """Return the trained model, recalibrated if the parameters say so."""
-        return result
-
-    def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
-        """Set the fitted attributes from a training result; `follow_up` is that of its data, if it is known."""
-        if result.factor is not None:
-            self.recalibration_ = result.factor
-        if isinstance(result.network, np.ndarray):
-            self.coef_: FloatArray = result.network
-        else:
-            self.network_ = result.network
-        data = result.problem.data
-        self._set_status(result, result.objective)
-        self.n_patients_, self.n_events_ = data.n_patients, data.n_events
-        self.follow_up_ = training_follow_up(data) if follow_up is None else follow_up
-        self._has_offset = data.observation.offset is not None
-        self._describe(result)
-        self._baseline = fitted_curves(result)
-
-    def _set_status(self, found: Any, objective: float) -> None:
-        """Set the attributes about convergence."""
-        self.n_iter_, self.status_, self.gap_ = found.n_iter, found.status, found.gap
-        self.converged_ = found.status in ("converged", "steps_done", "stopped_early")
-        self.history_, self.objective_ = found.history, objective
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether fit has finished; names and number of features are set before that."""
@@ -530,20 +370,171 @@ class SurvivalModel(BaseEstimator):
         return survived
 
 
+class SolvedModel(SurvivalModel, ABC, abstract=True):
+    """Base class of the models that one solver fits: a subclass defines what is minimised, and how."""
+
+    @abstractmethod
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        """Return what a batch of estimators minimises; they differ only in ``batched`` parameters."""
+
+    @abstractmethod
+    def _options(self, batch: Sequence[Self]) -> Options:
+        """Return how the batch is trained."""
+
+    def _check_parameters(self) -> None:
+        """Raise ArgumentError for invalid parameters; called when fitting begins."""
+
+    def _describe(self, result: Result) -> None:
+        """Set the fitted attributes that are specific to this model."""
+        if self.capabilities.objective in WEIGHTED:
+            self.worst_case_weights_ = result.worst_case_weights
+        if self.capabilities.objective == "worst case":
+            self.eta_ = result.eta
+
+    def _seed(self) -> int:
+        return 0
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: Any = None,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : (n, d) array, DataFrame or torch tensor
+            Features; column names are stored in ``feature_names_in_``. Linear Cox models are solved on the device of a
+            tensor. A DataFrame may contain text, categories and missing values: a
+            :class:`drosurv.tables.TableEncoder`, stored as ``encoder_``, turns them into features, here and in
+            prediction.
+        y : structured array (n,)
+            Event flag and time; see :class:`drosurv.Surv`.
+        sample_weight : (n,) array, optional
+            Patient weights; weight 2 counts a patient twice (with ``ties="efron"``, two tied events differ from one
+            event of weight 2).
+        sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
+            Group labels, for models that compare groups in training; several columns define groups by their
+            combinations.
+        entry : (n,) array, optional
+            Entry times (left truncation): a row is at risk at t only if entry < t <= time.
+        strata : (n,) labels, optional
+            Strata: each has its own baseline hazard, and risk sets are within strata.
+        clusters : (n,) labels, optional
+            Clusters of correlated rows: the standard errors of :meth:`summary` account for them, the coefficients do
+            not change.
+        offset : (n,) array, optional
+            Known effects, added to the scores.
+        id : (n,) labels, optional
+            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
+            overlap. Patients, not rows, are counted and weighted.
+
+        Returns
+        -------
+        self
+        """
+        data = self._training_data(X, y, sample_weight, sensitive_features)
+        given = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        given = {argument: value for argument, value in given.items() if value is not None}
+        if given:
+            data = self._with_row_arguments(data, parse_target(y), given)
+        if not self._fit_on_accelerator(data):
+            data = data.in_double()
+            self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
+        return self
+
+    def _fit_on_accelerator(self, data: TrainingData) -> bool:
+        """Solve a linear model on an accelerator if its parameters allow it; return whether it was done."""
+        return False
+
+    def _training_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
+    ) -> TrainingData:
+        """Check the arguments of fit."""
+        self._forget_last_fit()
+        self._check_parameters()
+        self._check_groups(sensitive_features)
+        X = self._features(X, y)
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else [str(name) for name in names]
+        data = TrainingData.parse(X, parse_target(y), sample_weight, names=names, seed=self._seed())
+        return data if sensitive_features is None else data.with_groups(sensitive_features)
+
+    def _with_row_arguments(self, data: TrainingData, target: Any, given: dict[str, Any]) -> TrainingData:
+        name, able = type(self).__name__, self.capabilities
+        if unsupported := [argument for argument in given if argument not in able.row_arguments]:
+            raise ArgumentError(
+                unsupported[0],
+                f"{name} does not support {arg(unsupported[0])}: {able.no_row_arguments}. Use CoxPH, DROCox, "
+                "DROCoxSplit or RegularizedCox.",
+            )
+        return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
+
+    def _forget_last_fit(self) -> None:
+        """Remove the attributes of the last fit, so that a failed fit leaves no model."""
+        for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
+            self.__dict__.pop(name, None)
+
+    def _check_groups(self, sensitive_features: Any) -> None:
+        """Raise if groups are given but not compared in training, or compared but not given."""
+        needed_by = self._compares_groups
+        if needed_by is None and sensitive_features is not None:
+            raise ArgumentError(
+                "sensitive_features",
+                f"{arg('sensitive_features')} would have no effect: {type(self).__name__} with these parameters does "
+                "not compare groups. Leave it out, or use GroupDROCox.",
+            )
+        if needed_by is not None and sensitive_features is None:
+            raise ArgumentError(
+                "sensitive_features",
+                f"{needed_by} compares groups: pass {arg('sensitive_features')} to fit (one label per patient).",
+            )
+
+    def _features(self, X: Any, y: Any) -> Any:
+        """Check the features to train on."""
+        tensor = is_tensor(X)
+        given = cpu_array(X, type(self).__name__) if tensor else encode_features(self, X, y, fit=True)
+        return checked_features(self, given, fit=True)
+
+    def _recalibrated(self, result: Result) -> Result:
+        """Return the trained model, recalibrated if the parameters say so."""
+        return result
+
+    def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
+        """Set the fitted attributes from a training result; `follow_up` is that of its data, if it is known."""
+        if result.factor is not None:
+            self.recalibration_ = result.factor
+        if isinstance(result.network, np.ndarray):
+            self.coef_: FloatArray = result.network
+        else:
+            self.network_ = result.network
+        data = result.problem.data
+        self._set_status(result, result.objective)
+        self.n_patients_, self.n_events_ = data.n_patients, data.n_events
+        self.follow_up_ = training_follow_up(data) if follow_up is None else follow_up
+        self._has_offset = data.observation.offset is not None
+        self._describe(result)
+        self._baseline = fitted_curves(result)
+
+    def _set_status(self, found: Any, objective: float) -> None:
+        """Set the attributes about convergence."""
+        self.n_iter_, self.status_, self.gap_ = found.n_iter, found.status, found.gap
+        self.converged_ = found.status in ("converged", "steps_done", "stopped_early")
+        self.history_, self.objective_ = found.history, objective
+
+
 def training_follow_up(data: TrainingData) -> FollowUp:
     """Return the follow-up of the training patients."""
     target = data.target if data.observation.patient is None else data.observation.patients(data.target)
     return FollowUp.of(target, data.patient_weight, entry=target.entry)
-
-
-def fitted_curves(result: Result) -> Curves:
-    """Return the survival curves of a trained model; by default those of a Cox model, with the ties of the loss."""
-    problem = result.problem
-    if problem.curves is not None:
-        curves: Curves = problem.curves(problem.data, result.scores, result.extra)
-        return curves
-    loss = problem.loss if isinstance(problem.loss, CoxPartial) else problem.data.cox_loss()
-    return cox_baseline(loss, problem.data, result.scores, result.extra)
 
 
 def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:

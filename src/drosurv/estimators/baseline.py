@@ -16,7 +16,7 @@ from drosurv.losses import ConvexLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
-from drosurv.solvers import TrainingData
+from drosurv.solvers import Result, TrainingData
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
@@ -192,6 +192,16 @@ class Baseline(Curves):
         """See :meth:`Curves.at_zero`."""
         with np.errstate(over="ignore"):
             return np.exp(np.atleast_2d(self.log_cumulative))
+
+
+def fitted_curves(result: Result) -> Curves:
+    """Return the survival curves of a trained model; by default those of a Cox model, with the ties of the loss."""
+    problem = result.problem
+    if problem.curves is not None:
+        curves: Curves = problem.curves(problem.data, result.scores, result.extra)
+        return curves
+    loss = problem.loss if isinstance(problem.loss, CoxPartial) else problem.data.cox_loss()
+    return cox_baseline(loss, problem.data, result.scores, result.extra)
 
 
 def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:

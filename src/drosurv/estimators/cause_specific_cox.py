@@ -137,7 +137,7 @@ class CauseSpecificCox(SurvivalModel):
     # Set by fit; replaces the property of the base class.
     unique_times_ = np.empty(0)
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, InputError, arg, check_choice
-from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.base import SolvedModel, SurvivalModel
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.coefficients import (
     CoxTable,
@@ -41,7 +41,7 @@ _SAVED_WORK = 2e9
 _FAR = 10.0
 
 
-class CoefficientInference(SurvivalModel, abstract=True):
+class CoefficientInference(SolvedModel, abstract=True):
     """Base class of models with inference on the coefficients of a fitted linear model, from its training data.
 
     Results are stored as ``_findings`` and saved with the model; the training data are not saved.

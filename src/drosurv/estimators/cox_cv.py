@@ -144,7 +144,7 @@ class CoxPHCV(SurvivalModel):
         devices="cpu",
     )
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,

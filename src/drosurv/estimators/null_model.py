@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from drosurv.errors import check_count
-from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.base import SolvedModel
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.solvers import Options, Problem, Result, TrainingData
 
 
 @dataclass(eq=False, repr=False)
-class NullModel(SurvivalModel):
+class NullModel(SolvedModel):
     """The same survival curve for every patient: the reference that other models are compared with.
 
     The curve is the Nelson-Aalen estimate. ``null_loss_`` are the losses of a piecewise-constant hazard, events divided

@@ -135,7 +135,7 @@ class RepairedCox(RepairedPredictions):
     # Fitted attributes with values of single training patients.
     _per_patient = ("checked_", "held_out_")
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
