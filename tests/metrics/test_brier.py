@@ -6,9 +6,10 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
+from drosurv.curves import parse_survival
 from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp, integrated_brier_score
-from drosurv.metrics.brier import brier_against_null, brier_weight_error
+from drosurv.metrics.brier import brier_against_null, weight_error
 from drosurv.target import Surv, parse_target
 
 
@@ -193,12 +194,15 @@ def test_error_of_the_weights_is_the_spread_over_training_samples():
         return Surv.from_arrays(time <= censored, np.minimum(time, censored))
 
     y = observed(500, x)
+    target, curves = parse_target(y), parse_survival(survival, 500, at)
     found = [
-        (integrated_brier_score(train, y, survival, at), brier_weight_error(train, y, survival, at))
+        (
+            integrated_brier_score(train, y, survival, at),
+            weight_error(FollowUp.parse(train), target, curves, at, published=False),
+        )
         for train in (observed(400, rng.normal(scale=0.7, size=400)) for _ in range(100))
     ]
     scores, errors = np.array(found).T
     assert errors.mean() == pytest.approx(scores.std(), rel=0.12)
     # Weights of the scored patients themselves have no error of their own.
-    own = FollowUp.standing_in(parse_target(y))
-    assert brier_weight_error(own, y, survival, at) == 0.0
+    assert weight_error(FollowUp.standing_in(target), target, curves, at, published=False) == 0.0

@@ -295,12 +295,8 @@ class Subset:
     @cached_property
     def brier_weight_error(self) -> float:
         """Standard error of the mean Brier contribution from the censoring weights of the training patients."""
-        data = self.data
-        at = data.brier_times
-        if data.follow_up.stands_in or data.follow_up.scored_censoring or len(at) == 0:
-            return 0.0
-        published = data.grid == "table"
-        return weight_error(data.follow_up, self.target, self.curves, at, published=published)
+        data, published = self.data, self.data.grid == "table"
+        return weight_error(data.follow_up, self.target, self.curves, data.brier_times, published=published)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:

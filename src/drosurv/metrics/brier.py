@@ -134,49 +134,21 @@ def _time_average(
     return average
 
 
-def brier_weight_error(
-    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
+def weight_error(
+    follow_up: FollowUp, target: Target, curves: SurvivalCurves, at: FloatArray, *, published: bool
 ) -> float:
-    r"""Standard error of the integrated Brier score due to the estimation of the censoring weights.
+    r"""Standard error of the integrated Brier score at k valid times due to the estimation of the censoring weights.
 
     A bootstrap of the scored patients treats the weights as known. They are estimated from other patients, which adds
 
     .. math:: \sum_s A(s)^2 \, \Delta \widehat{Var} \log \hat G(s)
 
     to the variance, with A(s) the part of the score whose weights depend on the censoring at time s, and Greenwood's
-    increments of the variance of log G.
-
-    Parameters as in :func:`integrated_brier_score`.
-
-    Returns
-    -------
-    float
-        0 if the weights come from the scored patients themselves (intervals are then not too narrow); NaN if the
-        number of training patients is unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv import Surv
-    >>> rng = np.random.default_rng(0)
-    >>> y = Surv.from_arrays(rng.random(200) < 0.5, rng.exponential(size=200))
-    >>> half = np.full((100, 2), 0.5)
-    >>> brier_weight_error(y[:100], y[100:], half, times=[0.2, 0.5]) > 0
-    True
+    increments of the variance of log G. It is 0 if the weights come from the scored patients themselves (intervals are
+    then not too narrow), and NaN if the number of training patients is unknown.
     """
-    follow_up = FollowUp.parse(y_train)
-    target = parse_target(y_test, name="y_test", require_event=False)
-    at = brier_times(follow_up, target, times, grid)
     if follow_up.stands_in or follow_up.scored_censoring or len(at) == 0:
         return 0.0
-    curves = parse_survival(survival, len(target), times)
-    return weight_error(follow_up, target, curves, at, published=grid == "table")
-
-
-def weight_error(
-    follow_up: FollowUp, target: Target, curves: SurvivalCurves, at: FloatArray, *, published: bool
-) -> float:
-    """Standard error as in `brier_weight_error`, for predicted curves at k valid times."""
     target = follow_up.censor_at_end(target)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
@@ -220,22 +192,11 @@ def brier_against_null(
 ) -> BrierAgainstNull:
     """Integrated Brier score of each patient under a model and under the null model, for the skill of any group.
 
-    The mean over any group is the group's score. Because of the censoring weights only means are meaningful, not the
-    value of one patient. The skill of a group is ``1 - sum(model) / sum(null)`` over its members.
-
-    Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. With `groups` that are to be
-    compared, the censoring weights are estimated in each group of scored patients, and times end where a tenth of every
-    group with at least 50 patients is still at risk, so that groups with different follow-up can be compared
-    (:func:`compare_follow_up`). Patients without a group get NaN.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
-    >>> scores = brier_against_null(y, y, survival, times=[1.0, 2.0])
-    >>> (1 - scores.model[2:].sum() / scores.null[2:].sum()).round(3)
-    np.float64(0.888)
+    Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. Because of the censoring
+    weights only means are meaningful, not the value of one patient. With `groups` that are to be compared, the weights
+    are estimated in each group of scored patients, and times end where a tenth of every group with at least 50 patients
+    is still at risk, so that groups with different follow-up can be compared (:func:`compare_follow_up`). Patients
+    without a group get NaN.
     """
     return BrierAgainstNull(
         *_contributions(y_train, y_test, survival, times, grid, groups, against_null=True)

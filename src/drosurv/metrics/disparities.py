@@ -98,21 +98,9 @@ def individual_disparity(
 def sampled_individual_disparity(
     risk: Any, X: Any, *, scale: float = 0.01, convention: Convention = "paper", pairs: int = SAMPLED
 ) -> tuple[float, float]:
-    """F_I estimated from random pairs of patients, and its standard error.
+    """F_I estimated from at least so many random pairs of at least two patients, and its standard error.
 
-    Parameters
-    ----------
-    risk, X, scale, convention
-        As in :func:`individual_disparity`, of at least two patients.
-    pairs : int
-        Smallest number of sampled pairs. Calls with equally many patients use the same pairs, so that different
-        scores can be compared.
-
-    Examples
-    --------
-    >>> value, error = sampled_individual_disparity([0.0, 0.0, 1.0], [[1.0], [2.0], [1.0]], pairs=10_000)
-    >>> abs(value - 3.4266) < 4 * error
-    True
+    Calls with equally many patients use the same pairs, so that different scores can be compared.
     """
     hazard = hazards_of(risk)
     rows = _parse_features(X, len(hazard))

@@ -95,15 +95,7 @@ def dynamic_auc_curve(
     grid: Grid = "inside",
     sample_weight: Any = None,
 ) -> AUCCurve:
-    """AUC at every time and their mean; parameters as in :func:`dynamic_auc`.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> dynamic_auc_curve(y, y, [4.0, 1.0, 3.0, 2.0], times=[1.5, 2.5]).auc.tolist()
-    [1.0, 0.5]
-    """
+    """AUC at every time and their mean; parameters as in :func:`dynamic_auc`."""
     follow_up = FollowUp.parse(y_train)
     scored = parse_scored(y_test, risk, sample_weight)
     censored = follow_up.censor_at_end(scored.target)

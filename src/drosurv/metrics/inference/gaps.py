@@ -27,13 +27,7 @@ from drosurv.target import FloatArray, IntArray
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's method, which controls the family-wise error rate; NaN stays NaN and does not count.
-
-    Examples
-    --------
-    >>> [round(p, 3) for p in holm([0.04, 0.03, float("nan")])]
-    [0.06, 0.06, nan]
-    """
+    """Adjust p-values by Holm's method, which controls the family-wise error rate; NaN stays NaN and does not count."""
     adjusted = list(p_values)
     known = sorted((p, index) for index, p in enumerate(p_values) if not isnan(p))
     largest = 0.0
@@ -44,24 +38,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def shared_level(level: float, n_tests: int) -> float:
-    """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni).
-
-    Examples
-    --------
-    >>> round(shared_level(0.95, 5), 4)
-    0.99
-    """
+    """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni)."""
     return 1 - (1 - level) / max(n_tests, 1)
 
 
 def adjusted_p(p: float, n_tests: int) -> float:
-    """Return a p-value adjusted for so many tests, to which intervals of `shared_level` belong; NaN stays NaN.
-
-    Examples
-    --------
-    >>> adjusted_p(0.01, 3), adjusted_p(0.5, 3)
-    (0.03, 1.0)
-    """
+    """Return a p-value adjusted for so many tests, to which intervals of `shared_level` belong; NaN stays NaN."""
     return p if isnan(p) else min(p * max(n_tests, 1), 1.0)
 
 
@@ -70,13 +52,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Gap(Interval):
-    """A gap between groups; interval and p-value are adjusted for the `n_tests` gaps of its family.
+    """A gap between groups, with interval and p-value adjusted for all gaps of its family.
 
     `test` is "permutation", "bootstrap", or "" if the gap was not tested.
     """
 
     test: str = ""
-    n_tests: int = 0
 
 
 def judge_gaps(
@@ -84,17 +65,8 @@ def judge_gaps(
 ) -> dict[Key, Gap]:
     """Intervals and tests of a family of gaps: those of one metric over several attributes.
 
-    `p_values` are those of permutation tests; gaps without one are tested by the bootstrap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> noise = np.random.default_rng(0).normal(size=(500, 2))
-    >>> sex = largest_difference(np.array([0.7, 0.6]), [0.7, 0.6] + 0.02 * noise)
-    >>> race = largest_difference(np.array([0.65, 0.64]), [0.65, 0.64] + 0.02 * noise)
-    >>> found = judge_gaps({"sex": sex, "race": race})
-    >>> found["sex"].p < 0.05, found["race"].p > 0.05, found["race"].low
-    (True, True, 0.0)
+    `p_values` are those of permutation tests; gaps without one are tested by the bootstrap. If the test does not
+    reject, the lower end of the interval is 0, so that test and interval agree.
     """
     permuted = {} if p_values is None else p_values
     raw = {key: permuted.get(key, gap.p) for key, gap in gaps.items()}
@@ -102,18 +74,10 @@ def judge_gaps(
     found = {}
     for key, gap in gaps.items():
         interval, p = gap.interval(shared_level(level, n_tests)), adjusted_p(raw[key], n_tests)
-        test = "permutation" if key in permuted else "bootstrap"
-        found[key] = Gap(
-            **vars(replace(interval, low=_lower_end(interval.low, p, level), p=p, level=level)),
-            test="" if np.isnan(p) else test,
-            n_tests=n_tests,
-        )
+        low = 0.0 if interval.low > 0 and p >= 1 - level else interval.low
+        test = "" if np.isnan(p) else "permutation" if key in permuted else "bootstrap"
+        found[key] = Gap(**vars(replace(interval, low=low, p=p, level=level)), test=test)
     return found
-
-
-def _lower_end(low: float, p: float, level: float) -> float:
-    """The lower end of a gap's interval: 0 if the test does not reject, so that test and interval agree."""
-    return 0.0 if low > 0 and p >= 1 - level else low
 
 
 def largest_gap(values: FloatArray) -> FloatArray:

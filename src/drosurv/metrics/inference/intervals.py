@@ -38,8 +38,7 @@ _FREEDOM_OF_DISTANCE, _FAR = (0.5, 50.0), 1e4
 class Interval:
     """An estimate with a confidence interval from `low` to `high`, whose nominal coverage is `level`.
 
-    What is unknown is NaN. The function that returns the interval says which hypothesis `p` tests. `replicates`
-    is the number of bootstrap replicates, `undefined` the number of them that had no value and were left out.
+    What is unknown is NaN. The function that returns the interval says which hypothesis `p` tests.
     """
 
     estimate: float
@@ -47,18 +46,7 @@ class Interval:
     high: float
     level: float
     standard_error: float = np.nan
-    replicates: int = 0
-    undefined: int = 0
     p: float = np.nan
-
-    def where_replicates_differ(self) -> Interval:
-        """Return the interval, with NaN as its ends if all replicates are equal.
-
-        A c-index of 1 among four patients is 1 in every replicate, which does not show how uncertain it is.
-        """
-        if self.standard_error > _SAME * max(1.0, abs(self.estimate)):
-            return self
-        return replace(self, low=np.nan, high=np.nan)
 
 
 def observed_over_expected(
@@ -128,14 +116,7 @@ def observed_over_expected(
 def normal_interval(
     estimate: float, standard_error: float, *, level: float = 0.95, null: float = 0.0
 ) -> Interval:
-    """Normal interval of an estimate, and the two-sided test that the true value is `null`.
-
-    Examples
-    --------
-    >>> found = normal_interval(1.5, 0.25, null=1.0)
-    >>> round(found.low, 2), round(found.high, 2), round(found.p, 3)
-    (1.01, 1.99, 0.046)
-    """
+    """Normal interval of an estimate, and the two-sided test that the true value is `null`."""
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     reach = float(ndtri((1 + level) / 2)) * standard_error
     p = np.nan
@@ -238,10 +219,12 @@ class Draws(NamedTuple):
         found = interval_of(
             self.estimate, self._spread_draws(), level, self.method, self.freedom, share=share
         )
-        found = found.where_replicates_differ()
         low, high = found.low, found.high
         if np.isnan(low):
             return found
+        if not found.standard_error > _SAME * max(1.0, abs(found.estimate)):
+            # A c-index of 1 among four patients is 1 in every replicate, which does not show how uncertain it is.
+            return replace(found, low=np.nan, high=np.nan)
         if self.largest_errors is not None:
             known = not np.isnan(self.largest_errors).all()
             reach = float(np.nanquantile(self.largest_errors, level)) if known else float("nan")
@@ -277,11 +260,6 @@ class Replicates:
     def interval(self, column: int = 0, *, level: float = 0.95, method: Method = "percentile") -> Interval:
         """Bootstrap interval of one of the values (:func:`interval_of`)."""
         return Draws(float(self.estimate[column]), self.draws[:, column], method=method).interval(level)
-
-    def difference(self, first: int, second: int, *, level: float = 0.95) -> Interval:
-        """Interval of the difference of two of the values, first minus second."""
-        estimate = float(self.estimate[first] - self.estimate[second])
-        return interval_of(estimate, self.draws[:, first] - self.draws[:, second], level)
 
 
 def bootstrap(
@@ -355,10 +333,8 @@ def interval_of(
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     require(method in get_args(Method), "method", f"be one of {list(get_args(Method))}", method)
     defined = draws[~np.isnan(draws)]
-    undefined = len(draws) - len(defined)
     if len(defined) < 2 or np.isnan(estimate):
-        nan = float("nan")
-        return Interval(estimate, nan, nan, level, nan, len(draws), undefined)
+        return Interval(estimate, np.nan, np.nan, level)
     error = float(defined.std(ddof=1))
     if method == "t":
         values = np.append(defined, estimate)
@@ -370,7 +346,7 @@ def interval_of(
         low, high = _distance_ends(estimate, defined, level)
     else:
         low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Interval(estimate, low, high, level, error, len(draws), undefined)
+    return Interval(estimate, low, high, level, error)
 
 
 def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[float, float]:
