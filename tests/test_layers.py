@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors", "files", "outcome_names"},
     {"target", "presentation"},
-    {"observation", "splines", "step_function", "curve_values"},
+    {"observation", "splines", "curve_values"},
     {"curves"},
     {"groups"},
     {"losses", "objectives", "disparities", "tables"},

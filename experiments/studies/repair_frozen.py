@@ -3,8 +3,8 @@
 import numpy as np
 
 from drosurv import CoxPH, Surv, repair
+from drosurv.curve_values import StepFunction
 from drosurv.datasets import make_hidden_minority
-from drosurv.step_function import StepFunction
 from experiments.studies.repair_data import normal, skewed
 from experiments.studies.repair_scores import measured
 

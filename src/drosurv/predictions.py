@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.curve_values import CurveValues, ModelValues, TableValues, checked_survival
+from drosurv.curve_values import CurveValues, ModelValues, StepFunction, TableValues, checked_survival
 from drosurv.curves import (
     CompetingCurves,
     CurveType,
@@ -32,7 +32,6 @@ from drosurv.curves import (
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
-from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, is_tensor, of_any_cause, parse_target
 
 ScoreType = Literal["log hazard", "log time", "other"]

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
+from drosurv.curve_values import StepFunction
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.metrics import FollowUp
 from drosurv.predictions import as_predictions
-from drosurv.step_function import StepFunction
 from drosurv.target import Target
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.curve_values import ProportionalValues, ScoreValues, at_own_times
+from drosurv.curve_values import ProportionalValues, ScoreValues, StepFunction, at_own_times
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.losses import ConvexLoss
@@ -17,7 +17,6 @@ from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.solvers import Result, TrainingData
-from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Log of the largest cumulative hazard; larger hazards are set to it.

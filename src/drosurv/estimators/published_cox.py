@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from drosurv.curve_values import StepFunction
 from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.estimators.score_terms import FEW_PATIENTS, Term, parse_terms
 from drosurv.observation import in_pandas
-from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray
 
 # A mean that differs from the published one by this factor, and by so many standard deviations, is in another unit.

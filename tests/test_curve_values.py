@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, datasets
+from drosurv.curve_values import StepFunction
 from drosurv.errors import ArgumentError
-from drosurv.step_function import StepFunction
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([0.9, 0.5, 0.2])
 
