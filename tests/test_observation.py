@@ -17,7 +17,6 @@ TARGET = Target(np.array([True, False, True, False]), np.array([2.0, 3.0, 5.0, 6
 def test_nothing_given_is_nothing_known():
     found = parse_observation(TARGET)
     assert found.entry is found.stratum is found.clusters is found.offset is found.patient is None
-    assert found.observe(TARGET).is_plain
 
 
 def test_labels_become_numbers_in_sorted_order():
@@ -33,7 +32,7 @@ def test_labels_become_numbers_in_sorted_order():
 def test_rows_of_one_patient_are_a_cluster():
     found = parse_observation(TARGET, entry=[0, 2, 3, 5], id=["x", "x", "y", "y"])
     assert found.patient.tolist() == found.clusters.tolist() == [0, 0, 1, 1]
-    assert found.observe(TARGET).entry.tolist() == [0, 2, 3, 5]
+    assert found.entry.tolist() == [0, 2, 3, 5]
 
 
 @pytest.mark.parametrize("kind", [object, "Int64", "Float64"])

@@ -14,7 +14,7 @@ import numpy as np
 from drosurv.estimators import DROCoxSplit
 from drosurv.losses import Loss
 from drosurv.losses.cox_split import CoxSplit
-from drosurv.losses.loss import NOTHING, no_extra
+from drosurv.losses.loss import NOTHING
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray, IntArray
 
@@ -35,7 +35,7 @@ class ConstantLogTerm(Loss):
         """Minus the weight for the score of an event, nothing for all others: scores of events only ever rise."""
         gradient = np.zeros((len(weights), self.n))
         gradient[:, self.rows] = -weights
-        return gradient, no_extra(len(weights))
+        return gradient, np.zeros((len(weights), 0))
 
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""

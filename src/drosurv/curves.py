@@ -441,15 +441,15 @@ class CompetingCurves:
         )
 
     @staticmethod
-    def of_incidences(
-        times: FloatArray, incidence: Mapping[int, FloatArray], *, between: bool = False
-    ) -> CompetingCurves:
+    def of_incidences(times: Any, incidence: Mapping[int, Any], *, between: bool = False) -> CompetingCurves:
         """From incidences (n, K) of causes 1, 2, ... at K times; the hazard of a jump of a cause is dF / S(t-).
 
         If events happen `between` the times, the hazard -log S(t) + log S(t-) of all causes is divided among them in
         proportion to dF.
         """
-        survival = checked_survival(1.0 - sum(incidence.values(), np.zeros(1)))
+        times = np.asarray(times, dtype=np.float64)
+        tables = [np.asarray(incidence[cause], dtype=np.float64) for cause in sorted(incidence)]
+        survival = checked_survival(1.0 - sum(tables, np.zeros(1)))
         before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
         left = before - survival
         divisor = before
@@ -457,11 +457,11 @@ class CompetingCurves:
             with np.errstate(divide="ignore", invalid="ignore"):
                 divisor = np.where(left > 0, left / minus_log(survival / before), before)
         causes = []
-        for cause in sorted(incidence):
-            jump = np.diff(incidence[cause], axis=1, prepend=0.0)
+        for table in tables:
+            jump = np.diff(table, axis=1, prepend=0.0)
             hazard = np.divide(jump, divisor, out=np.zeros_like(jump), where=divisor > 0)
-            table = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
-            causes.append(StepCurves(table, times, times[-1], own_hazard=True))
+            values = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
+            causes.append(StepCurves(values, times, times[-1], own_hazard=True))
         return CompetingCurves(tuple(causes), StepCurves(TableValues(times, survival), times, times[-1]))
 
 

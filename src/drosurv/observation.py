@@ -45,10 +45,6 @@ class Observation:
     offset: FloatArray | None = None
     patient: IntArray | None = None
 
-    def observe(self, target: Target) -> Target:
-        """Return the target with entry times and strata."""
-        return Target(target.event, target.time, self.entry, self.stratum)
-
     def patients(self, target: Target) -> Target:
         """Return the target with one row per patient: from the first entry to the first event, or the last time."""
         if self.patient is None:
@@ -70,9 +66,8 @@ class Observation:
 
     def take(self, rows: NDArray[Any]) -> Observation:
         """Return the observation of some rows; strata keep their numbers."""
-        parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
-        entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
-        return Observation(entry, stratum, self.strata, clusters, offset, patient)
+        parts = {name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True, eq=False)

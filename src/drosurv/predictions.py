@@ -222,10 +222,9 @@ class Predicted:
             return self.competing.of_cause(cause)
         assert self.given is not None
         assert self.given.incidence is not None
-        times = np.asarray(self.given.times, dtype=np.float64)
-        tables = {k: np.asarray(F, dtype=np.float64) for k, F in self.given.incidence.items()}
-        own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(cause)
-        return curves_of_type(self.given.curve_type, own.values, times, own.known_until)
+        given = CompetingCurves.of_incidences(self.given.times, self.given.incidence, between=True)
+        own = given.of_cause(cause)
+        return curves_of_type(self.given.curve_type, own.values, own.times, own.known_until)
 
     @property
     def survival_curves(self) -> SurvivalCurves:
@@ -251,14 +250,11 @@ class Predicted:
         if self.given is not None and self.given.by_cause is not None:
             return self.given.by_cause
         if self.given is not None:
-            if self.given.incidence is None or set(self.given.incidence) != {
-                *range(1, len(self.given.incidence) + 1)
-            }:
+            incidence = self.given.incidence or {}
+            if not incidence or set(incidence) != set(range(1, len(incidence) + 1)):
                 # Of one cause alone, hazards are not known.
                 return None
-            times = np.asarray(self.given.times, dtype=np.float64)
-            incidence = {k: np.asarray(v, dtype=np.float64) for k, v in self.given.incidence.items()}
-            return CompetingCurves.of_incidences(times, incidence)
+            return CompetingCurves.of_incidences(self.given.times, incidence)
         final = final_step(self.model)
         if not hasattr(final, "curves_by_cause"):
             return None
@@ -333,7 +329,18 @@ def as_predictions(
     if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
         check_is_fitted(fitted)
     if rows.for_models:
-        check_takes(predicted.model, rows.for_models)
+        method = getattr(fitted, "predict_survival_function", None)
+        if method is None or not hasattr(fitted, "unique_times_"):
+            raise ArgumentError(
+                "model",
+                f"{type(fitted).__name__} must have predict_survival_function and unique_times_ to be evaluated "
+                "with entry times or strata.",
+            )
+        for argument in rows.for_models:
+            if argument not in signature(method).parameters:
+                raise ArgumentError(
+                    argument, f"{type(fitted).__name__} does not support {arg(argument)}: leave it out."
+                )
     if need_curves:
         _ = predicted.survival_curves
     return predicted
@@ -419,23 +426,6 @@ def _taken(method: str, predicted: Predicted) -> dict[str, Any]:
     """Return the strata and offset that a method of the model takes."""
     parameters = signature(getattr(final_step(predicted.model), method)).parameters
     return {name: value for name, value in predicted.rows.for_models.items() if name in parameters}
-
-
-def check_takes(model: Any, columns: Mapping[str, Any]) -> None:
-    """Raise unless a model predicts curves from strata and offset as they are given."""
-    final = final_step(model)
-    method = getattr(final, "predict_survival_function", None)
-    if method is None or not hasattr(final, "unique_times_"):
-        raise ArgumentError(
-            "model",
-            f"{type(final).__name__} must have predict_survival_function and unique_times_ to be evaluated "
-            "with entry times or strata.",
-        )
-    missing = [name for name in columns if name not in signature(method).parameters]
-    if missing:
-        raise ArgumentError(
-            missing[0], f"{type(final).__name__} does not support {arg(missing[0])}: leave it out."
-        )
 
 
 # The parts of a model.

@@ -109,13 +109,3 @@ def test_single_patient_groups_have_no_pairs():
     values, gradient = RPGroup(X, target, np.arange(4), 4)(np.array([[0.0, 1.0, 2.0, 3.0]]))
     assert values[0] == 0.0
     np.testing.assert_array_equal(gradient, 0.0)
-
-
-@pytest.mark.parametrize("name", ["target", "codes"])
-def test_arguments_of_unequal_length_are_refused(name):
-    n_target, n_codes = (3, 4) if name == "target" else (4, 3)
-    target = Target(np.ones(n_target, dtype=bool), np.arange(float(n_target)))
-    with pytest.raises(
-        ValueError, match=rf"{name} must have one entry per row of X, shape \(4,\); got \(3,\)"
-    ):
-        RPGroup(np.eye(4), target, np.zeros(n_codes, dtype=int), 1)

@@ -93,8 +93,3 @@ def test_a_single_patient_has_no_disparity():
     values, gradient = penalty(np.ones((1, 2)))(np.array([[0.7]]))
     assert values[0] == 0.0
     assert gradient[0, 0] == 0.0
-
-
-def test_features_without_two_axes_are_refused():
-    with pytest.raises(ValueError, match=r"X must have shape \(n, d\)"):
-        penalty(np.ones(4))

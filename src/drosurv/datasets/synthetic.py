@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from drosurv.datasets.dataset import Dataset
-from drosurv.errors import as_number, as_whole, require
+from drosurv.errors import as_number, check_choice, check_count, require
 from drosurv.observation import generator
 from drosurv.target import Surv
 
@@ -59,15 +59,10 @@ def make_hidden_minority(
     >>> make_hidden_minority(500, random_state=0).truth.columns.tolist()
     ['log_risk', 'event_time', 'censoring_time']
     """
-    require(as_whole(n_samples) >= 1, "n_samples", "be a whole number, at least 1", n_samples)
-    require(
-        as_whole(n_features) >= 5,
-        "n_features",
-        "be a whole number, at least 5 (x5 defines the minority)",
-        n_features,
-    )
+    check_count("n_samples", n_samples)
+    check_count("n_features", n_features, least=5)
     require(0 <= as_number(minority) <= 1, "minority", "be a share between 0 and 1", minority)
-    require(membership in ("linear", "nonlinear"), "membership", 'be "linear" or "nonlinear"', membership)
+    check_choice("membership", membership, ("linear", "nonlinear"))
 
     rng = generator(random_state)
     x = rng.standard_normal((n_samples, n_features))

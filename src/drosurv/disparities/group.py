@@ -73,7 +73,6 @@ class GroupPenalty(Penalty):
 
     def torch(self, scores: Tensor) -> Tensor:
         """See :meth:`Penalty.torch`."""
-        self.check_scores(tuple(scores.shape))
         key = (scores.device, scores.dtype)
         if key not in self._copies:
             self._copies[key] = self.groups.like(scores)

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -155,17 +155,6 @@ def hinge_sum(
     return float(np.maximum(value, 0.0))
 
 
-class PairSet(Protocol):
-    """Pairs among some patients, prepared for repeated evaluation."""
-
-    @property
-    def patient(self) -> IntArray:
-        """The patients, (m,)."""
-
-    def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
-        """Return the hinge sum at the patients' hazards h (m,) and its gradient in h, a vector of integers (m,)."""
-
-
 class PairPenalty(Penalty):
     """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+, with u the rows of X at length 1.
 
@@ -186,8 +175,8 @@ class PairPenalty(Penalty):
 
     @property
     @abstractmethod
-    def _pair_sets(self) -> Sequence[PairSet]:
-        """Pairs within disjoint sets of patients; the disparity is the sum over these sets."""
+    def _pair_sets(self) -> Sequence[Any]:
+        """Pairs within disjoint sets of patients, as :class:`AllPairs`; the disparity is the sum over these sets."""
 
     @property
     @abstractmethod
@@ -210,7 +199,6 @@ class PairPenalty(Penalty):
 
         from drosurv.disparities.pair_tiles import ValueWithGradient
 
-        self.check_scores(tuple(scores.shape))
         with torch.no_grad():
             if scores.device.type == "cpu":
                 pair = self(scores.detach().to(torch.float64).numpy())

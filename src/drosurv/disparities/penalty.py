@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import InputError, as_number, require
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -48,19 +47,8 @@ class Penalty(ABC):
         n_groups: int,
         scale: float = 0.01,
     ) -> None:
-        require(X.ndim == 2, "X", "have shape (n, d)", X.shape)
-        if self.needs_groups and codes is None:
-            raise InputError(
-                "codes is None, but this penalty compares groups: pass the patients' group codes."
-            )
-        require(0 <= as_number(scale) < np.inf, "scale", "be a finite number >= 0", scale)
         self.X, self.target, self.n, self.n_groups, self.scale = X, target, len(X), n_groups, float(scale)
         self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
-        for name, part in (("target", target.time), ("codes", self.codes)):
-            if part.shape != (self.n,):
-                raise InputError(
-                    f"{name} must have one entry per row of X, shape ({self.n},); got {part.shape}."
-                )
 
     @abstractmethod
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -79,16 +67,8 @@ class Penalty(ABC):
 
         For scores above 709, exp overflows and the value is not finite.
         """
-        self.check_scores(scores.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             h = np.exp(scores.reshape(-1, self.n))
             values, gradient = self.value_and_gradient(h)
             gradient *= h
         return values.reshape(scores.shape[:-1]), gradient.reshape(scores.shape)
-
-    def check_scores(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError unless scores of this shape fit the patients."""
-        if shape[-1:] != (self.n,):
-            raise InputError(
-                f"scores must have shape (*batch, {self.n}), one score per patient; got {shape}."
-            )

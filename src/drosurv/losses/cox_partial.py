@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numba
 import numpy as np
 
-from drosurv.errors import require, require_extra
+from drosurv.errors import check_choice, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
-from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
+from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, RiskSums, by_rows, weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
@@ -72,14 +72,13 @@ class CoxPartial(ConvexLoss):
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient (B, n) in the scores of the losses weighted by (B, E); there are no extra parameters."""
         pull = block_sums(weights, self.block, len(self.event_times))
-        if self.efron is not None:
-            tied = self.efron.pullback(pull)
-            gradient = self.risk_sets.pullback(pull)
+        # Before the pullback below, because it changes `pull`.
+        tied = None if self.efron is None else self.efron.pullback(pull)
+        gradient = self.risk_sets.pullback(pull)
+        if tied is not None:
             gradient[:, self.rows] += tied
-        else:
-            gradient = self.risk_sets.pullback(pull)
         subtract_from_events(by_rows(weights), self.rows, gradient)
-        return gradient, no_extra(len(weights))
+        return gradient, np.zeros((len(weights), 0))
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n), each in one patient's score, by Breslow's formula even for Efron's ties."""
@@ -296,7 +295,7 @@ def cox_partial(
     require_extra("torch", "deep")
     import torch
 
-    require(ties in TIES, "ties", f"be one of {TIES}", ties)
+    check_choice("ties", ties, TIES)
     sets = TorchRiskSets.of(event, time)
     losses = sets.losses(log_risk, weight, ties)
     return torch.empty_like(losses).scatter(-1, sets.order.expand(losses.shape), losses)

@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.errors import require_extra
 from drosurv.losses.cox_partial import StackedTargets, events_at_risk, subtract_from_events, weighted_log_risk
-from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
+from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -64,13 +64,16 @@ class CoxSplit(ConvexLoss):
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient (B, n) in the scores of the losses weighted by (B, E); there are no extra parameters."""
         gradient = np.zeros((len(weights), self.n))
-        parts = [weights[:, part] for part in self._parts]
+        parts = [
+            (side, weights[:, part] * side.others_share)
+            for side, part in zip(self.sides, self._parts, strict=True)
+        ]
         # The reference halves are disjoint: write their part of the gradient first, then subtract that of the events.
-        for side, part in zip(self.sides, parts, strict=True):
-            side.write_reference(part, gradient)
-        for side, part in zip(self.sides, parts, strict=True):
-            side.subtract_events(part, gradient)
-        return gradient, no_extra(len(weights))
+        for side, part in parts:
+            side.risk_sets.pullback(side.block_sums(part), gradient)
+        for side, part in parts:
+            subtract_from_events(part, side.rows, gradient)
+        return gradient, np.zeros((len(weights), 0))
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n) of the losses weighted by (B, E), each in one patient's score."""
@@ -156,50 +159,47 @@ class ScoredHalf:
     def __init__(self, target: Target, scored: BoolArray, weight: FloatArray | None) -> None:
         self.rows, times, self.block, self.risk_sets, _ = events_at_risk(target, weight, scored)
         self._times = len(times)
-        self._others_share: FloatArray = np.empty(0)
+        # Derivative (B, E) of each loss in the log sum over its risk set.
+        self.others_share: FloatArray = np.empty(0)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the losses (B, E) of these events at the scores (B, n) of all patients."""
         log_sums = self.risk_sets.log_sums(scores)
         losses = np.empty((len(scores), len(self.rows)))
-        self._others_share = np.empty_like(losses)
-        softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
+        self.others_share = np.empty_like(losses)
+        softplus_terms(log_sums, scores, self.rows, self.block, losses, self.others_share)
         return losses
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n), each in one patient's score, of reference patients and of events."""
         # With the event in the risk set, a reference patient's share is p times the summed share of the reference.
-        pull = block_sums(weights * self._others_share, self.block, self._times)
-        squared = block_sums(weights * self._others_share**2, self.block, self._times)
-        out = self.risk_sets.curvature(pull, squared)
-        out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
+        weighted = weights * self.others_share
+        out = self.risk_sets.curvature(
+            self.block_sums(weighted), self.block_sums(weighted * self.others_share)
+        )
+        out[:, self.rows] += weighted * (1.0 - self.others_share)
         return out
 
     def jacobian(self, X: FloatArray) -> FloatArray:
         """Return gradients (E, d) of the losses for linear scores, first row of the batch."""
-        gradients: FloatArray = self._others_share[0][:, None] * self._differences(X)
+        gradients: FloatArray = self.others_share[0][:, None] * self._differences(X)
         return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Return the Hessian (d, d) of the losses weighted by (E,) for linear scores, first row of the batch."""
-        share = self._others_share[0]
-        pull = block_sums((weights * share)[None, :], self.block, self._times)
+        share = self.others_share[0]
+        pull = self.block_sums((weights * share)[None, :])
         return self.risk_sets.hessian(X, pull[0]) + weighted_gram(
             self._differences(X), weights * share * (1.0 - share)
         )
 
+    def block_sums(self, values: FloatArray) -> FloatArray:
+        """Return the sums (B, K) of values (B, E) over the events of each time."""
+        return block_sums(values, self.block, self._times)
+
     def _differences(self, X: FloatArray) -> FloatArray:
         """Return the risk-weighted mean of each event's risk set minus the event's features, (E, d)."""
         return self.risk_sets.means(X)[self.block] - X[self.rows]
-
-    def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
-        """Write the reference patients' part of the gradient (B, n) of the losses weighted by (B, E)."""
-        pull = block_sums(weights * self._others_share, self.block, self._times)
-        self.risk_sets.pullback(pull, gradient)
-
-    def subtract_events(self, weights: FloatArray, gradient: FloatArray) -> None:
-        """Subtract the events' part of the gradient (B, n) of the losses weighted by (B, E)."""
-        subtract_from_events(weights * self._others_share, self.rows, gradient)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from drosurv.errors import InputError, as_whole, require, require_extra
+from drosurv.errors import InputError, check_count, require_extra
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, OnePerPatient, block_sums, one_by_one
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Largest distance of a log baseline hazard from log(events / exposure) of all patients. In an interval without events
 # the maximum likelihood estimate is not finite; a hazard ratio of e^20 exceeds any in data.
 PSI_RANGE = 20.0
-NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard can be estimated."
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Intervals:
         Cut points are observed event times (the inverse of their weighted distribution function): they scale with the
         unit of time, and weight 2 equals two copies of a patient. With ties or few events there are fewer intervals.
         """
-        require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
+        check_count("n_intervals", n_intervals)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         with_weight = target.event & (weight > 0)
         times, inverse = np.unique(target.time[with_weight], return_inverse=True)
@@ -72,7 +71,9 @@ class Intervals:
         Events (n,) and exposure (K,) are weighted; `index` (n,) is the interval of each patient's time.
         """
         if exposure.sum() == 0:
-            raise InputError(NO_FOLLOW_UP)
+            raise InputError(
+                "every observed time is 0: no patient was followed, so no hazard can be estimated."
+            )
         with np.errstate(divide="ignore", invalid="ignore"):
             overall = np.log(events.sum() / exposure.sum())
             log_rates: FloatArray = np.log(block_sums(events, index, self.n_intervals)) - np.log(exposure)
@@ -167,7 +168,15 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Return the losses (..., n) of log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        scores = self._evaluate(scores, extra)
+        scores = scores if self._offset is None else scores + self._offset
+        # In log space, a patient with no time at risk has hazard 0 however large the score. A hazard above the largest
+        # float is an infinite loss, which a line search rejects.
+        with np.errstate(divide="ignore", over="ignore"):
+            # With features far from zero, such as years, scores are huge and rates tiny, but not their product.
+            level: FloatArray = extra.max(axis=-1, keepdims=True)
+            self._rates: FloatArray = np.exp(extra - level)
+            self._base = self._exposure.cumulative(self._rates)
+            self._hazard = np.exp((scores + level) + np.log(self._base))
         return self._hazard - self._event * (scores + extra[..., self._index])
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -201,19 +210,6 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return weight times hazard (..., n): zero for a patient without weight, even if the hazard is infinite."""
         return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
-
-    def _evaluate(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
-        """Return the scores with the offset, and store the cumulative hazards (..., n) for the derivatives."""
-        scores = scores if self._offset is None else scores + self._offset
-        # In log space, a patient with no time at risk has hazard 0 however large the score. A hazard above the largest
-        # float is an infinite loss, which a line search rejects.
-        with np.errstate(divide="ignore", over="ignore"):
-            # With features far from zero, such as years, scores are huge and rates tiny, but not their product.
-            level: FloatArray = psi.max(axis=-1, keepdims=True)
-            self._rates: FloatArray = np.exp(psi - level)
-            self._base = self._exposure.cumulative(self._rates)
-            self._hazard = np.exp((scores + level) + np.log(self._base))
-        return scores
 
     def _hazards_by_interval(self, hazards: FloatArray) -> FloatArray:
         """Return the part (..., K) of the summed hazards (..., n) in each interval: its derivative in psi."""
@@ -273,18 +269,6 @@ def full_likelihood(log_risk: Tensor, psi: Tensor, event: Tensor, time: Tensor, 
     require_extra("torch", "deep")
     import torch
 
-    base, index = _cumulative_baseline(psi, time, cut_points)
-    # A patient with no time at risk has hazard 0: exp(-inf) has a finite gradient, exp(f) * 0 may not.
-    followed = base > 0
-    log_base = torch.where(followed, base, 1.0).log()
-    hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()
-    return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)
-
-
-def _cumulative_baseline(psi: Tensor, time: Tensor, cut_points: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the cumulative hazard (..., n), sum_m E_im exp(psi_m), up to times (n,), and their intervals."""
-    import torch
-
     if psi.shape[-1] != len(cut_points) + 1:
         raise InputError(
             f"psi must hold one value per interval: {len(cut_points)} cut points make {len(cut_points) + 1} "
@@ -295,4 +279,10 @@ def _cumulative_baseline(psi: Tensor, time: Tensor, cut_points: Tensor) -> tuple
     rates = psi.exp()
     whole = (rates[..., :-1] * starts.diff()).cumsum(-1)
     before = torch.cat([torch.zeros_like(rates[..., :1]), whole], dim=-1)
-    return before[..., index] + rates[..., index] * (time - starts[index]), index
+    # The cumulative baseline hazard (..., n), sum_m E_im exp(psi_m).
+    base = before[..., index] + rates[..., index] * (time - starts[index])
+    # A patient with no time at risk has hazard 0: exp(-inf) has a finite gradient, exp(f) * 0 may not.
+    followed = base > 0
+    log_base = torch.where(followed, base, 1.0).log()
+    hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()
+    return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)

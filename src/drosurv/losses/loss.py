@@ -177,11 +177,6 @@ class RiskPart(NamedTuple):
     apart: bool
 
 
-def no_extra(batch: int) -> FloatArray:
-    """Return the gradient (B, 0) of a loss without extra parameters."""
-    return np.zeros((batch, 0))
-
-
 class InTorch(NamedTuple):
     """The losses of R training sets of n patients each, for B models of each set.
 

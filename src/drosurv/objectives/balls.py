@@ -19,7 +19,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import check_alpha, require
+from drosurv.errors import check_alpha, check_choice
 from drosurv.objectives.objective import (
     Curvature,
     Evaluation,
@@ -77,13 +77,9 @@ class RobustObjective(Objective):
         """
         import torch
 
-        if losses.device not in self._alpha_on:
-            self._alpha_on[losses.device] = torch.tensor(
-                self.alpha, dtype=torch.float64, device=losses.device
-            )
-        alpha = self._alpha_on[losses.device]
-        shape = np.broadcast_shapes(losses.shape[:-1], alpha.shape)
-        return alpha.expand(shape)
+        if (on := losses.device) not in self._alpha_on:
+            self._alpha_on[on] = torch.tensor(self.alpha, dtype=torch.float64, device=on)
+        return self._alpha_on[on].expand(np.broadcast_shapes(losses.shape[:-1], self.alpha.shape))
 
 
 def _unchanged(value: float) -> float:
@@ -156,8 +152,7 @@ def describe_balls() -> str:
 
 def check_ball(ball: str, allowed: Collection[str] | None = None) -> None:
     """Raise unless `ball` is one of the allowed names, by default those of all balls."""
-    names = tuple(BALLS if allowed is None else allowed)
-    require(ball in names, "ball", f"be one of {names}", ball)
+    check_choice("ball", ball, tuple(BALLS if allowed is None else allowed))
 
 
 def ball_objective(ball: str, alphas: FloatArray) -> Objective:

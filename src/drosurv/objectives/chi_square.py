@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import check_alpha, require
+from drosurv.errors import check_alpha, check_choice
 from drosurv.objectives.balls import (
     FromSums,
     curvature_of,
@@ -81,7 +81,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
 
 def _squared(alphas: Any, constant: str) -> Any:
     """Return C^2 of alphas, a number, a NumPy array or a tensor."""
-    require(constant in CONSTANTS, "constant", f"be one of {CONSTANTS}", constant)
+    check_choice("constant", constant, CONSTANTS)
     return 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
 
 
@@ -137,18 +137,13 @@ class ChiSquare(FromSums):
         return _torch_by_sorting(losses, _squared(self.torch_alpha(losses), self.constant), mass)
 
 
-def _paper_alpha(mass: float) -> float:
-    """Return the alpha for which this is the smallest mass that can get all weight under the published constant."""
-    return 1.0 / (1.0 + float(np.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0)))
-
-
 register_ball("chi2", ChiSquare, "smallest chi-square ball that contains every subpopulation of mass alpha")
 register_ball(
     "paper",
     partial(ChiSquare, constant="paper"),
     "chi-square ball with the published constant, which contains far smaller subpopulations",
     smallest_mass=lambda alpha: float(radius_constant(alpha, "paper")) ** -2,
-    alpha_of_mass=_paper_alpha,
+    alpha_of_mass=lambda mass: 1.0 / (1.0 + math.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0)),
 )
 
 

@@ -105,7 +105,8 @@ class TrainingData:
                     f"{name} weights patients by their loss, and one id has {int(events.max())} events: "
                     "give one event per id, or train the plain model.",
                 )
-        return replace(self, target=observation.observe(self.target), mass=mass, observation=observation)
+        target = replace(self.target, entry=observation.entry, stratum=observation.stratum)
+        return replace(self, target=target, mass=mass, observation=observation)
 
     def with_groups(self, sensitive_features: Any) -> TrainingData:
         """Add the groups, given for all rows passed to fit; several columns define groups by their combinations."""
