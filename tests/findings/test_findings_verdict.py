@@ -178,17 +178,20 @@ def test_the_guide_has_a_row_for_every_question():
 
 @pytest.mark.parametrize(("status", "tests", "more", "bounds", "words"), CASES)
 def test_steps_do_not_contradict_each_other(status, tests, more, bounds, words):
-    steps = " ".join(judge([*findings(tests, 0.95), *more], bounds=bounds, repaired=True).steps)
+    steps = " ".join(judge([*findings(tests, 0.95), *more], bounds=bounds, corrected=["all patients"]).steps)
     assert not ("Use plain Cox" in steps and "Correct the predictions" in steps)
     assert "Collect more patients of sex f and sex m" not in steps
 
 
 def test_a_correction_is_recommended_only_if_it_helps():
     rows = findings([*everybody(), level_of("f", 2.8)], 0.95)
-    tried = {repaired: judge(rows, repaired=repaired).steps[0] for repaired in (True, False, None)}
-    assert tried[True].startswith("Correct the predictions for sex f (drosurv repair)")
-    assert tried[False].startswith("A correction that held-out patients confirm was not found")
-    assert tried[None].startswith("See whether drosurv repair finds a correction for sex f")
+    helped, not_helped, not_tried = (
+        judge(rows, corrected=groups).steps[0] for groups in (["patients with age > 60"], [], None)
+    )
+    # Those whom the repair corrects, which the section on it names too.
+    assert helped.startswith("Correct the predictions for patients with age > 60 (drosurv repair)")
+    assert not_helped.startswith("A correction that held-out patients confirm was not found")
+    assert not_tried.startswith("See whether drosurv repair finds a correction for sex f")
 
 
 def test_a_row_is_a_problem_exactly_if_its_interval_excludes_the_right_value():

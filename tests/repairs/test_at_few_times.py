@@ -66,6 +66,8 @@ def test_a_published_score_is_repaired_with_the_numbers_of_its_evaluation():
 
 def test_the_sentence_says_by_which_time_events_are_counted_and_that_curves_were_completed():
     X, y, survival = patients(0, slope=2.0)
-    (said,) = repair((TIMES, survival), X, y, random_state=0).in_words()
+    found = repair((TIMES, survival), X, y, random_state=0)
+    (said,), (in_years,) = found.in_words(), found.in_words("years")
+    assert "events were observed by 3 years, allowing" in in_years
     assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
     assert "curves were completed between the predicted times" in said

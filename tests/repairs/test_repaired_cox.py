@@ -389,6 +389,9 @@ def test_copies_of_patients_in_clusters_are_no_evidence():
     )
     assert five.to_frame()["gain_low"].to_numpy() == pytest.approx(one.to_frame()["gain_low"], rel=1e-2)
     assert five.min_group_ == one.min_group_
+    # Clusters need not be patients: what is counted are rows.
+    assert "all 600 patients" in one.in_words()[0]
+    assert "all 3,000 rows" in five.in_words()[0]
 
 
 def test_intervals_of_one_patient_are_as_the_whole_follow_up():
@@ -407,6 +410,8 @@ def test_intervals_of_one_patient_are_as_the_whole_follow_up():
     two = repair((times, survival[rows]), X.iloc[rows], cut, id=rows, entry=entry, **options)
     assert one.repairs_
     assert [a.e for a in two.attempts_] == pytest.approx([a.e for a in one.attempts_], rel=0.05)
+    assert two.repairs_[0].patients == one.repairs_[0].patients == 600
+    assert not two.repairs_[0].in_rows
 
 
 def test_late_entry_counts_hazards_from_entry_on():

@@ -21,7 +21,7 @@ def sample(seed, minority=0.25, n=900):
     return make_hidden_minority(n, n_features=6, minority=minority, random_state=seed)
 
 
-def remedy_of(stops, test, follow_up):
+def evidence_of(stops, test, follow_up):
     # The remedies' intervals are not those of the bootstrap.
     given = {
         "follow_up": follow_up,
@@ -29,11 +29,15 @@ def remedy_of(stops, test, follow_up):
         "features": test.X.iloc[:, [0, 4]],
         "n_bootstrap": 0,
     }
-    return find_remedy(Evidence(stops=tuple(stops), y=test.y, **given))
+    return Evidence(stops=tuple(stops), y=test.y, **given)
+
+
+def remedy_of(stops, test, follow_up):
+    return find_remedy(evidence_of(stops, test, follow_up))
 
 
 @pytest.fixture(scope="module")
-def planted():
+def evidence():
     train, test = sample(0), sample(1)
     train, test = (replace(part, X=part.X.rename(columns=NAMES)) for part in (train, test))
     # The scaler gives arrays, whose columns have no names.
@@ -41,7 +45,18 @@ def planted():
     robust = DROCox(alpha=0.3).fit(train.X, train.y)
     same = DROCox(alpha=1.0).fit(train.X, train.y)
     stops, _ = find_stops(plain, test.X, None, None, {1.0: same, 0.3: robust})
-    return remedy_of(stops, test, plain[-1].follow_up_)
+    return evidence_of(stops, test, plain[-1].follow_up_)
+
+
+@pytest.fixture(scope="module")
+def planted(evidence):
+    return find_remedy(evidence)
+
+
+def test_the_next_step_names_those_whom_the_remedy_corrects(evidence, planted):
+    (step,) = (step for step in evidence.verdict.steps if step.startswith("Correct the predictions for "))
+    groups = {row["group"] for row in planted.table("remedies").rows}
+    assert groups == set(re.findall(r"patients with (.+?)(?= and patients|, patients| \()", step))
 
 
 def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):

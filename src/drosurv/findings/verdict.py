@@ -179,13 +179,13 @@ def judge(
     rows: Sequence[FindingRow],
     *,
     bounds: Bounds | None = None,
-    repaired: bool | None = None,
+    corrected: Sequence[str] | None = None,
     reference: str = "plain Cox",
 ) -> Judgement:
     """Return the verdict on a model from its findings.
 
-    `bounds` are those of a search for subgroups, None if there was none. `repaired` says whether a correction of the
-    model helps patients who were left out of it; None if it was not tried.
+    `bounds` are those of a search for subgroups, None if there was none. `corrected` names the groups of whom a
+    correction of the model helps patients who were left out of it; None if it was not tried.
     """
     problems = problems_of(rows)
     status, text = _without_problems(rows, bounds)
@@ -194,7 +194,7 @@ def judge(
         same = [row.text for row in problems if row.status == status]
         more = len(same) - _MOST_NAMED
         text = " ".join(same[:_MOST_NAMED]) + (f" {more:,} more of this kind: see below." if more > 0 else "")
-    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, repaired, reference)))
+    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, corrected, reference)))
 
 
 def _without_problems(rows: Sequence[FindingRow], bounds: Bounds | None) -> tuple[str, str]:
@@ -251,7 +251,7 @@ def _steps(
     status: str,
     problems: Sequence[FindingRow],
     rows: Sequence[FindingRow],
-    repaired: bool | None,
+    corrected: Sequence[str] | None,
     reference: str,
 ) -> Iterator[str]:
     """Say what to do next, the most urgent first; one step for each kind of problem."""
@@ -266,7 +266,7 @@ def _steps(
     if whom["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif whom["miscalibrated"]:
-        yield _repair(whom["miscalibrated"], repaired)
+        yield _repair(whom["miscalibrated"], corrected)
     if whom["worse_for_some"]:
         yield f"Decide whether {reference} should predict {whom['worse_for_some']}, whom it predicts better."
     if whom["wrong_decisions"]:
@@ -300,12 +300,13 @@ def _few(rows: Sequence[FindingRow]) -> list[FindingRow]:
     return list(few.values()) if {attribute for attribute, _ in few} <= enough else []
 
 
-def _repair(whom: str, repaired: bool | None) -> str:
-    """Say what to do about wrong probabilities, given the effect of a correction on patients left out of its fit."""
-    if repaired is None:
+def _repair(wrong: str, corrected: Sequence[str] | None) -> str:
+    """Say what to do about wrong probabilities, given the groups that a correction helps, if it was tried."""
+    if corrected is None:
         return (
-            f"See whether drosurv repair finds a correction for {whom} that patients left out of it confirm."
+            f"See whether drosurv repair finds a correction for {wrong} that patients left out of it confirm."
         )
-    if repaired:
+    if corrected:
+        whom = listing(list(corrected), _MOST_NAMED)
         return f"Correct the predictions for {whom} (drosurv repair), then audit on other patients."
     return NO_CORRECTION

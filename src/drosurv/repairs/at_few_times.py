@@ -107,7 +107,7 @@ class AtFewTimes:
         slope = spread(judged.at_horizon, judged.score, trial.inside)
         return {
             "by": float(judged.residuals.ends[len(group.observed) - 1]),
-            "observed": float(group.observed.sum()),
+            "observed": max(float(group.observed.sum()), 0.0),
             "expected": float(group.expected.sum()),
             "ratio": Estimate(ratio.value, *ratio.interval(1 - CONFIDENCE)),
             "slope": float("nan") if slope is None else slope.value,

@@ -40,6 +40,10 @@ class Clusters:
         """Whether a cluster has several rows."""
         return len(self) < len(self.number)
 
+    def n_patients(self, inside: BoolArray) -> int:
+        """Return the number of patients, where they are known, or else of rows, in a mask (n,)."""
+        return int(inside.sum()) if self.patient is None else len(np.unique(self.patient[inside]))
+
     @cached_property
     def share(self) -> FloatArray:
         """One over the number of patients in each row's cluster, (n,)."""

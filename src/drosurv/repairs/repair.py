@@ -113,8 +113,8 @@ class Repair:
     periods : Periods or None
         Log hazard ratios in periods of the follow-up, if the shape in time was corrected.
     patients, events : int, float
-        Patients who meet the rule (rows, if patients have several), and their events, counted by weight; for a frozen
-        model, events until its curves end.
+        Patients who meet the rule, and their events, counted by weight; for a frozen model, events until its curves
+        end.
     checked : int
         Number of checked patients.
     before, after : Estimate
@@ -135,6 +135,8 @@ class Repair:
     by : float or None
         For predictions at few times, the time by which events are counted, weighted for censoring; ratios and slopes
         are those of the predicted times. None where curves are known throughout.
+    in_rows : bool
+        Whether `patients` and `checked` count rows: where clusters are given, which may be patients or not.
     linear_in : str
         The only column of the rule, if its effect is linear in the base model; else empty.
     """
@@ -161,6 +163,7 @@ class Repair:
     linear_in: str = ""
     periods: Periods | None = None
     by: float | None = None
+    in_rows: bool = False
 
     @staticmethod
     def of(trial: Trial, expected: Expected, clusters: Clusters) -> Repair:
@@ -190,9 +193,10 @@ class Repair:
             version=trial.version,
             strength=trial.strength,
             correction=trial.correction,
-            patients=int(group.sum()),
+            patients=clusters.n_patients(group),
             events=float(expected.events[group].sum()),
-            checked=int(inside.sum()),
+            checked=clusters.n_patients(inside),
+            in_rows=clusters.patient is None and clusters.of_several,
             before=_ratio(events, hazards[0][inside], own),
             after=_ratio(events, hazards[1][inside], own),
             slope_before=slopes[0],
@@ -219,7 +223,8 @@ class Repair:
         return "everyone" if self.rule is None else str(self.rule)
 
     def __repr__(self) -> str:
-        return f"<Repair of {self.who}: {self.patients:,} patients, gain there {self.gain_inside}>"
+        people = "rows" if self.in_rows else "patients"
+        return f"<Repair of {self.who}: {self.patients:,} {people}, gain there {self.gain_inside}>"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
         """Return which rows (n,) of a table the repair is for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,9 +52,21 @@ NOTE = (
 )
 
 
+def corrected_groups(repairs: Sequence[Repair]) -> tuple[str, ...]:
+    """Name the groups for whom repairs correct the predictions."""
+    whom = ("all patients" if repair.rule is None else f"patients with {repair.rule}" for repair in repairs)
+    return tuple(dict.fromkeys(whom))
+
+
 def repair_table(repairs: Sequence[Repair]) -> Table:
     """Return a table with one row for each repair."""
-    return Table("repairs", "Repairs", COLUMNS, tuple(_row(repair) for repair in repairs), (NOTE,))
+    columns = [
+        replace(column, label="rows")
+        if column.key == "patients" and any(one.in_rows for one in repairs)
+        else column
+        for column in COLUMNS
+    ]
+    return Table("repairs", "Repairs", tuple(columns), tuple(_row(repair) for repair in repairs), (NOTE,))
 
 
 def _row(repair: Repair) -> dict[str, Any]:
@@ -148,20 +161,22 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair, *, frozen: bool) -> str:
+def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
     """Say what the model predicted, what the repair changed, and its effect on patients not used for it.
 
-    Hazards by period are named for a `frozen` model only: the baseline of any other model was estimated again.
+    Hazards by period are named for a `frozen` model only: the baseline of any other model was estimated again. `unit`
+    is that of times.
     """
     if repair.periods is not None:
-        return _periods_in_words(repair, repair.periods, frozen)
+        return _periods_in_words(repair, repair.periods, frozen, unit)
+    people = "rows" if repair.in_rows else "patients"
     whom = (
-        f"all {repair.patients:,} patients"
+        f"all {repair.patients:,} {people}"
         if repair.rule is None
-        else f"the {repair.patients:,} patients with {repair.rule}"
+        else f"the {repair.patients:,} {people} with {repair.rule}"
     )
     sentences = []
-    by = "" if repair.by is None else f" by {moment(repair.by)}, allowing for those censored before"
+    by = "" if repair.by is None else f" by {moment(repair.by, unit)}, allowing for those censored before"
     counts = (
         f"{_count(repair.events)} events were observed{by}; "
         f"{'the model' if frozen else 'models fitted without these patients'} predicted "
@@ -192,7 +207,7 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
         )
     group = "" if repair.rule is None else " in the groups that were found without them"
     sentences.append(
-        f"Checked on the {repair.checked:,} patients{group}: they had {before.value:.2f} times the predicted events, "
+        f"Checked on the {repair.checked:,} {people}{group}: they had {before.value:.2f} times the predicted events, "
         f"after the repair {after.value:.2f} times ({after.low:.2f} to {after.high:.2f}); the gain in log likelihood "
         f"per patient is {gain.value:.3f} ({gain.low:.3f} to {gain.high:.3f})."
     )
@@ -212,19 +227,19 @@ def in_words(repair: Repair, *, frozen: bool) -> str:
     return " ".join(sentences)
 
 
-def _periods_in_words(repair: Repair, periods: Periods, frozen: bool) -> str:
+def _periods_in_words(repair: Repair, periods: Periods, frozen: bool, unit: str) -> str:
     """Say how the effect of the predicted risk, and the hazard, differ from the model's in periods of the follow-up."""
     slopes, levels = 1 + periods.slopes, np.exp(periods.levels)
     sentences = []
     if abs(periods.slopes).max() >= LEAST_PERIOD:
-        said = _by_period(slopes, periods.cuts)
+        said = _by_period(slopes, periods.cuts, unit)
         sentences.append(f"The effect of the score (log hazard ratio) {_change(slopes)}: {said}.")
     if frozen and abs(periods.levels).max() >= LEAST_PERIOD:
-        said = _by_period(levels, periods.cuts)
+        said = _by_period(levels, periods.cuts, unit)
         sentences.append(f"The hazard of a patient of average risk is {said} the predicted hazard.")
-    gain = repair.gain_inside
+    gain, people = repair.gain_inside, "rows" if repair.in_rows else "patients"
     sentences.append(
-        f"Checked on all {repair.checked:,} patients, each with a repair that was fitted without them: the gain in log "
+        f"Checked on all {repair.checked:,} {people}, each with a repair that was fitted without them: the gain in log "
         f"likelihood per patient, beyond that of one slope for all times, is {gain.value:.3f} ({gain.low:.3f} to "
         f"{gain.high:.3f})."
     )
@@ -241,10 +256,10 @@ def _change(slopes: FloatArray) -> str:
     return "grows" if whole > 0 else "fades"
 
 
-def _by_period(values: FloatArray, cuts: FloatArray) -> str:
+def _by_period(values: FloatArray, cuts: FloatArray, unit: str) -> str:
     """Say the value of each period, such as "1.40 times until time 1, 0.80 times after 1"."""
     said = [f"{value:.2f} times" for value in values]
-    parts = [f"{said[0]} until {moment(cuts[0])}"]
+    parts = [f"{said[0]} until {moment(cuts[0], unit)}"]
     parts += [
         f"{value} until {written(cut, 'time')}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)
     ]

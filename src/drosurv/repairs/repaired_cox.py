@@ -433,10 +433,13 @@ class RepairedCox(RepairedPredictions):
         """Class of the model that was searched."""
         return "the model" if self.base_ is None else type(final_step(self.base_)).__name__
 
-    def in_words(self) -> list[str]:
-        """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect."""
+    def in_words(self, time_unit: str = "") -> list[str]:
+        """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect.
+
+        `time_unit`, such as "days", is that of the times.
+        """
         check_is_fitted(self)
-        return [in_words(repair, frozen=self._factor is None) for repair in self.repairs_]
+        return [in_words(repair, frozen=self._factor is None, unit=time_unit) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each repair, with intervals as ``_low`` and ``_high``."""

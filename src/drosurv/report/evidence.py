@@ -39,6 +39,7 @@ from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.repair_views import corrected_groups
 from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify, enough_replicates
@@ -318,10 +319,10 @@ class Evidence:
         if not isinstance(self.bounds, str):
             bounds = Bounds(self.bounds.rounded[LEAST], self.bounds.rounded[MOST])
         # The page may have a repair of its own, as that of drosurv check.
-        repaired = self.also.get("repair_helps")
+        corrected = self.also.get("corrected")
         if self.repaired is not None:
-            repaired = bool(self.repaired.repairs_)
-        return judge(self.findings, bounds=bounds, repaired=repaired, reference=self.reference_name)
+            corrected = corrected_groups(self.repaired.repairs_)
+        return judge(self.findings, bounds=bounds, corrected=corrected, reference=self.reference_name)
 
     @property
     def excluded(self) -> str:
@@ -370,11 +371,12 @@ class Evidence:
         page has a repair of its own.
         """
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
-        tried = wrong and self.search_rules and self.features is not None and "repair_helps" not in self.also
+        tried = wrong and self.search_rules and self.features is not None and "corrected" not in self.also
         of = self.sample
         frozen = of.frozen if tried else None
         y = of.target.to_structured() if self.cause is None else of.y
         how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
+        how["clusters"] = of.rows.id
         return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
 
     @cached_property

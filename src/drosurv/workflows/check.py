@@ -22,6 +22,7 @@ from drosurv.estimators.coefficients import CoxTable
 from drosurv.presentation import Statement, Table, cause_in_words, cause_label, counted, first_upper, listing
 from drosurv.presentation.progress import bar
 from drosurv.repairs import RepairedCox
+from drosurv.repairs.repair_views import corrected_groups
 from drosurv.report import AuditReport, Page, audit
 from drosurv.report.section import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
@@ -123,7 +124,7 @@ class CheckResult:
                 [text for text in dict.fromkeys(below) if text.rstrip(".").lower() not in known],
                 14,
             ),
-            (f"Repair of {self._name}:", _changes(self.repaired), 6),
+            (f"Repair of {self._name}:", _changes(self.repaired, self.table.columns.unit), 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
         return "\n".join(line for part in parts for line in _lines(*part, width, self.dropped))
@@ -159,7 +160,7 @@ class CheckResult:
             "proportional_hazards": self.hazards,
             "repair": {
                 "status": _NO_REPAIR if self.repaired is None else self.repaired.status_,
-                "words": [] if self.repaired is None else self.repaired.in_words(),
+                "words": [] if self.repaired is None else self.repaired.in_words(self.table.columns.unit),
             },
             "report": self.report.to_dict(),
         }
@@ -338,8 +339,8 @@ def check_prepared(
                 data_name=prepared.name,
                 time_unit=patients.columns.unit,
                 warnings=[*notes, *as_records(_for_report(prepared.messages))],
-                sections=_sections(found, prepared.problems, cox, hazards, repaired),
-                also={"repair_helps": None if repaired is None else bool(repaired.repairs_)},
+                sections=_sections(found, prepared.problems, cox, hazards, repaired, patients.columns.unit),
+                also={"corrected": None if repaired is None else corrected_groups(repaired.repairs_)},
             ),
         )
     return CheckResult(
@@ -365,9 +366,9 @@ def _n_events(patients: SurvivalTable, cause: int | None) -> int:
     return int((causes > 0 if cause is None else causes == cause).sum())
 
 
-def _changes(repaired: RepairedCox | None) -> list[str]:
-    """Return what was repaired, or why nothing was, in sentences."""
-    return [_NO_REPAIR] if repaired is None else repaired.in_words() or [repaired.status_]
+def _changes(repaired: RepairedCox | None, unit: str) -> list[str]:
+    """Return what was repaired, or why nothing was, in sentences; `unit` is that of times."""
+    return [_NO_REPAIR] if repaired is None else repaired.in_words(unit) or [repaired.status_]
 
 
 def _train(prepared: TableToCheck, estimator: Any) -> Trained:
@@ -421,13 +422,14 @@ def _sections(
     cox: CoxTable | None,
     hazards: str,
     repaired: RepairedCox | None,
+    unit: str,
 ) -> tuple[Section, ...]:
     """Return sections of the page besides those of the audit."""
     read = [Statement("columns", first_upper(note)) for note in found.notes]
     wrong = [Statement("problem", first_upper(text), concern=True) for text in problems]
     none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
     tables: tuple[Table, ...] = () if cox is None else (cox.to_table(),)
-    changed = [Statement("repair", text) for text in _changes(repaired)]
+    changed = [Statement("repair", text) for text in _changes(repaired, unit)]
     if repaired is not None and repaired.repairs_:
         changed.append(Statement("repair", _REPAIR_AND_SUBGROUPS))
 

@@ -38,7 +38,7 @@ def repair_from_table(
     model, `opened`, which is not refitted. Or `predictions` of the table's patients are given.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
-    options |= {"clusters": table.clusters, "entry": table.entry}
+    options |= table.row_arguments
     if opened is not None:
         return repair(opened.model, opened.describing(table), table.y, frozen=True, **options)
     refuse_copies_of_time(table, keep_columns)

@@ -131,7 +131,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     if repaired is None or curves is None or frozen is None:
         return None
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
-    said = [Statement("remedy", text, True) for text in repaired.in_words()]
+    said = [Statement("remedy", text, True) for text in repaired.in_words(evidence.time_unit)]
     if not groups:
         return Part(statements=tuple(said or [Statement("remedy", NO_CORRECTION)]))
     times, level = reference_times(target), evidence.level
