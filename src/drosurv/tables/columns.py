@@ -19,6 +19,7 @@ from drosurv.tables.values import (
     has_decimal_comma,
     holds_numbers,
     label,
+    label_counts,
     labels,
     quoted,
     shown,
@@ -222,12 +223,15 @@ def learn_column(
     if len(distinct) == 1:
         return LeftOutColumn(name, f"its only value is {label(distinct[0])!r}", n_missing)
     if holds_numbers(column) and not categorical:
-        return _learn_number(column, name, n_missing, standardize)
-    return _learn_category(column, name, n_missing, categorical, standardize, reference)
+        return _learn_number(column, n_missing, standardize)
+    counts = label_counts(column)
+    if not categorical:
+        _check_texts(counts, name)
+    return _learn_category(column, counts, n_missing, standardize, reference)
 
 
-def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
-    values = to_floats(column)
+def _learn_number(column: pd.Series[Any], n_missing: int, standardize: bool) -> Column:
+    name, values = str(column.name), to_floats(column)
     with np.errstate(over="ignore", invalid="ignore"):
         if counts_rows(column):
             warn_caller(
@@ -235,7 +239,13 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
                 RowsNumbered,
             )
             return LeftOutColumn(name, "it numbers the rows", n_missing)
-        _warn_of_identifier(values, name)
+        whole = (values == np.floor(values)).all()
+        if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
+            warn_caller(
+                f"column {name!r} is a different whole number in every row; name it in {arg('drop')} if it "
+                "identifies patients.",
+                argument="drop",
+            )
         median = float(np.nanmedian(values))
         filled = np.where(np.isnan(values), median, values)
         mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
@@ -244,27 +254,14 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
     return NumberColumn(name, median, mean, deviation, n_missing)
 
 
-def _warn_of_identifier(values: FloatArray, name: str) -> None:
-    whole = (values == np.floor(values)).all()
-    if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
-        warn_caller(
-            f"column {name!r} is a different whole number in every row; name it in {arg('drop')} if it "
-            "identifies patients.",
-            argument="drop",
-        )
-
-
 def _learn_category(
     column: pd.Series[Any],
-    name: str,
+    counts: Mapping[str, int],
     n_missing: int,
-    categorical: bool,
     standardize: bool,
     reference: str | None,
 ) -> Column:
-    counts = _counts(column)
-    if not categorical:
-        _check_texts(counts, name)
+    name = str(column.name)
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = [level for level in dict.fromkeys(map(label, column.dtype.categories)) if level in counts]
     else:
@@ -296,9 +293,8 @@ def _learn_category(
 def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
     """Return the texts that are no numbers of a column with these texts, if most of the different ones are numbers."""
     texts = sorted(counts, key=lambda text: -counts[text])
-    commas = np.array([has_decimal_comma(text) for text in texts])
     numeric = ~np.isnan(pd.to_numeric(np.array(texts, dtype=object), errors="coerce").astype(np.float64))
-    numbers = numeric | commas
+    numbers = numeric | np.array([*map(has_decimal_comma, texts)])
     if numbers.sum() <= _MOST_NUMBERS_AS_CODES or numbers.mean() <= 0.5:
         return []
     return [text for text, number in zip(texts, numbers, strict=True) if not number]
@@ -312,56 +308,43 @@ def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
     declared = isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind in "bmMc"
     if declared or holds_numbers(column):
         return {}
-    counts = _counts(column)
+    counts = label_counts(column)
     found = {text: counts[text] for text in texts_among_numbers(counts)}
     few = len(found) <= _MOST_STRAYS and sum(found.values()) <= _STRAY_SHARE * sum(counts.values())
     return found if few else {}
 
 
-def _counts(column: pd.Series[Any]) -> dict[str, int]:
-    """Return the labels of a column in order of appearance, with their numbers of rows."""
-    codes, names = coded(column)
-    return dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
-
-
 def _check_texts(counts: Mapping[str, int], name: str) -> None:
     """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
-    texts = sorted(counts, key=lambda text: -counts[text])
-    commas = np.array([has_decimal_comma(text) for text in texts])
     if others := texts_among_numbers(counts):
         held = {text: counts[text] for text in others}
-        here = [f"{name}=*"]
-        rows = sum(held.values())
+        here, rows = [f"{name}=*"], sum(held.values())
         raise ArgumentError(
             "missing",
             f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
             f"{counted(rows, 'row')}: if those texts mean a missing value, pass {arg('missing', here)}; if the "
             f"column is a category, name it in {arg('categorical')}; or correct the table.",
         )
-    if commas.mean() > 0.5:
-        written = shown([text for text in texts if has_decimal_comma(text)], 3)
+    texts = sorted(counts, key=lambda text: -counts[text])
+    commas = list(filter(has_decimal_comma, texts))
+    if len(commas) > len(texts) / 2:
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers with a comma, such as {written}: if it is the "
+            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the "
             f"decimal mark, read the table with {arg('decimal', ',')}; if it separates thousands, remove it; if "
             f"the column is a category, name it in {arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)
-    if len(counts) > MOST_LEVELS:
-        patient = (
-            f"; if it names the patient, in {arg('id')}" if len(counts) > sum(counts.values()) / 2 else ""
-        )
-        raise ArgumentError(
-            "drop",
-            f"column {name!r} holds {len(counts):,} different texts: name it in {arg('drop')}{patient}; or, if they "
-            f"are categories, in {arg('categorical')}.",
-        )
     rare = sum(rows < FEWEST_QUOTED for rows in counts.values())
     once = len(counts) >= _FEWEST_ONCE and max(counts.values()) == 1
-    if once or (len(counts) > _MOST_RARE and rare > len(counts) / 2):
+    many = len(counts) > MOST_LEVELS
+    if many or once or (len(counts) > _MOST_RARE and rare > len(counts) / 2):
+        free = "" if many else f", most in fewer than {FEWEST_QUOTED} rows, as free text does"
+        unlike = many and len(counts) > sum(counts.values()) / 2
+        patient = f"; if it names the patient, in {arg('id')}" if unlike else ""
         raise ArgumentError(
             "drop",
-            f"column {name!r} holds {len(counts):,} different texts, most in fewer than {FEWEST_QUOTED} rows, as free "
-            f"text does: name it in {arg('drop')}; or, if they are categories, in {arg('categorical')}.",
+            f"column {name!r} holds {len(counts):,} different texts{free}: name it in {arg('drop')}{patient}; or, if "
+            f"they are categories, in {arg('categorical')}.",
         )

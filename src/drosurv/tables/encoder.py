@@ -132,7 +132,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         self.columns_, self.n_features_in_ = columns, frame.shape[1]
         if isinstance(X, pd.DataFrame) and getattr(getattr(y, "dtype", None), "names", None):
-            self._warn_of_leaks(frame, y)
+            for name, reason in find_leaks(frame[self.used_], y).items():
+                warn_caller(
+                    f"column {name!r} may give the outcome away: {reason}. Name it in {arg('drop')} if it is not "
+                    "known when predictions are made.",
+                    category=LeakWarning,
+                    argument="drop",
+                )
         return self
 
     def _learn(self, frame: pd.DataFrame) -> list[Column]:
@@ -157,17 +163,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if dates:
             problems.insert(0, _dates_error(dates))
         if problems:
-            raise _combined(problems)
+            first, *others = map(str, problems[:_MOST_PROBLEMS])
+            left = len(problems) - _MOST_PROBLEMS
+            more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []
+            raise ArgumentError("drop", " ".join([first, *map(first_upper, others), *more]))
         return columns
-
-    def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
-        for name, reason in find_leaks(frame[self.used_], y).items():
-            warn_caller(
-                f"column {name!r} may give the outcome away: {reason}. Name it in {arg('drop')} if it is not "
-                "known when predictions are made.",
-                category=LeakWarning,
-                argument="drop",
-            )
 
     def transform(self, X: Any) -> pd.DataFrame:
         """Return the features of a table, (n, features), as a DataFrame.
@@ -201,20 +201,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def scale_(self) -> FloatArray:
         """What each feature was divided by, (features,)."""
         check_is_fitted(self)
-        parts = [
-            column.deviations if isinstance(column, CategoryColumn) else (column.deviation,)
-            for column in self._used()
-        ]
-        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+        used = self._used()
+        return np.hstack([c.deviations if isinstance(c, CategoryColumn) else c.deviation for c in used])
 
     @property
     def center_(self) -> FloatArray:
         """What was subtracted from each feature before dividing, (features,)."""
         check_is_fitted(self)
-        parts = [
-            column.means if isinstance(column, CategoryColumn) else (column.mean,) for column in self._used()
-        ]
-        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+        used = self._used()
+        return np.hstack([c.means if isinstance(c, CategoryColumn) else c.mean for c in used])
 
     @property
     def used_(self) -> list[str]:
@@ -231,19 +226,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             and the ``features`` made of it.
         """
         check_is_fitted(self)
-        return pd.DataFrame(
-            [
-                {
-                    "column": column.name,
-                    "kind": column.kind,
-                    "done": column.done,
-                    "missing": column.n_missing,
-                    "filled_with": column.fill if column.n_missing and column.features else "",
-                    "features": list(column.features),
-                }
-                for column in self.columns_
-            ]
-        )
+        rows = [
+            {
+                "column": column.name,
+                "kind": column.kind,
+                "done": column.done,
+                "missing": column.n_missing,
+                "filled_with": column.fill if column.n_missing and column.features else "",
+                "features": list(column.features),
+            }
+            for column in self.columns_
+        ]
+        return pd.DataFrame(rows)
 
     def findings(self, X: Any) -> pd.DataFrame:
         """Return what :meth:`transform` fills in or ignores in a table.
@@ -261,14 +255,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if missing := int(values.isna().sum()):
                 found.append((column.name, missing, f"missing, filled with {column.fill}"))
             if isinstance(column, CategoryColumn):
-                found += [
-                    (
-                        column.name,
-                        int(rows),
-                        f"{quoted({str(level): int(rows)})}, not seen in training, taken as {column.reference!r}",
-                    )
-                    for level, rows in column.unseen(values).items()
-                ]
+                for level, rows in column.unseen(values).items():
+                    held = quoted({str(level): int(rows)})
+                    done = f"{held}, not seen in training, taken as {column.reference!r}"
+                    found.append((column.name, int(rows), done))
         known = {column.name for column in self.columns_}
         found += [(name, len(frame), "not used by the model") for name in frame.columns if name not in known]
         return pd.DataFrame(found, columns=["column", "rows", "done"])
@@ -371,14 +361,6 @@ def _dates_error(names: list[str]) -> ArgumentError:
     else:
         text = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
     return ArgumentError("drop", f"{text} in {arg('drop')}.")
-
-
-def _combined(problems: list[InputError]) -> ArgumentError:
-    """Return one error with the messages of the first few."""
-    first, *others = (str(problem) for problem in problems[:_MOST_PROBLEMS])
-    left = len(problems) - _MOST_PROBLEMS
-    more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []
-    return ArgumentError("drop", " ".join([first, *map(first_upper, others), *more]))
 
 
 def _as_frame(X: Any) -> pd.DataFrame:

@@ -65,22 +65,10 @@ class UnknownColumns(ArgumentError):
 class GuessedColumns:
     """Columns of a table and how they were guessed.
 
-    Attributes
-    ----------
-    time, event : str
-        Columns of the target.
-    id : str or None
-        Column that names patients.
-    groups : tuple of str
-        Columns, or cuts such as ``"age>65"``, that define groups.
-    notes : tuple of str
-        What was guessed and from what, in sentences.
-    entry : str or None
-        Column of times from which a row is observed.
-    guessed : tuple of str
-        Arguments that were guessed, such as ``"time"``.
-    question : str
-        Question about a column that may hold entry times, which is not used as such; empty if there is none.
+    `time` and `event` are the columns of the target, `entry` of times from which a row is observed, `id` names
+    patients, and `groups` are columns, or cuts such as ``"age>65"``. `notes` say in sentences what was guessed and from
+    what; `guessed` are the arguments that were, such as ``"time"``. `question` is about a column that may hold entry
+    times and is not used as such; empty if there is none.
     """
 
     time: str
@@ -97,20 +85,14 @@ class GuessedColumns:
 
         `event_value` is the value of `event` that was taken as the event.
         """
-        values = {role: getattr(self, role) for role in self.guessed}
+        values = {role: getattr(self, role) for role in self.guessed} | {"event_value": event_value}
         parts = [
             arg(role, ",".join(value) if isinstance(value, tuple) else value)
             for role, value in values.items()
             if value
         ]
-        if event_value is not None:
-            parts.append(arg("event_value", event_value))
-        said = (
-            f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
-            if parts
-            else ""
-        )
-        return f"{said} {first_upper(self.question)}".strip()
+        guesses = f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
+        return f"{guesses if parts else ''} {first_upper(self.question)}".strip()
 
 
 def guess_columns(
@@ -140,11 +122,10 @@ def guess_columns(
     ('months', 'died', 'id', ('sex',))
     """
     frame = in_pandas(frame)
-    for role, column in (("time", time), ("event", event), ("id", id), ("entry", entry)):
+    given = {"time": time, "event": event, "id": id, "entry": entry}
+    for role, column in given.items():
         if column is not None:
             require_columns(frame, [column], role)
-    given = {"time": time, "event": event, "entry": entry, "id": id}
-    notes: list[str] = []
     interval = _interval(frame, event, id) if time is None and entry is None else None
     if interval is not None:
         entry, time = interval
@@ -167,7 +148,7 @@ def guess_columns(
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     told = {"entry": ", from which a row is observed", "id": ", which is no feature"}
-    notes += [
+    notes = [
         f"{role} is column {used[role]!r}{told.get(role, ', by its name and values')}." for role in guessed
     ]
     if groups is None:
@@ -227,14 +208,23 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
             _Pair(max(a, 2.0) + max(b, 2.0) + related, t, e)
             for t, a in times.items()
             for e, b in events.items()
-            if t != e and _is_pair(a, b, related := _related(t, e))
+            # By themselves, or because their names match.
+            if t != e and ((related := _related(t, e)) >= 4 or (b >= 2 and (a >= 2 or related >= 3)))
         ),
         key=lambda pair: -pair.score,
     )
-    if event is None:
-        _refuse_without_events(frame, pairs)
     if not pairs:
-        raise _unknown(frame, time, event, times)
+        if event is None:
+            _refuse_without_events(frame)
+        found = [name for name, score in times.items() if score >= 2] if time is None else []
+        maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
+        raise _unknown(
+            frame,
+            time,
+            event,
+            f"It cannot be guessed from names and values. Pass {arg('time', text='COLUMN')} and "
+            f"{arg('event', text='COLUMN')}.{maybe}",
+        )
     best = pairs[0]
     rivals = [
         pair
@@ -245,13 +235,12 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     if rivals:
         # The table may have times and events of relapse and of death: name one pair of each.
         apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
-        raise _ambiguous(frame, time, event, [best, *(apart[:1] or rivals[:2])])
+        candidates = [best, *(apart[:1] or rivals[:2])]
+        options = " or ".join(f"{arg('time', pair.time)} {arg('event', pair.event)}" for pair in candidates)
+        error = _unknown(frame, time, event, f"Pass {options}.")
+        error.pairs = tuple((pair.time, pair.event) for pair in candidates)
+        raise error
     return best.time, best.event
-
-
-def _is_pair(time: float, event: float, related: float) -> bool:
-    """Whether two names are those of time and event, by themselves or because they match."""
-    return related >= 4 or (event >= 2 and (time >= 2 or related >= 3))
 
 
 class _Pair(NamedTuple):
@@ -298,19 +287,14 @@ def _event_score(name: str, column: pd.Series[Any]) -> float:
     return named if named >= 2 else 0.1 if levels == 2 else 0.0
 
 
-def _refuse_without_events(frame: pd.DataFrame, pairs: Sequence[_Pair]) -> None:
-    """Raise if a column is named like the event, and holds no event, while no other is."""
-    if pairs:
-        return
+def _refuse_without_events(frame: pd.DataFrame) -> None:
+    """Raise if a column is named like the event, and holds no event."""
     for name in map(str, frame.columns):
         found = labels(frame[name]).dropna().unique()
         if names_event(name)[0] >= 3 and len(found) == 1 and not holds_dates(frame[name]):
             missing = int(frame[name].isna().sum())
-            empty = (
-                f" but {missing:,}, where it is empty (write 0 there if that means no event)"
-                if missing
-                else ""
-            )
+            where = f" but {missing:,}, where it is empty (write 0 there if that means no event)"
+            empty = where if missing else ""
             raise ArgumentError(
                 "event",
                 f"column {name!r} is named like the event, but it is {str(found[0])!r} in all rows{empty}: it does not "
@@ -339,37 +323,12 @@ def _related(time: str, event: str) -> float:
     return -1.0 if (len(first) > 1) != (len(second) > 1) else 0.0
 
 
-def _ambiguous(
-    frame: pd.DataFrame, time: str | None, event: str | None, pairs: Sequence[_Pair]
-) -> UnknownColumns:
-    options = " or ".join(f"{arg('time', pair.time)} {arg('event', pair.event)}" for pair in pairs)
-    error = UnknownColumns(
-        "time", f"which columns hold {_missing(time, event)}? Pass {options}. {_columns(frame)}"
-    )
-    error.pairs = tuple((pair.time, pair.event) for pair in pairs)
-    return error
-
-
-def _unknown(
-    frame: pd.DataFrame, time: str | None, event: str | None, times: dict[str, float]
-) -> UnknownColumns:
-    found = [name for name, score in times.items() if score >= 2] if time is None else []
-    maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
-    return UnknownColumns(
-        "time",
-        f"which columns hold {_missing(time, event)}? It cannot be guessed from names and values. Pass "
-        f"{arg('time', text='COLUMN')} and {arg('event', text='COLUMN')}.{maybe} {_columns(frame)}",
-    )
-
-
-def _missing(time: str | None, event: str | None) -> str:
-    return " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
-
-
-def _columns(frame: pd.DataFrame) -> str:
-    """List the columns of a table, and say what to do if its times are in two columns or are dates."""
+def _unknown(frame: pd.DataFrame, time: str | None, event: str | None, remedy: str) -> UnknownColumns:
+    """Return an error that lists the columns, and says what to do if times are in two columns or are dates."""
+    wanted = " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
     named = listing([str(name) for name in frame.columns], 20)
-    return f"The columns are {named}.{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}"
+    more = f"{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}"
+    return UnknownColumns("time", f"which columns hold {wanted}? {remedy} The columns are {named}.{more}")
 
 
 def _complementary(frame: pd.DataFrame) -> str:
@@ -410,12 +369,8 @@ def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...
     """Return columns named like sensitive attributes, or else text columns of few levels, with groups large enough."""
     free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
-    if not named:
-        named = [
-            spec
-            for name in free
-            if not holds_numbers(frame[name]) and (spec := _group(frame[name])) is not None
-        ]
+    texts = (frame[name] for name in free if not holds_numbers(frame[name]))
+    named = named or [spec for column in texts if (spec := _group(column))]
     return tuple(named[:_MOST_GROUPS])
 
 

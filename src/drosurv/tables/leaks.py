@@ -50,10 +50,8 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         return {}
     found = _later_ends(frame, target.time)
     for name in (one for one in frame.columns if str(one) not in found):
-        numbers = holds_numbers(frame[name])
-        reason = _tells_time(to_floats(frame[name]), target.time) if numbers else ""
-        reason = reason or _tells_event(frame[name], target.event)
-        if reason:
+        told = _tells_time(to_floats(frame[name]), target.time) if holds_numbers(frame[name]) else ""
+        if reason := told or _tells_event(frame[name], target.event):
             found[str(name)] = reason
     return found
 
@@ -63,7 +61,8 @@ def _tells_time(values: FloatArray, time: FloatArray) -> str:
     known = np.isfinite(values)
     if len(np.unique(values[known])) <= MOST_LEVELS:
         return _FUNCTION if _is_function_of(time, values) else ""
-    if known.mean() > 0.5 and abs(_correlation(values[known], time[known])) > 0.9999:
+    compared = known.mean() > 0.5 and np.ptp(time[known]) > 0
+    if compared and abs(np.corrcoef(values[known], time[known])[0, 1]) > 0.9999:
         return "it is the time in other units"
     if (same := _same_times(values, time)) > _SAME_TIMES:
         return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
@@ -96,15 +95,16 @@ def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
 def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
     """Return columns that equal the time, in some unit, for most patients, with the share of patients."""
     target = parse_target(of_any_cause(y), require_event=False)
-    found: dict[str, float] = {}
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
-        return found
-    for name in frame.columns:
-        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES:
-            share = _same_times(floats(frame[name]), target.time)
-            if share > 0.5:
-                found[str(name)] = share
-    return found
+        return {}
+    shares = {name: _same_times(values, target.time) for name, values in _amounts(frame).items()}
+    return {name: share for name, share in shares.items() if share > 0.5}
+
+
+def _amounts(frame: pd.DataFrame) -> dict[str, FloatArray]:
+    """Return the columns of numbers with many different values."""
+    numbers = (name for name in frame.columns if holds_numbers(frame[name]))
+    return {str(name): floats(frame[name]) for name in numbers if frame[name].nunique() > _MOST_CODES}
 
 
 def _same_times(values: FloatArray, time: FloatArray) -> float:
@@ -138,11 +138,7 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
 
 def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
     """Return columns from which the time is the difference to another one, as an exit is to an entry."""
-    numbers = {
-        str(name): floats(frame[name])
-        for name in frame.columns
-        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES
-    }
+    numbers = _amounts(frame)
     found: dict[str, str] = {}
     if len(numbers) > _MOST_SUBTRACTED:
         return found
@@ -151,10 +147,7 @@ def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
         for start, end in ((one, other), (other, one)):
             with np.errstate(invalid="ignore"):
                 between = numbers[end] - numbers[start]
-            if _same_times(between[some], time[some]) <= 0.5:
-                continue
-            share = _same_times(between, time)
-            if share > 0.5:
+            if _same_times(between[some], time[some]) > 0.5 and (share := _same_times(between, time)) > 0.5:
                 found[end] = (
                     f"{end!r} minus {start!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
                 )
@@ -172,7 +165,3 @@ def _chance_never_later(values: FloatArray, time: FloatArray, times: FloatArray)
     left = len(times) - np.arange(len(values))
     below = np.searchsorted(np.sort(times), np.sort(values)[::-1])
     return float(np.exp(np.log1p(-below / left).sum()))
-
-
-def _correlation(a: Any, b: Any) -> float:
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0

@@ -56,30 +56,13 @@ MOST_LEVELS = 20
 class PredictionColumns:
     """Predictions found in a table.
 
-    Attributes
-    ----------
-    survival : (n, k) float64 or None
-        Probabilities at `times` as in the table, of survival or of the event.
-    times : (k,) float64 or None
-        Increasing times.
-    unit : str
-        Unit of the times that names of columns tell, such as "years"; empty if they do not.
-    times_given : bool
-        Whether the user gave the times; otherwise they are from names of columns.
-    kind : {"survival", "event probability", ""}
-        What names of columns say that the probabilities are; empty if they do not.
-    risk : (n,) float64 or None
-        Risk scores.
-    incidence : mapping of int to (n, k) float64
-        Probabilities of an event of each cause by the `times`, as in the table; then `survival` is None.
-    names : tuple of str
-        Columns of these predictions; after incidences, those of survival and risk scores, which say the same.
-    unread : tuple of str
-        Columns of numbers with names like predictions, but without a clear time; they are not used.
-    ids : tuple of str
-        Columns that name patients or number the rows; they are not used.
-    features : DataFrame, (n, d)
-        Other columns, which rules may use.
+    `survival` (n, k) are probabilities at increasing `times` (k,) as in the table, of survival or of the event; `kind`
+    ("survival", "event probability" or empty) and `unit` are what names of columns say. `times_given` says whether the
+    user gave the times. With `incidence` of each cause by the times, `survival` is None. `risk` (n,) are risk scores.
+
+    `names` are the columns of these; after incidences, those of survival and risk scores, which say the same. Not used
+    are columns with names like predictions without a clear time, `unread`, and those that name patients or number the
+    rows, `ids`. Rules may use the others, `features` (n, d).
     """
 
     survival: FloatArray | None
@@ -144,18 +127,15 @@ def prediction_columns(
     if by_cause:
         return _incidences(frame, by_cause, scores, causes)
     # Columns with missing values are considered only if there is no risk score; then they are an error.
-    at = (
-        _given(frame, survival)
-        if survival
-        else _recognised(frame if scores is None else frame.dropna(axis=1))
-    )
+    known = frame if scores is None else frame.dropna(axis=1)
+    at = _given(frame, survival) if survival else _recognised(known)
     if not at and scores is None:
         raise ArgumentError(
             "survival",
             f"no column of the table is recognised as predictions: pass {arg('survival', ['S365=365', 'S730=730'])} "
             f"for columns of probabilities at times, or {arg('risk', text='COLUMN')} for one of risk scores.",
         )
-    ordered = sorted(at, key=lambda name: at[name].time)
+    ordered = _by_time(at)
     return PredictionColumns(
         survival=prediction_numbers(frame[ordered]) if at else None,
         times=np.array([at[name].time for name in ordered]) if at else None,
@@ -173,7 +153,10 @@ def _beside(frame: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     numbers = others.select_dtypes("number")
     unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
     ids = names_of_rows(others)
-    used = [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
+    free = [name for name in others.columns if name not in (*unread, *ids)]
+    levels = others[free].nunique()
+    # Rules may use columns that are not constant, and hold numbers or few levels.
+    used = [name for name in free if levels[name] > 1 and (name in numbers or levels[name] <= MOST_LEVELS)]
     return {"names": names, "unread": unread, "ids": ids, "features": others[used]}
 
 
@@ -183,11 +166,8 @@ def _of_causes(frame: pd.DataFrame, causes: Sequence[str]) -> dict[int, dict[str
     for number, cause in enumerate(causes, start=1):
         words = rf"(?:(?:{_OF_CAUSE}){_SPACE})"
         # A number is that of a cause only after a word.
-        called = (
-            rf"(?:{words}+{number}|{words}*{re.escape(cause)})"
-            if cause != str(number)
-            else rf"{words}+{number}"
-        )
+        by_name = "" if cause == str(number) else rf"|{words}*{re.escape(cause)}"
+        called = rf"(?:{words}+{number}{by_name})"
         pattern = re.compile(
             rf"{called}{_SPACE}(?:at{_SPACE})?(?P<time>(?<!\d)\d+(?:\.\d+)?){_SPACE}(?P<unit>{_UNIT})?\)?",
             re.IGNORECASE,
@@ -204,9 +184,7 @@ def _incidences(
     frame: pd.DataFrame, by_cause: dict[int, dict[str, _AtTime]], scores: str | None, causes: Sequence[str]
 ) -> PredictionColumns:
     """Return predictions by cause; raise if their times differ. Survival beside them says the same, and is not used."""
-    ordered: dict[int, list[str]] = {
-        k: sorted(at, key=lambda name: at[name].time) for k, at in by_cause.items()
-    }
+    ordered = {k: _by_time(at) for k, at in by_cause.items()}
     when = {k: [(by_cause[k][name].time, by_cause[k][name].unit) for name in ordered[k]] for k in by_cause}
     first = next(iter(when))
     for cause, times in when.items():
@@ -245,6 +223,10 @@ class _AtTime(NamedTuple):
     # What the name has besides time and unit.
     stem: str = ""
     given: bool = False
+
+
+def _by_time(named: Mapping[str, _AtTime]) -> list[str]:
+    return sorted(named, key=lambda name: named[name].time)
 
 
 def _named(name: str) -> _AtTime | None:
@@ -314,7 +296,7 @@ def _recognised(frame: pd.DataFrame) -> dict[str, _AtTime]:
 
 def _is_monotone(frame: pd.DataFrame, named: dict[str, _AtTime], most: float) -> bool:
     """Whether columns may be survival or event probabilities at their times, on a scale up to `most`."""
-    ordered: list[str] = sorted(named, key=lambda name: named[name].time)
+    ordered = _by_time(named)
     values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
     # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount, unless its name says more.
     amount = most > 1 and len(named) == 1 and len(named[ordered[0]].stem.strip(" _.(=-")) < _LONG_NAME
@@ -347,9 +329,3 @@ def prediction_numbers(predictions: Any) -> FloatArray:
             "leave such patients out, and report that.",
         )
     return values
-
-
-def _can_define(column: pd.Series[Any]) -> bool:
-    """Whether rules may use a column: it is not constant, and holds numbers or few levels."""
-    levels = column.nunique()
-    return levels > 1 and bool(pd.api.types.is_numeric_dtype(column) or levels <= MOST_LEVELS)

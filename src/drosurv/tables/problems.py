@@ -17,7 +17,16 @@ from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import is_id_name
 from drosurv.tables.rows import row_numbers
-from drosurv.tables.values import coded, floats, holds_numbers, label, quoted, row_number, to_floats
+from drosurv.tables.values import (
+    coded,
+    floats,
+    holds_numbers,
+    label,
+    label_counts,
+    quoted,
+    row_number,
+    to_floats,
+)
 from drosurv.target import FloatArray, IntArray
 
 # Numbers that mean "not known" in registries and questionnaires.
@@ -340,10 +349,9 @@ def _is_text(column: pd.Series[Any]) -> bool:
 def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     if not _is_text(column) or column.dtype.kind == "b":
         return
-    codes, levels = coded(column)
-    same = spellings(levels) if len(levels) <= MOST_LEVELS else []
+    rows = label_counts(column)
+    same = spellings(rows) if len(rows) <= MOST_LEVELS else []
     if same:
-        rows = dict(zip(levels, np.bincount(codes[codes >= 0], minlength=len(levels)).tolist(), strict=True))
         shown = "; ".join(quoted({text: rows[text] for text in family}) for family in same[:4])
         yield ArgumentWarning(
             None,

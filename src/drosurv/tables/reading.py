@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -60,10 +61,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
     ".xpt": ("read_sas", ""),
 }
 _WORKBOOKS = (".xlsx", ".xlsm")
-_NOT_TABLES = {
-    b"PK\x03\x04": "a zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-}
+_NOT_TABLES = {b"PK\x03\x04": "a zip archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
 
 
 class TableNote(ArgumentWarning):
@@ -144,9 +142,7 @@ def read_frame(
 def local_file(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that can be read several times: a copy of standard input ("-") or of a pipe."""
     named = Path(path)
-    if str(path) == "-" or named.is_fifo():
-        return _copied(str(path))
-    return named
+    return _copied(str(path)) if str(path) == "-" or named.is_fifo() else named
 
 
 @cache
@@ -168,9 +164,8 @@ def _kind_of(path: Path) -> str:
         return "other"
     if path.suffix.lower() in _WORKBOOKS or (start == b"PK\x03\x04" and _is_workbook(path)):
         return "workbook"
-    for magic, kind in _NOT_TABLES.items():
-        if start.startswith(magic):
-            raise InputError(f"{path} is {kind}: save its table as .xlsx or CSV.")
+    if start in _NOT_TABLES:
+        raise InputError(f"{path} is {_NOT_TABLES[start]}: save its table as .xlsx or CSV.")
     return "csv"
 
 
@@ -245,28 +240,21 @@ class FileFormat:
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         """Write a table as a CSV file of this format; the file appears whole or not at all."""
         with whole_file(path) as part:
-            _whole_as_integers(frame).to_csv(
-                part,
-                index=False,
-                sep=self.separator or ",",
-                decimal=self.decimal or ".",
-                encoding=self.encoding or "utf-8",
-            )
+            self._to_csv(frame, part)
 
     def text(self, frame: pd.DataFrame) -> str:
         """Return a table as the text of such a CSV file."""
-        whole = _whole_as_integers(frame)
-        return str(whole.to_csv(index=False, sep=self.separator or ",", decimal=self.decimal or "."))
+        return str(self._to_csv(frame, None))
 
-
-def _whole_as_integers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Turn columns of whole floats into integers: patient 10165 is read as a float but not written as 10165.0."""
-    whole = {
-        name: "Int64"
-        for name, column in frame.select_dtypes("float").items()
-        if column.dropna().abs().lt(2**53).all() and column.dropna().mod(1).eq(0).all()
-    }
-    return frame.astype(whole)
+    def _to_csv(self, frame: pd.DataFrame, path: Any) -> str | None:
+        """Write whole floats as integers: patient 10165 is read as a float but not written as 10165.0."""
+        whole = {
+            name: "Int64"
+            for name, column in frame.select_dtypes("float").items()
+            if column.dropna().abs().lt(2**53).all() and column.dropna().mod(1).eq(0).all()
+        }
+        marks: Any = {"sep": self.separator or ",", "decimal": self.decimal or "."}
+        return frame.astype(whole).to_csv(path, index=False, encoding=self.encoding or "utf-8", **marks)
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
@@ -280,13 +268,24 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
             )
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+@contextmanager
+def _read_by(package: str, path: Path, fault: str) -> Iterator[None]:
+    """Turn errors of a package that reads a file into input errors with a `fault`; it may not be installed."""
     try:
-        frame = pd.read_parquet(path, engine="pyarrow")
+        yield
+    except (InputError, MemoryError):
+        raise
     except ImportError as error:
-        raise _not_installed(path, "pyarrow") from error
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
+        raise InputError(
+            f'{path} needs the package {package} to be read: pip install "drosurv[formats]".'
+        ) from error
+    except Exception as error:
+        raise InputError(f"{path} {fault}: {error}") from error
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    with _read_by("pyarrow", path, "begins like a Parquet file but cannot be read"):
+        frame = pd.read_parquet(path, engine="pyarrow")
     return frame.reset_index(drop=frame.index.names == [None])
 
 
@@ -294,12 +293,8 @@ def _other_format(path: Path) -> pd.DataFrame:
     """Read a Stata, SPSS or SAS file."""
     name, package = _OTHERS[path.suffix.lower()]
     read: Callable[..., pd.DataFrame] = getattr(pd, name)
-    try:
+    with _read_by(package, path, f"cannot be read as a {path.suffix} file"):
         frame = read(path, encoding="utf-8") if name == "read_sas" else read(path)
-    except ImportError as error:
-        raise _not_installed(path, package) from error
-    except Exception as error:
-        raise InputError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
     # These formats store missing text as empty text.
     texts = [column for column in frame if frame[column].dtype.kind == "O" or frame[column].dtype == "str"]
     for column in texts:
@@ -307,26 +302,20 @@ def _other_format(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _not_installed(path: Path, package: str) -> InputError:
-    return InputError(f'{path} needs the package {package} to be read: pip install "drosurv[formats]".')
-
-
 def _read_workbook(
     path: Path, sheet: str | None, header_row: int | None, decimal: str | None, missing: Sequence[str]
 ) -> pd.DataFrame:
     """Read the table of an Excel workbook; columns in which all texts are numbers become numbers."""
-    try:
+    with _read_by("openpyxl", path, "cannot be read as a .xlsx file"):
         frame, notes = read_workbook(path, sheet, header_row)
-    except ImportError as error:
-        raise _not_installed(path, "openpyxl") from error
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} cannot be read as a .xlsx file: {error}") from error
     for note in notes:
         warn_caller(note, category=TableNote)
     everywhere, by_column = _missing_texts(missing, frame)
-    texts = [name for name in frame.columns if frame[name].dtype.kind == "O" and _is_text(frame[name])]
+    texts = [
+        name
+        for name in frame.columns
+        if frame[name].dtype.kind == "O" and all(isinstance(cell, str) for cell in frame[name].dropna())
+    ]
     decimal = decimal or decimal_mark((frame[name].dropna().tolist() for name in texts), "")
     for name in frame.columns:
         absent = everywhere | by_column.get(name, set())
@@ -337,10 +326,6 @@ def _read_workbook(
         elif labels(frame[name]).isin(absent).any():
             frame[name] = frame[name].mask(labels(frame[name]).isin(absent).to_numpy())
     return frame
-
-
-def _is_text(column: pd.Series[Any]) -> bool:
-    return all(isinstance(value, str) for value in column.dropna())
 
 
 def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:

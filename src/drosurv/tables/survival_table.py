@@ -148,16 +148,9 @@ class SurvivalTable:
         refuse_totals(frame)
         complete = frame[list(columns.names)].notna().all(axis=None)
         columns = columns.resolved(frame) if complete else columns
-        y = columns.parse(frame)
-        return SurvivalTable(
-            frame,
-            columns,
-            y,
-            frame[used],
-            group_labels(frame, groups, categorical),
-            patient_numbers(frame, None if id is None else frame[id], columns.names),
-            id,
-        )
+        labelled = group_labels(frame, groups, categorical)
+        patients = patient_numbers(frame, None if id is None else frame[id], columns.names)
+        return SurvivalTable(frame, columns, columns.parse(frame), frame[used], labelled, patients, id)
 
     @property
     def entry(self) -> FloatArray | None:
@@ -300,13 +293,6 @@ class SurvivalTable:
         np.minimum.at(first, patients[self.event], time[self.event])
         return self.take(time <= first[patients])
 
-    def refuse_entry(
-        self, who: str, remedy: str = "take patients who are observed from the beginning"
-    ) -> None:
-        """Raise if there are entry times; `who`, such as "a search", does not support them."""
-        if self.columns.entry is not None:
-            raise ArgumentError("entry", f"{arg('entry')} is not supported by {who}: {remedy}.")
-
     def __len__(self) -> int:
         return len(self.frame)
 
@@ -434,10 +420,10 @@ def read_survival_table(
         drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:
         to_floats(frame[name], "numeric")
-    if id is None:
-        _refuse_unnamed_ids(
-            frame, columns, [*features, *drop, *numeric, *categorical, *(observed or {}).values()]
-        )
+    taken = [*columns.names, *features, *drop, *numeric, *categorical, *(observed or {}).values()]
+    free = [str(name) for name in frame.columns if id is None and name not in taken]
+    for name, constant in unnamed_ids(frame, free):
+        raise ArgumentError("id", numbered_patients(name, constant, frame))
     table = SurvivalTable.parse(
         frame,
         columns,
@@ -451,12 +437,9 @@ def read_survival_table(
         complete_cases=complete_cases,
     )
     if table.X.shape[1] == 0:
-        roles = {
-            "is dropped": drop,
-            "says how rows were observed": [*(observed or {}).values()],
-            "names patients": [] if id is None else [id],
-        }
-        why = [f"column {name!r} {role}" for role, names in roles.items() for name in names]
+        why = [f"column {name!r} is dropped" for name in drop]
+        why += [f"column {name!r} says how rows were observed" for name in (observed or {}).values()]
+        why += [f"column {id!r} names patients"] * (id is not None)
         raise InputError(
             f"{path} has no features: besides time and event, {listing(why, 12) or 'there is no column'}. Drop fewer "
             "columns, or add some."
@@ -481,13 +464,6 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
         category = TableNote if repeated else Confirmation
         warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=category)
     return found
-
-
-def _refuse_unnamed_ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | None]) -> None:
-    """Raise if a column seems to number patients with several rows, and has no role."""
-    free = [str(name) for name in frame.columns if name not in columns.names and name not in others]
-    for name, constant in unnamed_ids(frame, free):
-        raise ArgumentError("id", numbered_patients(name, constant, frame))
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:

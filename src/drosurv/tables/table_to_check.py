@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,20 +56,12 @@ class WantedColumns:
                 "start",
                 f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of dates or of numbers.",
             )
-        time = self.end or self.time
         for role, name in (("start", self.start), ("end", self.end)):
             if name is not None:
                 require_columns(frame, [name], role)
         rest = frame if self.start is None else frame.drop(columns=self.start)
-        found = guess_columns(
-            rest,
-            time=time,
-            event=self.event,
-            id=self.id,
-            groups=self.groups,
-            entry=self.entry,
-            drop=self.drop,
-        )
+        named = {role: getattr(self, role) for role in ("event", "id", "groups", "entry", "drop")}
+        found = guess_columns(rest, time=self.end or self.time, **named)
         columns = TargetColumns(
             None if self.start else found.time,
             found.event,
@@ -154,10 +146,7 @@ class TableToCheck:
 
 
 def prepare_table(
-    table: Any,
-    wanted: WantedColumns,
-    file_format: FileFormat | None,
-    table_name: str,
+    table: Any, wanted: WantedColumns, file_format: FileFormat | None, table_name: str
 ) -> TableToCheck:
     """Read a table from a file, or take that of pandas or polars, and prepare it; messages call it `table_name`."""
     with warnings.catch_warnings(record=True) as caught:
@@ -176,16 +165,15 @@ def prepare_table(
         usable = _usable_rows(frame, columns, problems)
         patients, left_out = _patients(frame[usable], found, columns, wanted, table_name, problems)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
-    told = dict.fromkeys(map(str, [*_stray_problems(strays), *problems, *messages]))
+    missing = [
+        f"column {name!r} holds numbers, but {quoted(texts)} in {counted(sum(texts.values()), 'row')}, taken as "
+        "missing. Correct the table if it has a meaning."
+        for name, texts in strays.items()
+    ]
+    told = dict.fromkeys([*missing, *problems, *map(str, messages)])
     return TableToCheck(
         table_name, wanted, patients, found, tuple(told), left_out, strays, messages, int((~usable).sum())
     )
-
-
-def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    for name, texts in strays.items():
-        held = f"{quoted(texts)} in {counted(sum(texts.values()), 'row')}"
-        yield f"column {name!r} holds numbers, but {held}, taken as missing. Correct the table if it has a meaning."
 
 
 def _patients(
@@ -217,13 +205,11 @@ def _patients(
             f"{counted(several, 'patient')} of {patients.n_patients:,} with several events: the first is predicted, "
             f"and {later} after it left out. `drosurv fit` trains on all events."
         )
+    checked = patients.X.drop(columns=list(wanted.keep_columns), errors="ignore")
     leaks = {
         name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
-        f"{arg('keep_columns')} if it is "
-        "known when a prediction is made."
-        for name, reason in find_leaks(
-            patients.X.drop(columns=list(wanted.keep_columns), errors="ignore"), patients.y
-        ).items()
+        f"{arg('keep_columns')} if it is known when a prediction is made."
+        for name, reason in find_leaks(checked, patients.y).items()
     }
     if leaks:
         patients = replace(patients, X=patients.X.drop(columns=list(leaks)))

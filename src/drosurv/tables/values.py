@@ -46,6 +46,12 @@ def coded(column: pd.Series[Any]) -> tuple[IntArray, list[str]]:
     return codes, list(places)
 
 
+def label_counts(column: pd.Series[Any]) -> dict[str, int]:
+    """Return the labels of a column in order of appearance, with their numbers of rows."""
+    codes, names = coded(column)
+    return dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
+
+
 def labels(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the values of a column as text; missing values stay missing."""
     codes, names = coded(column)

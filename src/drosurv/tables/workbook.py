@@ -81,7 +81,8 @@ def _sheets(path: Path) -> list[Sheet]:
         if sheet.sheet_state != "visible":
             continue
         merged = [span.bounds for span in sheet.merged_cells.ranges]
-        rows = [[_value(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+        cells = sheet.iter_rows(values_only=True)
+        rows = [[(c.strip() or None) if isinstance(c, str) else c for c in row] for row in cells]
         for left, top, _, bottom in merged:
             # Side by side, cells are merged in titles, which are no names of columns.
             for row in range(top, bottom):
@@ -90,12 +91,6 @@ def _sheets(path: Path) -> list[Sheet]:
             rows.pop()
         found.append(Sheet(sheet.title, rows))
     return found
-
-
-def _value(cell: Any) -> Any:
-    if isinstance(cell, str):
-        return cell.strip() or None
-    return cell
 
 
 def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sheet, list[str]]:
