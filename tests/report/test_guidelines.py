@@ -8,7 +8,7 @@ from drosurv import CoxPH
 from drosurv.datasets import make_hidden_minority
 from drosurv.report import audit
 from drosurv.report.report import all_sections
-from drosurv.report.sections.guidelines import ASKED
+from drosurv.report.sections.guidelines import questions
 
 
 @pytest.fixture(scope="module")
@@ -78,4 +78,4 @@ def test_every_section_that_an_answer_names_is_on_the_page(full, bare):
     ],
 )
 def test_items_are_numbered_as_in_the_published_texts(source, items):
-    assert set(items) <= {item for asked, item, *_ in ASKED if asked.startswith(source)}
+    assert set(items) <= {item for asked, item, *_ in questions() if asked.startswith(source)}

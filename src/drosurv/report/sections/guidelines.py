@@ -6,144 +6,99 @@ The questions are in our words. The status depends on what this report shows: an
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from drosurv.presentation import Column, Table
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
 from drosurv.report.sections.patients import TrainingPatients
 
-TRIPOD = "TRIPOD+AI (2024)"
-PROBAST = "PROBAST+AI (24 March 2025)"
-AI_ACT = "EU AI Act (Regulation 2024/1689)"
-FDA = "FDA draft guidance on AI-enabled devices (January 2025)"
-CHANGES = "FDA guidance on predetermined change control plans (December 2024, reissued 18 August 2025)"
-ONC = "ONC HTI-1, 45 CFR 170.315(b)(11)"
 LEFT = "to be filled in"
-DESCRIBE = "Describe it."
-# Source, item and question; and the key of the answer in `_answers`, or what the user has to add.
-ASKED = (
-    (TRIPOD, "3c", "Which health inequalities between groups are known?", "Name them, with sources."),
-    (TRIPOD, "5a", "Where do the data come from, and whom do they represent?", DESCRIBE),
-    (TRIPOD, "7", "Were the data prepared alike in all groups?", DESCRIBE),
-    (TRIPOD, "8a", "Is the outcome assessed alike in all groups?", DESCRIBE),
-    (TRIPOD, "8b", "If the outcome is a matter of judgement, who judged it, from which groups?", DESCRIBE),
-    (TRIPOD, "9c", "If predictors are a matter of judgement, who judged them, from which groups?", DESCRIBE),
-    (TRIPOD, "12d, 23b", "How does performance differ between clusters, such as hospitals?", "clusters"),
-    (TRIPOD, "12e", "Which measures and plots were used, why, and which models compared?", "measures"),
-    (TRIPOD, "12f", "Was the model updated, overall or for groups?", "updating"),
-    (TRIPOD, "14", "What was done about fairness, and why?", DESCRIBE),
-    (TRIPOD, "20b", "Who are the patients, and how do groups differ?", "who"),
-    (TRIPOD, "20c", "How do the audited patients differ from the training patients?", "training patients"),
-    (TRIPOD, "23a", "How well does the model perform in key subgroups, with intervals?", "performance"),
-    (TRIPOD, "24", "What did updating change, and how does the updated model perform?", "updated"),
-    (TRIPOD, "25", "What do the results mean, fairness included?", "interpretation"),
-    (TRIPOD, "26", "What are the limitations?", "limits"),
-    (
-        PROBAST,
-        "evaluation, participants and data sources",
-        "Do the patients represent those of the intended use?",
-        "represent",
+# By source: item, question, and the key of the answer below or what the user has to add.
+_QUESTIONS = """
+TRIPOD+AI (2024)
+  3c | Which health inequalities between groups are known? | Name them, with sources.
+  5a | Where do the data come from, and whom do they represent? | Describe it.
+  7 | Were the data prepared alike in all groups? | Describe it.
+  8a | Is the outcome assessed alike in all groups? | Describe it.
+  8b | If the outcome is a matter of judgement, who judged it, from which groups? | Describe it.
+  9c | If predictors are a matter of judgement, who judged them, from which groups? | Describe it.
+  12d, 23b | How does performance differ between clusters, such as hospitals? | clusters
+  12e | Which measures and plots were used, why, and which models compared? | measures
+  12f | Was the model updated, overall or for groups? | updating
+  14 | What was done about fairness, and why? | Describe it.
+  20b | Who are the patients, and how do groups differ? | who
+  20c | How do the audited patients differ from the training patients? | training patients
+  23a | How well does the model perform in key subgroups, with intervals? | performance
+  24 | What did updating change, and how does the updated model perform? | updated
+  25 | What do the results mean, fairness included? | interpretation
+  26 | What are the limitations? | limits
+PROBAST+AI (24 March 2025)
+  evaluation, participants and data sources | Do the patients represent those of the intended use? | represent
+  evaluation, predictors | Were predictors defined, assessed and available alike for all patients? | Describe it.
+  evaluation, outcome | Was the outcome defined and assessed alike for all patients? | Describe it.
+  evaluation, analysis | Are there enough patients with the event? | enough
+  evaluation, analysis | Were censoring, competing events and missing values handled appropriately? | censoring
+  evaluation, analysis | Were discrimination, calibration and clinical utility evaluated, in groups too? | utility
+  development, analysis | Were overfitting and optimism in development accounted for? | other patients
+EU AI Act (Regulation 2024/1689)
+  Article 10(2)(b) | Where do the data sets come from, and what were they collected for? | Describe it.
+  Article 10(2)(f), (g) | Were the data sets examined for biases, and what was done? | data sets
+  Article 10(2)(h) | Which gaps and shortcomings do the data sets have? | gaps
+  Article 10(3), (4) | Do the data sets represent the people and the setting of use? | represent
+  Article 13(3)(b)(v) | How does the system perform for the groups it is meant for? | performance
+  Article 15(3) | Which levels of accuracy and which measures are declared to users? | accuracy
+  Annex IV(2)(g) | How was it tested, on which data, by which measures, for discrimination too? | testing
+  Annex IV(3) | What are its capabilities and limits, and its accuracy for groups? | capabilities
+  Annex IV(4) | Why are these measures of performance appropriate? | measures
+FDA draft guidance on AI-enabled devices (January 2025)
+  VI.B | What are users told of performance, by subgroup, and of limitations? | labelling
+  X.A | How does it perform by demographic subgroup, with uncertainty? | performance
+  X.A | Where demographic analyses are missing, how was that risk controlled? | missed
+  XI | How is performance monitored once in use? | monitoring
+  Appendix E | Model card: sensitivity, specificity and predictive values, by subgroup? | decisions
+FDA guidance on predetermined change control plans (December 2024, reissued 18 August 2025)
+  description of modifications | Which changes of the model are planned? | updating
+  modification protocol | How will a changed model be evaluated, by subgroup, and against which criteria? | protocol
+  impact assessment | Which benefits and risks do the changes have, for whom? | updated
+ONC HTI-1, 45 CFR 170.315(b)(11)
+  source attributes | Purpose, development data, fairness, validation, performance, maintenance? | attributes
+"""
+# Answers of the report by key: where they are, or what to add.
+_LEFT = {
+    "monitoring": "`drosurv monitor` shows events by group over time; say who looks at it, and what follows an alarm.",
+    "clusters": "Name hospitals or regions among the groups, and audit again.",
+    "training patients": "Compare the two tables column by column.",
+    "decisions": "Give a risk threshold and a horizon, and audit again.",
+    "missed": "Search for subgroups, and audit again.",
+    "updating": "Describe any recalibration or repair.",
+    "updated": "Describe the updated model, and audit it.",
+    "data sets": "This page examines predictions; examine how the data came to be.",
+    "gaps": "Name them, and how you will close them.",
+    "represent": "Compare the groups' shares with those of the people it is meant for.",
+    **dict.fromkeys(
+        ("performance", "utility", "labelling", "capabilities"), "There are no two groups to compare."
     ),
-    (
-        PROBAST,
-        "evaluation, predictors",
-        "Were predictors defined, assessed and available alike for all patients?",
-        DESCRIBE,
-    ),
-    (
-        PROBAST,
-        "evaluation, outcome",
-        "Was the outcome defined and assessed alike for all patients?",
-        DESCRIBE,
-    ),
-    (PROBAST, "evaluation, analysis", "Are there enough patients with the event?", "enough"),
-    (
-        PROBAST,
-        "evaluation, analysis",
-        "Were censoring, competing events and missing values handled appropriately?",
-        "censoring",
-    ),
-    (
-        PROBAST,
-        "evaluation, analysis",
-        "Were discrimination, calibration and clinical utility evaluated, in groups too?",
-        "utility",
-    ),
-    (
-        PROBAST,
-        "development, analysis",
-        "Were overfitting and optimism in development accounted for?",
-        "other patients",
-    ),
-    (
-        AI_ACT,
-        "Article 10(2)(b)",
-        "Where do the data sets come from, and what were they collected for?",
-        DESCRIBE,
-    ),
-    (
-        AI_ACT,
-        "Article 10(2)(f), (g)",
-        "Were the data sets examined for biases, and what was done?",
-        "data sets",
-    ),
-    (AI_ACT, "Article 10(2)(h)", "Which gaps and shortcomings do the data sets have?", "gaps"),
-    (
-        AI_ACT,
-        "Article 10(3), (4)",
-        "Do the data sets represent the people and the setting of use?",
-        "represent",
-    ),
-    (
-        AI_ACT,
-        "Article 13(3)(b)(v)",
-        "How does the system perform for the groups it is meant for?",
-        "performance",
-    ),
-    (
-        AI_ACT,
-        "Article 15(3)",
-        "Which levels of accuracy and which measures are declared to users?",
-        "accuracy",
-    ),
-    (
-        AI_ACT,
-        "Annex IV(2)(g)",
-        "How was it tested, on which data, by which measures, for discrimination too?",
-        "testing",
-    ),
-    (
-        AI_ACT,
-        "Annex IV(3)",
-        "What are its capabilities and limits, and its accuracy for groups?",
-        "capabilities",
-    ),
-    (AI_ACT, "Annex IV(4)", "Why are these measures of performance appropriate?", "measures"),
-    (FDA, "VI.B", "What are users told of performance, by subgroup, and of limitations?", "labelling"),
-    (FDA, "X.A", "How does it perform by demographic subgroup, with uncertainty?", "performance"),
-    (FDA, "X.A", "Where demographic analyses are missing, how was that risk controlled?", "missed"),
-    (FDA, "XI", "How is performance monitored once in use?", "monitoring"),
-    (
-        FDA,
-        "Appendix E",
-        "Model card: sensitivity, specificity and predictive values, by subgroup?",
-        "decisions",
-    ),
-    (CHANGES, "description of modifications", "Which changes of the model are planned?", "updating"),
-    (
-        CHANGES,
-        "modification protocol",
-        "How will a changed model be evaluated, by subgroup, and against which criteria?",
-        "protocol",
-    ),
-    (CHANGES, "impact assessment", "Which benefits and risks do the changes have, for whom?", "updated"),
-    (
-        ONC,
-        "source attributes",
-        "Purpose, development data, fairness, validation, performance, maintenance?",
-        "attributes",
-    ),
-)
+}
+_PARTLY = {
+    "measures": "By group says what each measure means; say why these were chosen.",
+    "accuracy": "By group has the measures with intervals; declare those that users need.",
+    "testing": "Method card and By group give data, settings and measures; add test logs, dates and signatures.",
+    "limits": "Method card gives the limits of this audit; add those of the study.",
+    "interpretation": "Verdict is a start; interpret it for the intended use.",
+    "attributes": "This page has measures of validity and fairness in test data; add the other source attributes.",
+    "enough": "Verdict says which errors these patients and events exclude; say whether that is enough.",
+    "censoring": "Method card says how censored patients count; describe how missing values were handled.",
+    "other patients": "Method card says whether these patients were used in training.",
+    "protocol": "Audit each changed model like this one; set the criteria before.",
+    "who": "Patients gives events, follow-up, columns and missing values by group; add dates, places and treatments.",
+}
+_OF_GROUPS = {
+    "utility": "By group has discrimination; without probabilities there is no utility.",
+    "labelling": "By group and Method card have performance and limits; write down what users are told of them.",
+    "capabilities": "By group and Method card have accuracy and limits; add the intended use and foreseeable risks.",
+    "gaps": "Verdict names groups with too few patients. Say how you will close the gaps.",
+}
 COLUMNS = (
     Column("question", "Asked"),
     Column("source", "By"),
@@ -153,10 +108,20 @@ COLUMNS = (
 )
 
 
+def questions() -> Iterator[tuple[str, ...]]:
+    """Yield source, item and question, and the key of the answer or what the user has to add."""
+    source = ""
+    for line in _QUESTIONS.strip().splitlines():
+        if line.startswith("  "):
+            yield (source, *map(str.strip, line.split("|")))
+        else:
+            source = line
+
+
 def collect(evidence: Evidence) -> Part:
     """Return one row for each question."""
     answers, rows = _answers(evidence), []
-    for source, item, question, answer in ASKED:
+    for source, item, question, answer in questions():
         status, where = answers.get(answer, (LEFT, answer))
         rows.append({"source": source, "item": item, "question": question, "status": status, "where": where})
     caption = "What is asked about groups, and where it is answered"
@@ -168,115 +133,39 @@ def collect(evidence: Evidence) -> Part:
 
 def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """Return the answers of the report by key: a status, and where they are or what to add."""
-    result = evidence.audited
-    searched = not isinstance(evidence.bounds, str)
-    answers = {
-        "measures": ("partly", "By group says what each measure means; say why these were chosen."),
-        "accuracy": ("partly", "By group has the measures with intervals; declare those that users need."),
-        "testing": (
-            "partly",
-            "Method card and By group give data, settings and measures; add test logs, dates and signatures.",
-        ),
-        "limits": ("partly", "Method card gives the limits of this audit; add those of the study."),
-        "interpretation": ("partly", "Verdict is a start; interpret it for the intended use."),
-        "attributes": (
-            "partly",
-            "This page has measures of validity and fairness in test data; add the other source attributes.",
-        ),
-        "enough": (
-            "partly",
-            "Verdict says which errors these patients and events exclude; say whether that is enough.",
-        ),
-        "censoring": (
-            "partly",
-            "Method card says how censored patients count; describe how missing values were handled.",
-        ),
-        "other patients": ("partly", "Method card says whether these patients were used in training."),
-        "monitoring": (
-            LEFT,
-            "`drosurv monitor` shows events by group over time; say who looks at it, and what follows an alarm.",
-        ),
-        "protocol": ("partly", "Audit each changed model like this one; set the criteria before."),
-        "clusters": (LEFT, "Name hospitals or regions among the groups, and audit again."),
-        "who": (
-            "partly",
-            "Patients gives events, follow-up, columns and missing values by group; add dates, places and treatments.",
-        ),
-        "training patients": (LEFT, "Compare the two tables column by column."),
-        "decisions": (LEFT, "Give a risk threshold and a horizon, and audit again."),
-        "missed": (LEFT, "Search for subgroups, and audit again."),
-        "updating": (LEFT, "Describe any recalibration or repair."),
-        "updated": (LEFT, "Describe the updated model, and audit it."),
-        "performance": (LEFT, "There are no two groups to compare."),
-        "utility": (LEFT, "There are no two groups to compare."),
-        "labelling": (LEFT, "There are no two groups to compare."),
-        "capabilities": (LEFT, "There are no two groups to compare."),
-        "data sets": (LEFT, "This page examines predictions; examine how the data came to be."),
-        "gaps": (LEFT, "Name them, and how you will close them."),
-        "represent": (LEFT, "Compare the groups' shares with those of the people it is meant for."),
-    }
+    result, partly, answered = evidence.audited, dict(_PARTLY), {}
     if result.attributes:
-        answers["performance"] = (
-            "answered",
-            "By group, Do the predictions come true?: each number with its interval.",
-        )
-        if result.calibration.empty:
-            answers["performance"] = (
-                "partly",
-                "By group shows ranking with intervals; without survival curves there is no calibration.",
-            )
+        partly |= _OF_GROUPS
         if not result.settings.n_bootstrap:
-            answers["performance"] = "partly", "By group shows the numbers; intervals were not computed."
-        answers["utility"] = (
-            "partly",
-            "By group has discrimination; without probabilities there is no utility.",
-        )
-        if len(result.decision_curves):
-            answers["utility"] = (
-                answers["performance"][0],
-                "By group, Do the predictions come true?, Would treating by the model help?",
+            partly["performance"] = "By group shows the numbers; intervals were not computed."
+        elif result.calibration.empty:
+            partly["performance"] = (
+                "By group shows ranking with intervals; without survival curves there is no calibration."
             )
-        answers["labelling"] = (
-            "partly",
-            "By group and Method card have performance and limits; write down what users are told of them.",
-        )
-        answers["capabilities"] = (
-            "partly",
-            "By group and Method card have accuracy and limits; add the intended use and foreseeable risks.",
-        )
-        answers["gaps"] = (
-            "partly",
-            "Verdict names groups with too few patients. Say how you will close the gaps.",
-        )
+        else:
+            answered["performance"] = (
+                "By group, Do the predictions come true?: each number with its interval."
+            )
+        if len(result.decision_curves):
+            judged = answered if "performance" in answered else partly
+            judged["utility"] = "By group, Do the predictions come true?, Would treating by the model help?"
         if result.decisions is not None:
-            answers["decisions"] = "partly", "Decisions has them at one threshold; say why this threshold."
+            partly["decisions"] = "Decisions has them at one threshold; say why this threshold."
     if len(result.shrunken):
-        answers["clusters"] = (
-            "partly",
-            "Many groups, such as hospitals has observed over expected events of each; discuss the differences.",
+        partly["clusters"] = (
+            "Many groups, such as hospitals has observed over expected events of each; discuss the differences."
         )
     if TrainingPatients.of(evidence).columns:
-        answers["training patients"] = (
-            "answered",
-            "Patients shows the training patients beside the audited ones.",
-        )
-    if searched:
-        answers["missed"] = (
-            "partly",
-            "What could have been missed tests all subgroups that one or two columns define.",
-        )
+        answered["training patients"] = "Patients shows the training patients beside the audited ones."
+    if not isinstance(evidence.bounds, str):
+        partly["missed"] = "What could have been missed tests all subgroups that one or two columns define."
     if "Repairs" in evidence.model:
-        answers["updating"] = (
-            "partly",
-            "Method card says for whom the model was repaired; describe why and how.",
-        )
-        answers["updated"] = (
-            "partly",
-            "Method card has the repairs, By group how the repaired model performs.",
-        )
+        partly["updating"] = "Method card says for whom the model was repaired; describe why and how."
+        partly["updated"] = "Method card has the repairs, By group how the repaired model performs."
     elif evidence.repaired is not None and evidence.repaired.repairs_:
-        answers["updating"] = "partly", "Remedy proposes repairs, with their gain; describe what you adopt."
-    return answers
+        partly["updating"] = "Remedy proposes repairs, with their gain; describe what you adopt."
+    by_status = {LEFT: _LEFT, "partly": partly, "answered": answered}
+    return {key: (status, text) for status, texts in by_status.items() for key, text in texts.items()}
 
 
 SECTION = Section(
