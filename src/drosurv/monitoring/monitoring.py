@@ -16,7 +16,7 @@ from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_nu
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
 from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
-from drosurv.planning.excluded_errors import excluded_sentence
+from drosurv.planning.excluded_errors import excluded_sentence, largest_error
 from drosurv.predictions import as_predictions
 from drosurv.presentation import cause_in_words, counted, line_style, lines_or_new, name_lines, plain
 from drosurv.target import (
@@ -343,11 +343,11 @@ class Monitoring:
     def excluded(self) -> str:
         """Return a sentence on the errors that the latest intervals cannot exclude."""
         everybody, *groups = self.latest.to_dict("records")
-        errors = {"everybody": _error(everybody)}
+        errors = {"everybody": largest_error(everybody["low"], everybody["high"])}
         if groups:
             smallest = min(groups, key=lambda row: row["events"])
             name = f"{whose(smallest['attribute'], smallest['group'])} (the smallest group)"
-            errors[name] = _error(smallest)
+            errors[name] = largest_error(smallest["low"], smallest["high"])
         return excluded_sentence(everybody["patients"], everybody["events"], errors)
 
     def summary(self) -> str:
@@ -440,11 +440,6 @@ class Monitoring:
 def _counted(row: Mapping[Any, Any]) -> str:
     """Return events and expected events as text."""
     return f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
-
-
-def _error(row: Mapping[Any, Any]) -> float:
-    """Return the largest factor, in either direction, that an interval does not exclude."""
-    return float(max(row["high"], 1 / row["low"])) if row["low"] > 0 else np.inf
 
 
 def _interval(row: Mapping[Any, Any]) -> str:

@@ -88,9 +88,9 @@ patients would exclude 1.5 for a subgroup of 5 %.
         return f"{said} So {exclude:g} is excluded for {whom}."
     if own < 1 / 2 or needed <= own:
         return said
-    return (
-        f"{said} About {_rounded(patients * needed / own):,} patients would exclude {exclude:g} for {whom}."
-    )
+    # Three digits.
+    enough = int(float(f"{patients * needed / own:.3g}"))
+    return f"{said} About {enough:,} patients would exclude {exclude:g} for {whom}."
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, float]) -> str:
@@ -106,6 +106,11 @@ def excluded_sentence(patients: int, events: float, errors: Mapping[str, float])
     return f"{said} {first_upper(nothing)}" if unknown else said
 
 
+def largest_error(low: float | None, high: float | None) -> float:
+    """Return the largest factor, up or down, inside an interval of observed over expected events."""
+    return np.inf if low is None or high is None or low <= 0 else float(max(high, 1 / low))
+
+
 def _start(patients: int, events: float) -> str:
     return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')},"
 
@@ -113,8 +118,3 @@ def _start(patients: int, events: float) -> str:
 def _factor(z: float, events: float) -> float:
     """Return the half-width of the interval of a ratio of 1; infinite without events."""
     return float(np.exp(z / np.sqrt(events))) if events >= 1 else np.inf
-
-
-def _rounded(patients: float) -> int:
-    """Return a number of patients with three digits."""
-    return int(float(f"{patients:.3g}"))

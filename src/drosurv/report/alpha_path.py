@@ -121,25 +121,12 @@ def has_rows(y_train: Any) -> bool:
 def train_alpha_path(
     model: Any, X_train: Any, y_train: Any, alphas: Sequence[float] = ALPHAS
 ) -> dict[float, Any]:
-    """Train models like a given one with several alphas.
+    """Train models like a given one with several alphas, the shares of patients to protect.
 
-    Parameters
-    ----------
-    model : fitted model or Pipeline
-        If it has a parameter alpha, like ``DROCox``, models of its class and settings are trained; otherwise a
-        ``DROCox`` with the settings that both have. The first steps of a Pipeline are used as fitted.
-    X_train : DataFrame or array, (n, d)
-        Training features, as `model` takes them.
-    y_train : structured array, (n,)
-        Training target.
-    alphas : sequence of float
-        Shares of patients to protect, in (0, 1].
-
-    Returns
-    -------
-    dict
-        Alpha to fitted model, from the largest alpha to the smallest. An alpha with which the model cannot be trained,
-        such as one of fewer patients than its smallest group, is left out.
+    If the model has a parameter alpha, like ``DROCox``, models of its class and settings are trained; otherwise a
+    ``DROCox`` with the settings that both have. The first steps of a Pipeline are used as fitted. Return fitted models
+    by alpha, from the largest to the smallest. An alpha with which the model cannot be trained, such as one of fewer
+    patients than its smallest group, is left out.
 
     Examples
     --------

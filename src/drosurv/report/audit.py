@@ -166,16 +166,8 @@ def audit(
     'Predictions'
     """
     page = page or Page()
-    rows = Rows.parse(
-        y,
-        entry=entry,
-        strata=strata,
-        offset=offset,
-        id=id,
-        sample_weight=sample_weight,
-    )
-    patients = one_row_each(y, rows)
-    intervals = None
+    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    patients, intervals = one_row_each(y, rows), None
     if patients.notes:
         intervals = PatientRows(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
     y, rows = patients.y, patients.observed
@@ -187,7 +179,8 @@ def audit(
     notes: tuple[str, ...] = ()
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
-    features = features if features is not None else _columns(X)
+    if features is None:
+        features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not _is_score(model):
@@ -196,19 +189,26 @@ def audit(
         fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None, "reference_name": "plain Cox"}
-    elif _is_score(model) or not _is_model(model):
+    elif _is_score(model) or not (
+        hasattr(model, "predict") or hasattr(estimator, "predict_survival_function")
+    ):
         name = "Predictions"
         if _is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
             refused |= {"strata": strata, "offset": offset}
-            predictions, notes, _ = _predictions_of_score(model, X, len(y), refused)
-            name = type(estimator).__name__
+            read, name = _predictions_of_score(model, X, len(y), refused), type(estimator).__name__
+        elif isinstance(model, (Predictions, tuple)):
+            read = ReadPredictions(model, ())
         else:
-            predictions, notes, _ = _one_form(model, y)
-        predicted = as_predictions(predictions, None, len(y), rows=rows)
+            # Scores alone may be log risks or hazard ratios.
+            read = read_predictions(None, y, risk=model)
+        notes = read.notes
+        predicted = as_predictions(read.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
-        compared = _with_features(reference, model, X)
+        compared: Compared = None
+        if reference is not None:
+            compared = reference, X if hasattr(reference, "steps") else prepared(model, X)
         fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator, cause)}
         fields["features_train"] = _described(model, X_train)
         if rows.observed or causes:
@@ -244,18 +244,6 @@ def audit(
                 sections=tuple(page.sections),
             )
         )
-
-
-def _is_model(model: Any) -> bool:
-    """Whether a model can predict; False for predictions that are given as numbers."""
-    return hasattr(model, "predict") or hasattr(final_step(model), "predict_survival_function")
-
-
-def _one_form(model: Any, y: Any) -> ReadPredictions:
-    """Return given predictions, and notes; scores alone may be log risks or hazard ratios."""
-    if isinstance(model, (Predictions, tuple)):
-        return ReadPredictions(model, ())
-    return read_predictions(None, y, risk=model)
 
 
 def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained: bool) -> None:
@@ -406,7 +394,6 @@ def _evidence_of_folds(
         *(() if cox is not None or causes else ("Plain Cox could not be trained on these features.",)),
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
-    limits = (*CROSS_FITTED, *map(first_upper, found.notes))
     return {
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
@@ -414,20 +401,8 @@ def _evidence_of_folds(
         "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,
-        "limits": limits,
+        "limits": (*CROSS_FITTED, *map(first_upper, found.notes)),
     }
-
-
-def _with_features(reference: Any, model: Any, X: Any) -> Compared:
-    """Return the reference and its features: X for a Pipeline, else the features of the model's last step."""
-    if reference is None:
-        return None
-    return reference, X if hasattr(reference, "steps") else prepared(model, X)
-
-
-def _columns(X: Any) -> Any:
-    """Return the columns that may define subgroups; None for predictions without features."""
-    return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
 
 
 def _described(model: Any, X_train: Any) -> pd.DataFrame | TableEncoder | None:

@@ -16,7 +16,6 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import (
     EVERYONE,
     Attribute,
-    compared_attributes,
     parse_attributes,
     rows_by_group,
 )
@@ -35,7 +34,7 @@ from drosurv.findings.verdict import (
 )
 from drosurv.findings.words import event_in_words
 from drosurv.observation import Inference, Rows, sample_of_many
-from drosurv.planning import excluded_errors
+from drosurv.planning.excluded_errors import excluded_errors, largest_error
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
@@ -48,7 +47,6 @@ from drosurv.tables import TableEncoder
 from drosurv.target import (
     CompetingTarget,
     FloatArray,
-    IntArray,
     Target,
     has_causes,
     parse_competing_target,
@@ -59,6 +57,8 @@ from drosurv.target import (
 FEWEST = 5
 # The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests.
 SEARCH_TESTS = 10
+# Models other than the audited one have at most so many bootstrap replicates.
+_MOST_BOOTSTRAP = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,7 +92,6 @@ class Evidence:
     data_name: str = ""
     time_title: str = "time"
     n_bootstrap: int = 500
-    n_bootstrap_path: int = 100
     level: float = 0.95
     search_rules: bool = True
     random_state: int = 0
@@ -125,10 +124,8 @@ class Evidence:
         """Causes and times, since entry, where the report is of one cause of several; else None."""
         if self.cause is None:
             return None
-        found = parse_competing_target(self.y, complete=False)
-        return (
-            found if self.rows.entry is None else CompetingTarget(found.cause, found.time - self.rows.entry)
-        )
+        found, entry = parse_competing_target(self.y, complete=False), self.rows.entry
+        return found if entry is None else CompetingTarget(found.cause, found.time - entry)
 
     @property
     def time_unit(self) -> str:
@@ -155,11 +152,6 @@ class Evidence:
         return parse_attributes(self.sensitive_features, len(self.target), at_least=1)
 
     @property
-    def single_groups(self) -> list[str]:
-        """Sentences on attributes that are left out because all patients are in one group."""
-        return compared_attributes(self.sensitive_features, len(self.target))[1]
-
-    @property
     def n_patients(self) -> int:
         """Number of patients, where an id is known, else of rows."""
         return len(self.target) if self.rows.id is None else len(np.unique(self.rows.id))
@@ -174,10 +166,6 @@ class Evidence:
         """The attributes with the groups that are shown."""
         shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
-
-    def rows_of(self, attribute: Attribute) -> dict[tuple[str, str], IntArray]:
-        """Return the rows of the patients of each group of an attribute, by attribute and label."""
-        return rows_by_group([attribute])
 
     @property
     def _groups(self) -> Any:
@@ -202,29 +190,25 @@ class Evidence:
                 if not stop.audited:
                     # The audited model gives the same warnings, such as of small groups.
                     warnings.simplefilter("ignore")
-                found.append(
-                    evaluate_rows(
-                        stop.model,
-                        stop.X,
-                        self.y,
-                        self.rows,
-                        Inference(
-                            self.level,
-                            self.n_bootstrap if stop.audited else self.compared_bootstrap,
-                            self.random_state,
-                        ),
-                        y_train=self.follow_up,
-                        X_train=stop.X_train,
-                        sensitive_features=self._groups,
-                        reference=self._reference,
-                        reference_name=self.reference_name,
-                        horizon=self.horizon,
-                        threshold=self.threshold,
-                        cause=self.cause,
-                        time_unit=self.time_unit,
-                        further_tests=0 if isinstance(self._bounds, str) else SEARCH_TESTS,
-                    )
+                n_bootstrap = self.n_bootstrap if stop.audited else self.compared_bootstrap
+                result = evaluate_rows(
+                    stop.model,
+                    stop.X,
+                    self.y,
+                    self.rows,
+                    Inference(self.level, n_bootstrap, self.random_state),
+                    y_train=self.follow_up,
+                    X_train=stop.X_train,
+                    sensitive_features=self._groups,
+                    reference=self._reference,
+                    reference_name=self.reference_name,
+                    horizon=self.horizon,
+                    threshold=self.threshold,
+                    cause=self.cause,
+                    time_unit=self.time_unit,
+                    further_tests=0 if isinstance(self._bounds, str) else SEARCH_TESTS,
                 )
+            found.append(result)
         return tuple(found)
 
     @property
@@ -235,7 +219,7 @@ class Evidence:
     @property
     def compared_bootstrap(self) -> int:
         """Number of bootstrap replicates for the models other than the audited one."""
-        return min(self.n_bootstrap, self.n_bootstrap_path)
+        return min(self.n_bootstrap, _MOST_BOOTSTRAP)
 
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
@@ -259,6 +243,9 @@ class Evidence:
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
         observed = self.horizon is not None and self.horizon <= self.target.time.max()
+        # The largest number of tests: all questions about everybody and every group, and the search.
+        groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
+        most_tests = most_questions() * groups + SEARCH_TESTS
         try:
             return certify(
                 audited.model,
@@ -272,16 +259,10 @@ class Evidence:
                 **self.rows.observed,
                 cause=self.cause,
                 random_state=self.random_state,
-                n_bootstrap=enough_replicates(self.level, self._most_tests / SEARCH_TESTS),
+                n_bootstrap=enough_replicates(self.level, most_tests / SEARCH_TESTS),
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
-
-    @property
-    def _most_tests(self) -> int:
-        """Largest number of tests of this report: all questions about everybody and every group, and the search."""
-        groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
-        return most_questions() * groups + SEARCH_TESTS
 
     @cached_property
     def findings(self) -> tuple[FindingRow, ...]:
@@ -355,9 +336,7 @@ class Evidence:
                 for key, rows in rows_by_group(self.attributes).items()
                 if key in judged
             },
-            factors={
-                name: _largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()
-            },
+            factors={name: largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,
             n_tests=max(self.audited.settings.n_tests, 1),
@@ -409,20 +388,6 @@ class Evidence:
             return self.stop.frozen(self.features)
         return Stop(self.stop.name, None, self.since_entry.predictions).frozen(self.features)
 
-    @property
-    def repaired_events(self) -> Target:
-        """Events that are repaired, and times; other causes end the observation."""
-        if self.cause is None:
-            return self.target
-        return parse_competing_target(self.y, complete=False).of_cause(self.cause)
-
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
-
-
-def _largest_error(low: float | None, high: float | None) -> float:
-    """Return the largest factor, up or down, inside an interval of observed over expected events."""
-    if low is None or high is None or low <= 0:
-        return np.inf
-    return max(high, 1 / low)

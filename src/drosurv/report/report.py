@@ -62,22 +62,10 @@ def all_sections() -> tuple[Section, ...]:
 
 @dataclass(frozen=True)
 class ModelAudit:
-    """The results of one model of the report.
+    """The results of one model of the report, the audited one or one to compare it with.
 
-    Attributes
-    ----------
-    name : str
-        Name, such as "DROCox, alpha 0.2".
-    alpha : float, optional
-        Share of patients that its training protects.
-    audited : bool
-        Whether it is the model under audit, or one to compare it with.
-    statements : tuple of Statement
-        Statements about its numbers.
-    headline : dict
-        A few numbers for the slider, as text, by name.
-    tables : mapping of str to Table
-        Tables by key.
+    `alpha` is the share of patients that its training protects, if it has one. `headline` are a few numbers for the
+    slider, as text, by name; `tables` are by key.
     """
 
     name: str

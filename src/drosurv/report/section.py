@@ -6,8 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drosurv.presentation import Statement, Table
+from drosurv.presentation import Column, Statement, Table
 from drosurv.report.evidence import Evidence
+
+# Columns of several tables: names of a group, and its counts.
+WHO = (Column("group", "Group"), Column("attribute", "Attribute"))
+PATIENTS, EVENTS = Column("patients", "Patients", "count"), Column("observed", "Events", "count")
+EXPECTED = Column("expected", "Expected", "time")
 
 
 @dataclass(frozen=True)

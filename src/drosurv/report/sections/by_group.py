@@ -8,10 +8,10 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import JUDGED_GAPS, Row
 from drosurv.evaluation.result_views import BETWEEN, per_pair
-from drosurv.presentation import Column, Statement, Table, plain
+from drosurv.presentation import Column, Table, plain
 from drosurv.report.charts import forests
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.section import EVENTS, PATIENTS, WHO, Part, Section
 from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
@@ -41,46 +41,28 @@ def collect(evidence: Evidence) -> Part:
     tables = tuple(
         (forest_table(result), accuracy_table(result), gap_table(result)) for result in evidence.results
     )
-    said = tuple(_said(evidence, result) for result in evidence.results)
-    return Part(by_model=tables, said_by_model=said, facts={"n_tests": _adjusted_for(evidence.audited)})
-
-
-def _adjusted_for(result: EvaluationResult) -> int | None:
-    """Return the number of tests that intervals are adjusted for; None if c-indices are plotted, which are not."""
-    return None if result.groups["expected"].isna().all() else result.settings.n_tests
-
-
-def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
-    found = result.statements(reference=evidence.reference_name)
     codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
-    return tuple(statement for statement in found if statement.code in codes)
+    said = tuple(
+        tuple(s for s in result.statements(reference=evidence.reference_name) if s.code in codes)
+        for result in evidence.results
+    )
+    # Intervals are adjusted for these tests; those of c-indices, which are plotted without expected events, are not.
+    adjusted = evidence.audited.groups["expected"].notna().any()
+    n_tests = evidence.audited.settings.n_tests if adjusted else None
+    return Part(by_model=tables, said_by_model=said, facts={"n_tests": n_tests})
 
 
 def forest_table(result: EvaluationResult) -> Table:
     """Return the group table, one block per attribute in the order of the attributes."""
     shown = [
         row
-        | {"group": row["label"], "attribute": row["heading"]}
-        | {
-            "note": "" if row["judged"] else row["finding"],
-            "finding": row["finding"] if row["judged"] else "",
-        }
+        | {"group": row["label"], "attribute": row["heading"], "note": "", "finding": ""}
+        | {"finding" if row["judged"] else "note": row["finding"]}
         for row in group_rows(result)
     ]
-    columns = (
-        Column("group", "Group"),
-        Column("attribute", "Attribute"),
-        Column("patients", "Patients", "count"),
-        Column("observed", "Events", "count"),
-        *_strips(shown),
-    )
-    return Table("by_group", "Every group", columns, tuple(shown))
-
-
-def _strips(rows: list[dict[str, Any]]) -> list[Column]:
-    """Return the plotted columns; the c-index, which is not comparable between groups, only if others are missing."""
-    known = [strip for strip in STRIPS if any(row[strip.key] is not None for row in rows)]
-    return known[:2]
+    # The c-index, which is not comparable between groups, is plotted only if others are missing.
+    strips = [strip for strip in STRIPS if any(row[strip.key] is not None for row in shown)][:2]
+    return Table("by_group", "Every group", (*WHO, PATIENTS, EVENTS, *strips), tuple(shown))
 
 
 def accuracy_table(result: EvaluationResult) -> Table:

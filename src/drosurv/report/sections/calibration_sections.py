@@ -33,7 +33,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.section import EXPECTED, PATIENTS, WHO, Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
@@ -74,29 +74,25 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
         result.calibration_curves,
     )
     shown = _shown(result)
-    points: list[dict[str, Any]] = []
-    numbers: list[dict[str, Any]] = []
-    if curves is not None:
-        points, numbers = (
-            [named(row, called) for row in plain_rows(table) if (row["attribute"], row["group"]) in shown]
-            for table in (curves.points, curves.numbers)
-        )
-    who = (Column("group", "Group"), Column("attribute", "Attribute"))
+    points, numbers = (
+        tuple(named(row, called) for row in plain_rows(table) if (row["attribute"], row["group"]) in shown)
+        for table in ((pd.DataFrame(),) * 2 if curves is None else (curves.points, curves.numbers))
+    )
     risks = (
-        *who,
+        *WHO,
         Column("predicted", "Predicted risk", "share"),
         Column("observed", "Observed risk", "share", ("low", "high")),
     )
     counted_events = (
-        *who,
-        Column("patients", "Patients", "count"),
+        *WHO,
+        PATIENTS,
         Column("observed", f"Events by {at}, weighted", "time"),
-        Column("expected", "Expected", "time"),
+        EXPECTED,
         *(Column.measured(key, label.format(at=at)) for key, label in _NUMBERS.items()),
     )
     return (
-        Table("calibration_curves", f"Calibration curves at {at}: points", risks, tuple(points)),
-        Table("calibration_numbers", f"Calibration at {at}", counted_events, tuple(numbers)),
+        Table("calibration_curves", f"Calibration curves at {at}: points", risks, points),
+        Table("calibration_numbers", f"Calibration at {at}", counted_events, numbers),
     )
 
 
@@ -323,15 +319,14 @@ def collect_causes(evidence: Evidence) -> Part | None:
         "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
         (
             Column("cause", "Cause"),
-            Column("group", "Group"),
-            Column("attribute", "Attribute"),
+            *WHO,
             time_column("horizon", evidence.time_unit),
             Column("predicted", "Predicted", "share"),
             Column.measured("observed", "Observed", "share"),
             Column("observed_if_others_censored", "If others counted as censored", "share"),
             Column("brier", "Brier score", "value"),
             Column("c_index", "c-index", "value"),
-            Column("patients", "Patients", "count"),
+            PATIENTS,
             Column("events", "Events", "count"),
         ),
         tuple(

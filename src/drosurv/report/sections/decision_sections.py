@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -25,7 +26,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.section import PATIENTS, WHO, Part, Section
 
 _READINGS = 24
 
@@ -59,8 +60,7 @@ def _shown(result: EvaluationResult) -> list[dict[str, Any]]:
 def curve_table(result: EvaluationResult, time_unit: str) -> Table:
     """Return net benefit by group and threshold."""
     columns = (
-        Column("group", "Group"),
-        Column("attribute", "Attribute"),
+        *WHO,
         Column("threshold", "Treated from a risk of", "share"),
         Column("avoided_per_100", "Treatments avoided per 100", "time"),
         Column("net_benefit", "Net benefit of the model", "value", ("low", "high")),
@@ -86,10 +86,8 @@ def decision_charts(table: Table, threshold: float | None) -> tuple[Chart, ...]:
         [row[key] for row in rows for key in ("net_benefit", "treat_all", "high") if row[key]], default=0.1
     )
     y = Axis.over("benefit", [-0.25 * top, top], count=4)
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["attribute"], row["group"]), []).append(row)
-    return tuple(_chart(Frame(x, y), *who, own, threshold) for who, own in groups.items())
+    groups = groupby(rows, key=lambda row: (row["attribute"], row["group"]))
+    return tuple(_chart(Frame(x, y), *who, list(own), threshold) for who, own in groups)
 
 
 def _chart(
@@ -106,9 +104,7 @@ def _chart(
         at = "" if len(above) == len(within) else f"at {len(above)} of {len(within)} thresholds "
         first, last = (written(row["threshold"], "share") for row in (above[0], above[-1]))
         best = f"Treating by the model has the most benefit {at}from {first} to {last}."
-    marked = (
-        [Line([(threshold, low), (threshold, frame.y.high)], "threshold")] if threshold is not None else []
-    )
+    marked = () if threshold is None else [Line([(threshold, low), (threshold, frame.y.high)], "threshold")]
     return Chart(
         group_name(attribute, group) if attribute else group,
         best,
@@ -188,8 +184,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
         who = whose(str(attribute), str(group), ALL_PATIENTS)
         said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
     shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
-    columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
-    columns += [Column("positives", "Treated", "count")]
+    columns = [Column("who", "Group"), PATIENTS, Column("positives", "Treated", "count")]
     for metric, label in METRICS.items():
         columns.append(Column.measured(metric, label))
         if metric == "sensitivity":

@@ -28,7 +28,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Picture, picture
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.section import EXPECTED, PATIENTS, Part, Section
 from drosurv.tables.problems import spellings
 from drosurv.target import has_causes
 
@@ -84,20 +84,10 @@ def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[
     """Return the rows of the picture: those of the evaluation, and the subgroups that were found."""
     if rows[0]["expected"] is None:
         return ()
-    found = [
-        PictureRow(
-            row["who"],
-            "found",
-            row["patients"],
-            observed=row["observed"],
-            expected=row["expected"],
-            ratio=row["ratio"],
-            note=row["note"],
-        )
-        for row in rows
-        if row["attribute"] == FOUND
-    ]
-    return (*result.picture.rows, *found)
+    shown = ("patients", "observed", "expected", "ratio", "note")
+    found = [row for row in rows if row["attribute"] == FOUND]
+    subgroups = [PictureRow(row["who"], "found", **{key: row[key] for key in shown}) for row in found]
+    return (*result.picture.rows, *subgroups)
 
 
 def draw(part: Part) -> Picture | None:
@@ -144,20 +134,15 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         yield Statement("survival", said)
 
 
-def by_attribute(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return the rows of the group table: all patients, then one attribute after the other."""
-    order = ["overall", *result.headings]
-    rows = [row for row in plain_rows(result.groups) if row["attribute"] in order]
-    return sorted(rows, key=lambda row: order.index(row["attribute"]))
-
-
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
     """Return the rows of the group table in words, by attribute, with incidences beside survival.
 
     Groups that are not judged have only their number of patients.
     """
     rows = []
-    for row in by_attribute(result):
+    order = ["overall", *result.headings]
+    known = [row for row in plain_rows(result.groups) if row["attribute"] in order]
+    for row in sorted(known, key=lambda row: order.index(row["attribute"])):
         shown_as = named(row, result.headings)
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
         hidden = not row["judged"] and row["expected"] is not None
@@ -209,9 +194,9 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     what = "survival" if evidence.cause is None else "incidence"
     columns = (
         Column("who", "Group"),
-        Column("patients", "Patients", "count"),
+        PATIENTS,
         Column("observed", "Events" if evidence.audited.last_judged is None else "Events, weighted", "count"),
-        Column("expected", "Expected", "time"),
+        EXPECTED,
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),
@@ -230,20 +215,17 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     return Table("groups", caption, tuple(known), tuple(rows))
 
 
-def _expected(evidence: Evidence) -> str:
-    """Say what expected events are."""
-    until = evidence.audited.last_judged
-    if until is None:
-        return "predicted cumulative hazards, summed"
-    when = moment(until, evidence.time_unit)
-    return f"predicted probabilities by {when}, summed; observed ones are weighted for those censored before"
-
-
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name groups that may be one."""
-    has_curves = rows[0]["expected"] is not None
+    has_curves, until = rows[0]["expected"] is not None, evidence.audited.last_judged
+    expected = "predicted cumulative hazards, summed"
+    if until is not None:
+        when = moment(until, evidence.time_unit)
+        expected = (
+            f"predicted probabilities by {when}, summed; observed ones are weighted for those censored before"
+        )
     said = [
-        f"Expected events: {_expected(evidence)}. Slope: 1 is right; below 1, predicted risks differ too much. Gain: "
+        f"Expected events: {expected}. Slope: 1 is right; below 1, predicted risks differ too much. Gain: "
         "log likelihood per patient over giving everybody the same curve. Intervals and p-values of these are adjusted "
         f"for all {evidence.audited.settings.n_tests:,} tests of this report."
     ] * has_curves

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, WHO, Part, Section
 
 
 def collect(evidence: Evidence) -> Part | None:
@@ -35,13 +36,13 @@ def collect(evidence: Evidence) -> Part | None:
         for row in plain_rows(found)
         if row["patients"] is None or row["patients"] >= FEWEST
     ]
+    ratio = Column("ratio", "Observed / expected", "value")
     columns = (
-        Column("group", "Group"),
-        Column("attribute", "Attribute"),
-        Column("patients", "Patients", "count"),
-        Column("observed", "Events", "count"),
-        Column("expected", "Expected", "time"),
-        Column("ratio", "Observed / expected", "value"),
+        *WHO,
+        PATIENTS,
+        EVENTS,
+        EXPECTED,
+        ratio,
         Column("shrunken", "Shrunken", "value", ("low", "high")),
     )
     table = Table("many_groups", "Observed over expected events of many groups", columns, tuple(rows))
@@ -50,11 +51,9 @@ def collect(evidence: Evidence) -> Part | None:
     return Part(statements=tuple(_statements(rows, numbers, evidence.level)), tables=(table,))
 
 
-def _by_attribute(rows: Any) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["attribute"], []).append(row)
-    return found
+def _by_attribute(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for attribute, own in groupby(rows, key=lambda row: str(row["attribute"])):
+        yield attribute, list(own)
 
 
 def _is_outside(row: dict[str, Any]) -> bool:
@@ -64,7 +63,7 @@ def _is_outside(row: dict[str, Any]) -> bool:
 
 
 def _statements(rows: list[dict[str, Any]], numbers: Mapping[str, int], level: float) -> Iterator[Statement]:
-    for attribute, own in _by_attribute(rows).items():
+    for attribute, own in _by_attribute(rows):
         *groups, new = own
         outside = [row["group"] for row in groups if _is_outside(row)]
         beyond = f" Outside the outer lines: {listing(outside, 5)}." if outside else ""
@@ -83,7 +82,7 @@ def draw(part: Part) -> list[Chart]:
     """Return a funnel plot of each attribute."""
     return [
         funnel_chart(attribute, [row for row in rows if row["group"] != NEW_GROUP])
-        for attribute, rows in _by_attribute(part.tables[0].rows).items()
+        for attribute, rows in _by_attribute(part.tables[0].rows)
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from drosurv._version import __version__
+from drosurv.evaluation.attributes import compared_attributes
 from drosurv.presentation import (
     Column,
     Table,
@@ -52,12 +53,12 @@ def collect(evidence: Evidence) -> Part:
     """Return three tables of names and values, what was left out or computed otherwise, and the limits."""
     compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
     hidden = f"Groups of fewer than {FEWEST} patients are not shown: "
+    single = compared_attributes(evidence.sensitive_features, len(evidence.target))[1]
     # Without a reference, `evidence.missing` already says that there is no comparison.
     notes = [note for note in evidence.audited.notes if evidence.reference or "shrinkage control" not in note]
-    replicates = {"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}
     how = {
         "Bootstrap replicates, audited model": evidence.n_bootstrap,
-        **replicates,
+        **({"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}),
         "Level of intervals": evidence.level,
         "Seed": evidence.random_state,
         "drosurv version": __version__,
@@ -71,7 +72,7 @@ def collect(evidence: Evidence) -> Part:
             pairs("audit", "How the audit was done", "Setting", how),
         ),
         facts={
-            "missing": [*evidence.missing, *map(first_upper, (*evidence.single_groups, *notes))],
+            "missing": [*evidence.missing, *map(first_upper, (*single, *notes))],
             "limits": [
                 *evidence.limits,
                 *([sampled(len(evidence.sample.y))] if evidence.sample is not evidence else []),

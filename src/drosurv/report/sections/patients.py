@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from math import floor, log10
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.attributes import Attribute
+from drosurv.evaluation.attributes import Attribute, rows_by_group
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.metrics import FollowUp, log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
@@ -63,18 +64,14 @@ class ColumnSummary:
     @classmethod
     def of(cls, values: pd.Series[Any], *, by_level: bool) -> ColumnSummary:
         """Summarise the values of a column."""
+        n, missing = len(values), int(values.isna().sum())
         if by_level:
-            missing = int(values.isna().sum())
             counts = labels(values).value_counts()
-            return cls(len(values), missing, levels={str(level): int(n) for level, n in counts.items()})
-        numbers = floats(values)
-        known = numbers[~np.isnan(numbers)]
-        missing = len(numbers) - len(known)
-        if not len(known):
-            return cls(len(values), missing)
-        return cls(
-            len(values), missing, float(known.mean()), _sample_deviation(float(known.var()), len(known))
-        )
+            return cls(n, missing, levels={str(level): int(rows) for level, rows in counts.items()})
+        if missing == n:
+            return cls(n, missing)
+        known = floats(values.dropna())
+        return cls(n, missing, float(known.mean()), _sample_deviation(float(known.var()), n - missing))
 
     @classmethod
     def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
@@ -230,14 +227,9 @@ def _until_any_cause(evidence: Evidence, members: BoolArray) -> Target:
 
 def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
     """Return a mask of the patients of each group, by name; all audited patients first."""
-    everybody = {ALL: np.ones(len(evidence.target), dtype=bool)}
-    if attribute is None:
-        return everybody
-    masks = {
-        label_name(attribute.name, label): np.isin(np.arange(len(evidence.target)), rows)
-        for (_, label), rows in evidence.rows_of(attribute).items()
-    }
-    return everybody | masks
+    n, groups = len(evidence.target), rows_by_group([] if attribute is None else [attribute])
+    masks = {label_name(*who): np.isin(np.arange(n), rows) for who, rows in groups.items()}
+    return {ALL: np.ones(n, dtype=bool)} | masks
 
 
 def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
@@ -344,10 +336,9 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
             # Of very many patients; the chart is not as wide as so many points.
             shown = shown[np.linspace(0, len(shown) - 1, _MOST_POINTS).astype(np.intp)]
         rows.append({"group": name, "time": 0.0, what: start, "at_risk": int(members.sum())})
-        for time, reached, at_risk in zip(
-            curve.times[shown], share[shown], curve.at_risk[shown], strict=True
-        ):
-            rows.append({"group": name, "time": plain(time), what: plain(reached), "at_risk": int(at_risk)})
+        for at in shown:
+            reached = {"time": plain(curve.times[at]), what: plain(share[at])}
+            rows.append({"group": name, **reached, "at_risk": int(curve.at_risk[at])})
     columns = (
         Column("group", "Group"),
         Column(
@@ -392,9 +383,7 @@ def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
 
 
 def _chart(curves: Table, unit: str, since: str) -> tuple[Chart, Table]:
-    by_group: dict[str, list[dict[str, Any]]] = {}
-    for row in curves.rows:
-        by_group.setdefault(row["group"], []).append(row)
+    by_group = {str(name): list(rows) for name, rows in groupby(curves.rows, key=lambda row: row["group"])}
     times = [row["time"] for row in curves.rows]
     x = Axis.over(
         f"{unit or 'time'}{since}", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0

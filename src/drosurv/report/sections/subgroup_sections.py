@@ -22,14 +22,14 @@ from drosurv.repairs.repair import Estimate
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import Part, Section
-from drosurv.target import BoolArray, FloatArray
+from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, Part, Section
+from drosurv.target import BoolArray, FloatArray, parse_competing_target
 
 SIGNIFICANT = (
     Column("group", "Subgroup"),
-    Column("patients", "Patients", "count"),
-    Column("observed", "Events", "count"),
-    Column("expected", "Expected", "time"),
+    PATIENTS,
+    EVENTS,
+    EXPECTED,
     Column("when", "When"),
     Column("ratio", "Observed / expected", "value"),
     Column("p", "p, adjusted", "p"),
@@ -93,13 +93,8 @@ together: how wrong can the audited model be in groups that were not named?</p>
 
 
 FOLDS = 5
-TREES: dict[str, Any] = {
-    "max_bins": 32,
-    "max_iter": 60,
-    "learning_rate": 0.05,
-    "max_leaf_nodes": 8,
-    "min_samples_leaf": 30,
-}
+TREES: dict[str, Any] = {"max_bins": 32, "max_iter": 60, "learning_rate": 0.05}
+TREES |= {"max_leaf_nodes": 8, "min_samples_leaf": 30}
 REMEDIES = (
     Column("group", "Group"),
     Column("remedy", "Remedy"),
@@ -114,11 +109,6 @@ MEASURED = (
 )
 
 
-def collect_remedy(evidence: Evidence) -> Part | None:
-    """Return the repairs in words, and a comparison of remedies; None if there is nothing to repair."""
-    return None if evidence.repaired is None else find_remedy(evidence)
-
-
 def find_remedy(evidence: Evidence) -> Part | None:
     """Compare the repair of the audited model with other remedies, in the repaired groups.
 
@@ -126,7 +116,10 @@ def find_remedy(evidence: Evidence) -> Part | None:
     evaluated on the patients left out; models of the slider are evaluated without changes.
     """
     repaired, cause, evidence = evidence.repaired, evidence.cause, evidence.sample
-    target = evidence.repaired_events
+    target = evidence.target
+    if cause is not None:
+        # Other causes end the observation.
+        target = parse_competing_target(evidence.y, complete=False).of_cause(cause)
     curves = as_predictions(*frozen, len(target), cause=cause).curves if (frozen := evidence.frozen) else None
     if repaired is None or curves is None or frozen is None:
         return None
@@ -170,8 +163,7 @@ def _corrections(
     table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
 
     def level_and_slope(rows: BoolArray) -> FloatArray:
-        effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
-        return Z @ effects
+        return Z @ poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
 
     def held_out(learned: Callable[[BoolArray], FloatArray]) -> FloatArray:
         r = np.zeros(n)
@@ -209,7 +201,7 @@ REMEDY = Section(
     key="remedy",
     heading="Remedy",
     place=45,
-    collect=collect_remedy,
+    collect=lambda evidence: None if evidence.repaired is None else find_remedy(evidence),
     intro="""
 <p>For whom the audited model is wrong in a way that can be corrected, and how. A repair is named only if it improves
 the predictions of patients who were not used for it.</p>
