@@ -82,18 +82,8 @@ def decision_table(
 ) -> pd.DataFrame:
     """Return measures of decisions at a threshold, for everybody and every group, and their largest differences.
 
-    Parameters
-    ----------
-    outcomes : OutcomesAtHorizon
-        Predicted risks and outcomes of all patients.
-    groups : mapping
-        Rows of the patients of each group, by attribute and label.
-    threshold : float
-        Smallest predicted risk at which a patient is treated.
-    benefit : DataFrame
-        The decision curves, which have the net benefit at the threshold and its interval.
-    level : float, optional
-        Coverage of the intervals; None for none.
+    `groups` are the rows of each group's patients, by attribute and label. The decision curves (`benefit`) have the net
+    benefit at the threshold and its interval. Without a level there are no intervals.
     """
     curves: dict[Key, Any] = {
         (str(row.attribute), str(row.group)): row

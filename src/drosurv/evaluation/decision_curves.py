@@ -68,18 +68,8 @@ def decision_curves(
 ) -> pd.DataFrame:
     """Return the decision curve of each group, with a band that contains the whole curve with probability `level`.
 
-    It is NaN for a group whose follow-up ends before the horizon.
-
-    Parameters
-    ----------
-    outcomes : OutcomesAtHorizon
-        Predicted risks and outcomes of all patients.
-    groups : mapping
-        Rows of the patients of each group, by attribute and label.
-    thresholds : (K,) array
-        Thresholds between 0 and 1.
-    level : float, optional
-        Coverage of the band; None for no band.
+    `groups` are the rows of each group's patients, by attribute and label. Without a level there is no band. The curve
+    is NaN for a group whose follow-up ends before the horizon.
     """
     odds = thresholds / (1 - thresholds)
     tables = []

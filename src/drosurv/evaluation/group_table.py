@@ -273,24 +273,10 @@ def group_table(
 ) -> JudgedGroups:
     """Judge everybody and every group; return one row for each, serious problems first.
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        The patients and their groups.
-    c_index : mapping
-        C-index and the ends of its interval, by attribute and group.
-    error : float
-        Standard error of the c-index of everybody.
-    subgroups : mapping, optional
-        Rows of the patients of subgroups that were found, by name.
-    threshold : float, optional
-        Predicted risk from which on patients would be treated.
-    level : float
-        Simultaneous confidence level of all intervals.
-    reference, time_unit : str
-        Words for sentences.
-    further_tests : int
-        Further tests of the same patients, for which everything is adjusted too.
+    `c_index` holds the c-index and the ends of its interval, by attribute and group, and `error` the standard error of
+    that of everybody. `subgroups` are rows of the patients of subgroups that were found, by name. `level` is the
+    simultaneous confidence level of all intervals, which are adjusted for `further_tests` of the same patients too;
+    `reference` and `time_unit` are words for sentences.
     """
     everyone = evaluator.everyone
     named = {(EVERYONE, ALL): everyone, **evaluator.members}

@@ -123,12 +123,11 @@ class ShrinkageControl:
     """Disparities of the reference with its scores multiplied by factors c, to compare the model's disparities with.
 
     The `curve` has a row per ``factor`` c: ``log_partial_likelihood`` per event, ``share_of_gain`` over the null model,
-    ``calibration_slope`` and one column per disparity (see `disparity_column`); c-index and concordance imparity do not
-    depend on c. `factor` is the c at which the reference has the same likelihood gain as the model: 0 if the model has
-    none, and the c with the largest gain if none reaches the model's. `at_equal_gain` has a row per disparity:
-    ``attribute``, ``metric``, and its value for the ``model``, the ``reference`` and, at the factor, the ``shrunken``
-    reference. A model whose disparity is not below that of the shrunken reference is no fairer than shrinking alone
-    makes it. The notes say whether pairs of patients were sampled.
+    ``calibration_slope`` and one column per disparity (see `disparity_column`). `factor` is the c at which the
+    reference has the same likelihood gain as the model: 0 if the model has none, and the c with the largest gain if
+    none reaches the model's. `at_equal_gain` has a row per disparity: its value for the ``model``, the ``reference``
+    and, at the factor, the ``shrunken`` reference. A model whose disparity is not below the latter is no fairer than
+    shrinking alone makes it.
     """
 
     curve: pd.DataFrame

@@ -51,24 +51,10 @@ def judged_patients(
 ) -> Judged:
     """Return what tests of predictions are made from.
 
-    Parameters
-    ----------
-    predicted, reference : Predicted
-        Predictions of the n patients, with survival curves.
-    y : structured array, (n,)
-        Events and times; with causes, of any cause unless `cause` says which.
-    rows : Rows, optional
-        Entry times, strata, clusters, ids and copies of the patients.
-    follow_up : FollowUp, optional
-        That of the training patients; by default what the model keeps, else that of these patients.
-    groups : (n, q) array, optional
-        Indicators of groups, on which censoring may depend.
-    features : DataFrame or (n, d) array, optional
-        Features on which censoring may depend.
-    horizon : float, optional
-        As in :func:`drosurv.findings.judged.judge_curves`.
-    cause : int, optional
-        One of several causes.
+    With causes in `y`, an event is one of any cause unless `cause` says which. `rows` are entry times, strata,
+    clusters, ids and copies of the patients. `follow_up` is that of the training patients, by default what the model
+    keeps, else that of these patients. Censoring may depend on indicators of `groups` (n, q) and on `features`, a table
+    or (n, d). The `horizon` is that of :func:`drosurv.findings.judged.judge_curves`.
     """
     rows = Rows() if rows is None else rows
     target, other = _outcomes(y, rows, cause)

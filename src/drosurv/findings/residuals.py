@@ -190,21 +190,10 @@ def martingale_residuals(
 ) -> PatientResiduals:
     r"""Return residuals of curves that are known throughout, :math:`N_i(t) - \Lambda_i(\min(Y_i, t))` from entry on.
 
-    Parameters
-    ----------
-    target : Target
-        Events, times and entry times.
-    accumulated : callable
-        Each patient's summed hazard until k times each, and the sum of dLambda (1 - dLambda): (n, k) -> two (n, k).
-    discrete : bool
-        Whether events happen only at times at which the curves jump: then that second sum is the variance, else the
-        first.
-    until : float or (n,) array
-        Time until which events are counted: a horizon, or the ends of the curves.
-    parts : int
-        Largest number of parts, cut at quantiles of the expected events.
-    weight, clusters : (n,) arrays, optional
-        Numbers of copies, and of clusters.
+    `accumulated` returns each patient's summed hazard until k times each, and the sum of dLambda (1 - dLambda): (n, k)
+    -> two (n, k). If events happen only at times at which the curves jump (`discrete`), the second sum is the variance,
+    else the first. Events are counted `until` a horizon, or the ends of the curves (n,), in at most so many `parts`,
+    cut at quantiles of the expected events. `weight` and `clusters` (n,) are numbers of copies and of clusters.
     """
     last = np.minimum(target.time, until)
     happened = target.event & (target.time <= until)
@@ -442,23 +431,11 @@ def weighted_residuals(
 
     .. math:: (1[T_i \le t] - F_i(t)) / G_i(\min(Y_i, t)-)
 
-    Parameters
-    ----------
-    target : Target
-        Events, times and entry times. A patient who entered late counts from the first predicted time at or after
-        entry on.
-    times : (K,) array
-        Predicted times, ascending, until which patients are observed (`observed_times`).
-    probability : (n, K) array
-        Predicted probability of the event by each time.
-    columns : (n, q) array
-        What censoring may depend on, besides the predictions.
-    other : (n,) bool, optional
-        Patients whose observation ended with an event of another cause.
-    parts, weight, clusters
-        As in :func:`martingale_residuals`.
-    unit : float
-        Last digit of rounded probabilities, 0 if they are not rounded.
+    `probability` (n, K) is predicted for the ascending `times` (K,) until which patients are observed
+    (`observed_times`), with `unit` the last digit of rounded ones, 0 if they are not rounded. A patient who entered
+    late counts from the first of these times at or after entry on. Censoring may depend on the predictions and on
+    `columns` (n, q); it is not an event of another cause, `other` (n,). `parts`, `weight` and `clusters` are those of
+    :func:`martingale_residuals`.
     """
     n, s = len(target), np.ones(len(target)) if weight is None else weight
     other = np.zeros(n, np.bool_) if other is None else other

@@ -40,8 +40,6 @@ def expected_events(
 
     With entry times (n,), only events after entry are expected.
 
-    Examples
-    --------
     >>> from drosurv.metrics.expected_events import expected_events
     >>> from drosurv.curves import parse_survival
     >>> from drosurv.target import Surv, parse_target

@@ -38,16 +38,8 @@ _DOING: dict[Kind, str] = {
 class Attempt:
     """A repair that was tested on held-out patients, accepted or not.
 
-    Parameters
-    ----------
-    kind : {"everyone", "effects", "level", "times"}
-    rule : Rule or None
-        None for everyone.
-    gain : float
-        Sum of the gains in log likelihood of patients who were not used for it.
-    e, overlap : float
-        The e-value (NaN if another test had failed first) and the overlap with groups found without a fold.
-    accepted : bool
+    The rule is None for everyone. `gain` is the sum of the gains in log likelihood of patients who were not used for
+    it, `e` the e-value (NaN if another test had failed first), `overlap` that with groups found without a fold.
     """
 
     kind: Kind

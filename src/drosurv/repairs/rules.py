@@ -24,24 +24,11 @@ _SIGNS = {"is": "=", "is not": "not"}
 
 @dataclass(frozen=True)
 class Condition:
-    """One comparison of one column with a value.
+    """One comparison of one column with a value; a missing value meets only "is missing".
 
-    Parameters
-    ----------
-    column : str
-        Column of the table.
-    comparison : {"<=", ">", "is", "is not", "is missing"}
-        The first two for numbers, the next two for categories. A missing value meets only "is missing".
-    value : float or category, optional
-        What the column is compared with.
-
-    Examples
-    --------
     >>> from drosurv.repairs.rules import Condition
-    >>> str(Condition("age", ">", 65.0))
-    'age > 65'
-    >>> str(Condition("sex", "is", "f")), str(Condition("stage", "is not", "III"))
-    ('sex = f', 'stage not III')
+    >>> str(Condition("age", ">", 65.0)), str(Condition("sex", "is", "f")), str(Condition("stage", "is not", "III"))
+    ('age > 65', 'sex = f', 'stage not III')
     """
 
     column: str
@@ -73,15 +60,8 @@ class Condition:
 
 @dataclass(frozen=True, repr=False)
 class Rule:
-    """Conditions that all hold.
+    """Conditions, at least one, that all hold.
 
-    Parameters
-    ----------
-    conditions : tuple of Condition
-        At least one.
-
-    Examples
-    --------
     >>> from drosurv.repairs.rules import Condition, Rule
     >>> str(Rule((Condition("age", ">", 65.0), Condition("sex", "is", "female"))))
     'age > 65 and sex = female'
