@@ -448,12 +448,8 @@ def prepare(
         **how,
     )
     # Predict now, so that errors come before any other work.
-    _ = (
-        data.is_judged and data.judged,
-        data.calibration_times,
-        data.predicted.has_risk and data.predicted.risk,
-    )
-    _ = data.has_curves and data.curves, data.reference_risk
+    _ = cause is None and predicted.curves, data.is_judged and data.judged, data.calibration_times
+    _ = data.predicted.has_risk and data.predicted.risk, data.has_curves and data.curves, data.reference_risk
     clusters = rows.id if rows.entry is None else None
     codes = None if clusters is None else label_codes("id", clusters, n)[0]
     evaluator = Evaluator(Subset(data), attributes, wanted, clusters=codes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,60 +73,25 @@ def integrated_brier_score(
     >>> round(integrated_brier_score(y, y, survival, times=[1.0, 2.0]), 5)
     0.03625
     """
-    target = parse_target(y_test, name="y_test", require_event=False)
-    weight = parse_weights(sample_weight, len(target))
-    scores, _ = _contributions(y_train, target, survival, times, grid, None, against_null=False)
+    scores = brier_against_null(y_train, y_test, survival, times, grid=grid).model
+    weight = parse_weights(sample_weight, len(scores))
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
 
-def _contributions(
-    y_train: Any,
-    y_test: Any,
-    survival: Any,
-    times: Any,
-    grid: Grid,
-    groups: Groups | None,
-    *,
-    against_null: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of each patient under the model and, if `against_null`, under the null model (else the model's again)."""
-    follow_up = FollowUp.parse(y_train)
-    target = parse_target(y_test, name="y_test", require_event=False)
-    curves = parse_survival(survival, len(target), times)
-    by_group = None if groups is None else GroupFollowUp.of(target, groups)
-    at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
-    if len(at) == 0:
-        warn_undefined(
-            f"the Brier score is undefined (NaN): the {len(target)} patients were not observed over any span "
-            f"of time within the training follow-up, which ends at {follow_up.end:g}."
-        )
-        unknown = np.full(len(target), np.nan)
-        return unknown, unknown
-    target = follow_up.censor_at_end(target)
-    if by_group is None:
-        weights = follow_up.censoring_weights(target, at, published=grid == "table")
-    else:
-        weights = by_group.censoring_weights(target, at)
-
-    model = _time_average(lambda rows: curves.take(rows).survival(at), at, weights)
-    same_for_all = follow_up.survival_at(at)[None]
-    return model, _time_average(lambda _: same_for_all, at, weights) if against_null else model
-
-
 def _time_average(
-    survival_of: Callable[[slice], FloatArray], at: FloatArray, weights: CensoringWeights
+    survival: SurvivalCurves | FloatArray, at: FloatArray, weights: CensoringWeights
 ) -> FloatArray:
-    """Time average of each patient's weighted squared error, (n,), given the survival of some rows at k times."""
+    """Time average of each patient's weighted squared error, (n,), given their curves, or one for all at k times."""
     half_step, n = 0.5 * np.diff(at), len(weights.event)
     area = np.empty(n)
     weight_of_free = np.broadcast_to(weights.free, (n, len(at)))
     # In batches of patients: arrays of all patients and times may not fit into memory.
     for start in range(0, n, _ROWS):
         rows = slice(start, start + _ROWS)
-        survival = survival_of(rows)
+        predicted = survival.take(rows).survival(at) if isinstance(survival, SurvivalCurves) else survival
         ended = weights.free_until[rows, None] <= at
-        case = weights.event[rows, None] * survival**2
-        control = weight_of_free[rows] * (1 - survival) ** 2
+        case = weights.event[rows, None] * predicted**2
+        control = weight_of_free[rows] * (1 - predicted) ** 2
         error = np.where(ended, case, control)
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
@@ -198,9 +162,25 @@ def brier_against_null(
     is still at risk, so that groups with different follow-up can be compared (:func:`compare_follow_up`). Patients
     without a group get NaN.
     """
-    return BrierAgainstNull(
-        *_contributions(y_train, y_test, survival, times, grid, groups, against_null=True)
-    )
+    follow_up = FollowUp.parse(y_train)
+    target = parse_target(y_test, name="y_test", require_event=False)
+    curves = parse_survival(survival, len(target), times)
+    by_group = None if groups is None else GroupFollowUp.of(target, groups)
+    at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
+    if len(at) == 0:
+        warn_undefined(
+            f"the Brier score is undefined (NaN): the {len(target)} patients were not observed over any span "
+            f"of time within the training follow-up, which ends at {follow_up.end:g}."
+        )
+        unknown = np.full(len(target), np.nan)
+        return BrierAgainstNull(unknown, unknown)
+    target = follow_up.censor_at_end(target)
+    if by_group is None:
+        weights = follow_up.censoring_weights(target, at, published=grid == "table")
+    else:
+        weights = by_group.censoring_weights(target, at)
+    scores = (_time_average(one, at, weights) for one in (curves, follow_up.survival_at(at)))
+    return BrierAgainstNull(*scores)
 
 
 def brier_skill(
