@@ -7,7 +7,7 @@ probability of being uncensored (`drosurv.findings.censoring`). Sums over groups
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -169,15 +169,16 @@ class OutcomesAtHorizon:
         found: FloatArray = rows.T @ rows * (n / max(n - 1.0, 1.0))
         return found
 
+    def error_of_sum(self, rows: IntArray, fixed: FloatArray | float, by_event: FloatArray | float) -> float:
+        """Return the standard error of the sum of `fixed` + `by_event` * events over the rows of a group."""
+        centred, weighted = np.zeros((2, len(self), 1))
+        weighted[rows, 0] = by_event * self.events[rows]
+        centred[rows, 0] = fixed + weighted[rows, 0]
+        centred[rows, 0] -= np.average(centred[rows, 0], weights=self.weight[rows])
+        return float(np.sqrt(self.covariance(self.contributions(centred, weighted))[0, 0]))
 
-class Reach(NamedTuple):
-    """Half widths (K,) of a band that contains K values at once, and the standard errors (K,)."""
 
-    simultaneous: FloatArray
-    error: FloatArray
-
-
-def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> Reach:
+def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> FloatArray:
     """Return half widths (K,) within which all errors of K estimates lie at once with a probability.
 
     They are multiples of the standard errors; the factor is a quantile of the largest standardised error in normal
@@ -186,11 +187,12 @@ def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> R
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     known = error > 1e-12 * max(float(error.max(initial=0.0)), 1e-300)
     if not known.any():
-        return Reach(np.zeros_like(error), error)
+        return np.zeros_like(error)
     scaled = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
     values, vectors = np.linalg.eigh(scaled)
     large = values > 1e-10 * values[-1]
     root = vectors[:, large] * np.sqrt(values[large])
     draws = np.random.default_rng(seed).standard_normal((_DRAWS, root.shape[1])) @ root.T
     factor = float(np.quantile(np.abs(draws).max(axis=1), level))
-    return Reach(factor * error, error)
+    reach: FloatArray = factor * error
+    return reach

@@ -114,24 +114,23 @@ class _Group:
         self.knots = np.empty(0)
         if self.fewer >= _FEWEST_FOR_SPLINE:
             (self.knots,) = find_knots(self.x[:, None], self.weight, knots_for_events(self.fewer))
-        self.fitted = self._fit(self._basis(self.x)) if len(self.knots) else None
+        self.fitted = fit_regression(outcomes, rows, self._basis(self.x)) if len(self.knots) else None
 
     def _basis(self, x: FloatArray) -> FloatArray:
         return np.vstack([np.ones(len(x)), spline_columns(x, self.knots)]).T
-
-    def _fit(self, basis: FloatArray) -> Regression | None:
-        return fit_regression(self.outcomes, self.rows, basis)
-
-    def _grid(self) -> FloatArray:
-        low, high = (float(end) for end in np.quantile(self.risk, _ENDS))
-        return np.linspace(low, high, _POINTS)
 
     def curve(self) -> dict[str, Any]:
         """Return points of the curve with their band."""
         if self.fitted is None:
             return self._parts()
-        at = self._grid()
-        observed, low, high = self._predict(at)
+        first, last = (float(end) for end in np.quantile(self.risk, _ENDS))
+        at = np.linspace(first, last, _POINTS)
+        basis = self._basis(cloglog(at))
+        reach = simultaneous_reach(basis @ self.fitted.covariance @ basis.T, self.level)
+        observed, low, high = (
+            -np.expm1(-np.exp(np.minimum(basis @ self.fitted.coef + sign * reach, 5.0)))
+            for sign in (0, -1, 1)
+        )
         return {
             "kind": "spline",
             "predicted": at,
@@ -140,22 +139,6 @@ class _Group:
             "high": high,
             "patients": np.nan,
         }
-
-    def _predict(self, risk: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the curve at risks (k,) and the ends of its band."""
-        assert self.fitted is not None
-        basis = self._basis(cloglog(risk))
-        eta = basis @ self.fitted.coef
-        reach = self._factor() * np.sqrt(np.einsum("ij,jk,ik->i", basis, self.fitted.covariance, basis))
-        low, high = (-np.expm1(-np.exp(np.minimum(eta + sign * reach, 5.0))) for sign in (-1, 1))
-        return -np.expm1(-np.exp(np.minimum(eta, 5.0))), low, high
-
-    def _factor(self) -> float:
-        """Return the number of standard errors within which the whole curve lies."""
-        assert self.fitted is not None
-        basis = self._basis(cloglog(self._grid()))
-        reach = simultaneous_reach(basis @ self.fitted.covariance @ basis.T, self.level)
-        return float((reach.simultaneous / np.maximum(reach.error, 1e-300)).max())
 
     def _parts(self) -> dict[str, Any]:
         """Return points of parts of the patients by predicted risk, with intervals that hold for all at once."""
@@ -178,24 +161,17 @@ class _Group:
         """Return mean predicted and observed risk of some of the patients, with an interval, and their number."""
         rows, weight = self.rows[members], self.weight[members]
         total = float(weight.sum())
-        events = self.outcomes.events[rows]
-        observed = float(weight @ events) / total
-        error = self._error_of_sum(rows, events - observed, events) / total
+        observed = float(weight @ self.outcomes.events[rows]) / total
+        error = self.outcomes.error_of_sum(rows, 0.0, 1.0) / total
         low, high = _score_interval(observed, error, total, 1 - (1 - self.level) / n_parts)
         return float(weight @ self.risk[members]) / total, min(observed, 1.0), low, high, total
 
-    def _error_of_sum(self, rows: IntArray, centred: FloatArray, weighted: FloatArray) -> float:
-        outcomes = self.outcomes
-        columns = np.zeros((2, len(outcomes), 1))
-        columns[0, rows, 0], columns[1, rows, 0] = centred, weighted
-        return float(np.sqrt(outcomes.covariance(outcomes.contributions(*columns))[0, 0]))
-
     def numbers(self) -> dict[str, Any]:
         """Return observed over expected events, the slope and the mean distance from the curve, with intervals."""
-        events = self.outcomes.events[self.rows]
-        observed, expected = float(self.weight @ events), float(self.weight @ self.risk)
+        observed = float(self.weight @ self.outcomes.events[self.rows])
+        expected = float(self.weight @ self.risk)
         ratio = observed / expected if expected > 0 else np.nan
-        error = self._error_of_sum(self.rows, events - ratio * self.risk, events) if observed > 0 else 0.0
+        error = self.outcomes.error_of_sum(self.rows, -ratio * self.risk, 1.0) if observed > 0 else 0.0
         z = float(ndtri((1 + self.level) / 2))
         if observed > 0:
             ends = ratio * np.exp(np.array([-z, z]) * error / observed)
@@ -204,7 +180,7 @@ class _Group:
             ends = np.array([0.0, -np.log((1 - self.level) / 2) / max(expected, 1e-12)])
         slope = slope_low = slope_high = np.nan
         if self.fewer >= _FEWEST_FOR_SLOPE and np.ptp(self.x) > 0:
-            line = self._fit(np.column_stack([np.ones(len(self.x)), self.x]))
+            line = fit_regression(self.outcomes, self.rows, np.column_stack([np.ones(len(self.x)), self.x]))
             if line is not None:
                 slope, spread = float(line.coef[1]), float(np.sqrt(line.covariance[1, 1]))
                 slope_low, slope_high = slope - z * spread, slope + z * spread

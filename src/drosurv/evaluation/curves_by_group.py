@@ -141,7 +141,7 @@ def _decisions(
         else:
             terms = (part[0] - value * whole[0], part[1] - value * whole[1])
             total = float(weight @ (whole[0] + whole[1] * events))
-            error = _standard_error(outcomes, rows, *terms) / total
+            error = outcomes.error_of_sum(rows, *terms) / total
             record |= {"value": value, "standard_error": error, "reason": ""}
             record |= dict(zip(("low", "high"), _share_interval(value, error, level), strict=True))
         yield record | {"predicted": predicted}
@@ -152,7 +152,7 @@ def _decisions(
         "value": benefit.net_benefit,
         "low": benefit.low,
         "high": benefit.high,
-        "standard_error": _standard_error(outcomes, rows, -above * odds, above * (1 + odds)) / weight.sum(),
+        "standard_error": outcomes.error_of_sum(rows, -above * odds, above * (1 + odds)) / weight.sum(),
         "predicted": float(weight @ (above * (risk * (1 + odds) - odds)) / weight.sum()),
         "reason": "" if known else f"follow-up ends before {moment(outcomes.horizon)}",
     }
@@ -161,17 +161,6 @@ def _decisions(
 def _ratio(part: float, whole: float) -> float:
     """Return a share between 0 and 1; NaN if the whole is not above 0."""
     return float(np.clip(part / whole, 0.0, 1.0)) if whole > 1e-12 else float("nan")
-
-
-def _standard_error(
-    outcomes: OutcomesAtHorizon, rows: IntArray, fixed: FloatArray, by_event: FloatArray
-) -> float:
-    """Return the standard error of the sum of `fixed` + `by_event` * events over the rows of a group."""
-    centred, weighted = np.zeros((2, len(outcomes), 1))
-    weighted[rows, 0] = by_event * outcomes.events[rows]
-    centred[rows, 0] = fixed + weighted[rows, 0]
-    centred[rows, 0] -= np.average(centred[rows, 0], weights=outcomes.weight[rows])
-    return float(np.sqrt(outcomes.covariance(outcomes.contributions(centred, weighted))[0, 0]))
 
 
 def _share_interval(value: float, error: float, level: float | None) -> tuple[float, float]:

@@ -87,7 +87,7 @@ def decision_curves(
         if not outcomes.is_known(rows):
             benefit = treat_all = low
         elif level is not None:
-            reach = simultaneous_reach(_covariance(outcomes, rows, above, odds), level).simultaneous
+            reach = simultaneous_reach(_covariance(outcomes, rows, above, odds), level)
             low, high = benefit - reach, benefit + reach
         tables.append(
             pd.DataFrame(
