@@ -63,12 +63,10 @@ def compiled_adam(
     # Two parts even where one is used: numba would compile the loop again for another number of parts.
     both = arranged[0], arranged[-1]
     columns, thetas = network.columns.take(layout, axis=1), network.parameters[0]
-    history, (d, n) = np.empty((len(thetas), steps)), columns.shape
+    history = np.empty((len(thetas), steps))
     for theta, rate, constant, values in zip(
         thetas, lr, np.broadcast_to(radius, len(thetas)), history, strict=True
     ):
-        eta, (scores, gradient) = np.full(2, -np.inf), np.empty((2, 1, n))
-        slope, first_moment, second_moment = np.zeros((3, d))
         _train(
             columns,
             theta,
@@ -79,12 +77,6 @@ def compiled_adam(
             parts[0].apart,
             len(in_none),
             float(constant),
-            eta,
-            scores,
-            gradient,
-            slope,
-            first_moment,
-            second_moment,
             values,
         )
     return history
@@ -151,15 +143,12 @@ def _train(
     split: bool,
     apart: int,
     constant: float,
-    eta: FloatArray,
-    scores: FloatArray,
-    gradient: FloatArray,
-    slope: FloatArray,
-    first_moment: FloatArray,
-    second_moment: FloatArray,
     history: FloatArray,
 ) -> None:
     """Train one model; the first `apart` patients are in no risk set."""
+    d, n = columns.shape
+    eta, scores, gradient = np.full(2, -np.inf), np.empty((1, n)), np.empty((1, n))
+    slope, first_moment, second_moment = np.zeros(d), np.zeros(d), np.zeros(d)
     for step in range(history.shape[0]):
         _combine(columns, theta, scores[0])
         total = 0.0
