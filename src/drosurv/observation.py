@@ -152,7 +152,7 @@ class Inference:
 
     `level` is the coverage of intervals, `n_bootstrap` the number of replicates, `random_state` their seed. `n_jobs`
     replicates are computed at once, `verbose` shows a progress bar; by default one per processor core, and in a
-    terminal.
+    terminal. Findings are adjusted for `further_tests` of the same patients too.
     """
 
     level: float = 0.95
@@ -160,6 +160,7 @@ class Inference:
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | None = None
+    further_tests: int = 0
 
     def __post_init__(self) -> None:
         """Raise for a level outside of (0, 1), or a number of replicates that is 1, negative or not whole."""

@@ -9,6 +9,7 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
+from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows, prepare
 from drosurv.evaluation.group_table import group_table
 from drosurv.findings.verdict import PROBLEMS
@@ -173,8 +174,8 @@ def test_many_events_where_few_were_expected_are_judged():
     hazard = np.where(group == "infants", 0.08, 0.25)
     model = Predictions(np.log(hazard), np.exp(-np.outer(hazard, times)), times)
     y = Surv.from_arrays(event, time)
-    given = {"sensitive_features": group, "further_tests": 4}
-    found = evaluate_rows(model, None, y, Rows(), Inference(n_bootstrap=0), **given)
+    inference = Inference(n_bootstrap=0, further_tests=4)
+    found = evaluate_rows(model, None, y, Rows(), inference, Horizon(), sensitive_features=group)
     table = found.groups.set_index("group")
     assert table["expected"]["infants"] < 10
     assert table["judged"]["infants"]

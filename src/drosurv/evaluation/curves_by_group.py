@@ -12,6 +12,7 @@ from scipy.special import expit, logit, ndtri
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
+from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
 from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.metrics.inference import largest_difference
@@ -44,9 +45,7 @@ _DRAWS = 2_000
 FUNNEL_LEVELS = (0.95, 0.998)
 
 
-def curves_by_group(
-    evaluator: Evaluator, thresholds: FloatArray | None, threshold: float | None, inference: Inference
-) -> dict[str, Any]:
+def curves_by_group(evaluator: Evaluator, at: Horizon, inference: Inference) -> dict[str, Any]:
     """Return curves and decisions as fields of the result; none for a model without survival curves."""
     data = evaluator.everyone.data
     if not data.is_judged:
@@ -62,10 +61,11 @@ def curves_by_group(
         rows = {key: np.searchsorted(used, own) for key, own in rows.items()}
     outcomes = OutcomesAtHorizon.of_judged(data.judged, used)
     level = inference.level if inference.n_bootstrap else None
-    at = default_thresholds(outcomes.risk) if thresholds is None else thresholds
+    threshold, thresholds = at.threshold, at.thresholds
+    thresholds = default_thresholds(outcomes.risk) if thresholds is None else thresholds
     # The threshold that is marked is one of them.
-    at = at if threshold is None else np.union1d(at, threshold)
-    benefit = decision_curves(outcomes, rows, at, level=level)
+    thresholds = thresholds if threshold is None else np.union1d(thresholds, threshold)
+    benefit = decision_curves(outcomes, rows, thresholds, level=level)
     return {
         "decision_curves": benefit,
         "decisions": None if threshold is None else decision_table(outcomes, rows, threshold, benefit, level),

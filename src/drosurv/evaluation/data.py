@@ -12,7 +12,7 @@ import numpy as np
 from drosurv import observation
 from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
 from drosurv.curves import SurvivalCurves
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged, known_throughout
 from drosurv.groups import Groups
@@ -28,6 +28,30 @@ from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """The time by which events are predicted, and the thresholds of risk for decisions at this time.
+
+    The fields are arguments of :func:`~drosurv.evaluation.evaluate`; `thresholds` (K,) are made ascending.
+    """
+
+    horizon: float | None = None
+    threshold: float | None = None
+    thresholds: Any = None
+    time_unit: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise for a time that is not above 0, and for thresholds that do not lie between 0 and 1."""
+        at, treated = self.horizon, self.threshold
+        require(at is None or as_number(at) > 0, "horizon", "be a time above 0", at)
+        require(treated is None or 0 < as_number(treated) < 1, "threshold", "lie between 0 and 1", treated)
+        if self.thresholds is not None:
+            found = np.atleast_1d(as_numbers(self.thresholds))
+            if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+                raise ArgumentError.must("thresholds", "be numbers between 0 and 1", self.thresholds)
+            object.__setattr__(self, "thresholds", np.unique(found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
 from drosurv.evaluation.calibration_curves import fit_regression
 from drosurv.findings.residuals import cloglog
-from drosurv.target import BoolArray, FloatArray, IntArray, as_numbers
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 COLUMNS = (
     *("attribute", "group", "threshold", "net_benefit", "low", "high", "treat_all", "treat_none"),
@@ -37,14 +35,6 @@ _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
 # Standard deviation of level and slope among models, towards which those of small groups are drawn.
 _SPREAD_OF_CALIBRATION = 0.4
-
-
-def parse_thresholds(thresholds: Any) -> FloatArray:
-    """Return given thresholds, ascending."""
-    found = np.atleast_1d(as_numbers(thresholds))
-    if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
-        raise ArgumentError.must("thresholds", "be numbers between 0 and 1", thresholds)
-    return np.unique(found)
 
 
 def default_thresholds(risk: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, each_warning_once
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -26,8 +26,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import curves_by_group
-from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.decision_curves import parse_thresholds
+from drosurv.evaluation.data import EvaluationData, Horizon, Subset
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
 from drosurv.evaluation.group_table import (
@@ -207,17 +206,14 @@ def evaluate(
         y,
         rows,
         Inference(level, n_bootstrap, random_state, n_jobs, verbose),
+        Horizon(horizon, threshold, thresholds, time_unit),
         y_train=y_train,
         sensitive_features=sensitive_features,
         X_train=X_train,
         reference=reference,
         reference_name=reference_name,
-        horizon=horizon,
-        threshold=threshold,
-        thresholds=thresholds,
         cause=chosen_cause(cause, y),
         subgroups=subgroups,
-        time_unit=time_unit,
     )
 
 
@@ -227,28 +223,17 @@ def evaluate_rows(
     y: Any,
     rows: Rows,
     inference: Inference,
+    at: Horizon,
     *,
     y_train: Any = None,
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
     reference_name: str | None = None,
-    horizon: float | None = None,
-    threshold: float | None = None,
-    thresholds: Any = None,
     cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
-    time_unit: str = "",
-    further_tests: int = 0,
 ) -> EvaluationResult:
-    """Evaluate a model, with `rows` and `inference` already checked; other arguments are those of :func:`evaluate`.
-
-    `further_tests` is the number of other tests on the same patients, for which findings are adjusted too.
-    """
-    # Arguments are checked before any work.
-    require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
-    require(threshold is None or 0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
-    thresholds = None if thresholds is None else parse_thresholds(thresholds)
+    """Evaluate a model, with the records already checked; other arguments are those of :func:`evaluate`."""
     patients = one_row_each(y, rows)
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, subgroups = map(
@@ -267,7 +252,7 @@ def evaluate_rows(
             model,
             X,
             y,
-            at=horizon,
+            at=at.horizon,
             sensitive_features=sensitive_features,
             level=inference.level,
             **rows.observed,
@@ -279,7 +264,7 @@ def evaluate_rows(
         sensitive_features=sensitive_features,
         X_train=X_train,
         reference=reference,
-        horizon=horizon,
+        horizon=at.horizon,
         cause=cause,
     )
     small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
@@ -305,15 +290,15 @@ def evaluate_rows(
         {key: (row.value, row.low, row.high) for key, row in ranked.items()},
         error=float("nan") if everybody is None else everybody.standard_error,
         subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
-        threshold=threshold,
+        threshold=at.threshold,
         level=inference.level,
         reference=reference_name,
-        time_unit=time_unit,
-        further_tests=further_tests,
+        time_unit=at.time_unit,
+        further_tests=inference.further_tests,
     )
     return EvaluationResult(
         findings=to_frame(judged.findings),
-        curves=partial(curves_by_group, evaluator, thresholds, threshold, inference),
+        curves=partial(curves_by_group, evaluator, at, inference),
         table=frame_of(table),
         groups=judged.table,
         **group_tables(evaluator, drawn, inference.level),
@@ -336,9 +321,9 @@ def evaluate_rows(
             level=inference.level,
             horizons=tuple(data.calibration_times.tolist()),
             horizon=data.horizon,
-            threshold=threshold,
+            threshold=at.threshold,
             n_tests=judged.n_tests,
-            time_unit=time_unit,
+            time_unit=at.time_unit,
             several_events=data.is_judged and data.judged.cohort.several_events,
             event=event_in_words(y, cause),
             other_events=0 if cause is None else parse_competing_target(y, complete=False).of_others(cause),

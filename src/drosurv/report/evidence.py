@@ -19,6 +19,7 @@ from drosurv.evaluation.attributes import (
     parse_attributes,
     rows_by_group,
 )
+from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
 from drosurv.findings.questions import most_questions
@@ -191,22 +192,20 @@ class Evidence:
                     # The audited model gives the same warnings, such as of small groups.
                     warnings.simplefilter("ignore")
                 n_bootstrap = self.n_bootstrap if stop.audited else self.compared_bootstrap
+                further_tests = 0 if isinstance(self._bounds, str) else SEARCH_TESTS
                 result = evaluate_rows(
                     stop.model,
                     stop.X,
                     self.y,
                     self.rows,
-                    Inference(self.level, n_bootstrap, self.random_state),
+                    Inference(self.level, n_bootstrap, self.random_state, further_tests=further_tests),
+                    Horizon(self.horizon, self.threshold, time_unit=self.time_unit),
                     y_train=self.follow_up,
                     X_train=stop.X_train,
                     sensitive_features=self._groups,
                     reference=self._reference,
                     reference_name=self.reference_name,
-                    horizon=self.horizon,
-                    threshold=self.threshold,
                     cause=self.cause,
-                    time_unit=self.time_unit,
-                    further_tests=0 if isinstance(self._bounds, str) else SEARCH_TESTS,
                 )
             found.append(result)
         return tuple(found)
