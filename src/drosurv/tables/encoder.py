@@ -31,6 +31,8 @@ from drosurv.target import FloatArray
 UNSEEN = ("reference", "error")
 # An error describes at most so many columns.
 _MOST_PROBLEMS = 5
+# Types of NumPy's integers and floats.
+_NUMBERS = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["Float"]}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -342,7 +344,7 @@ def _validated(model: Any, X: Any, *, fit: bool, dtype: Any) -> Any:
 
 def _has_only_numbers(X: pd.DataFrame) -> bool:
     """Whether every column is a NumPy array of numbers."""
-    return all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes)
+    return set(map(type, X.dtypes)) <= _NUMBERS
 
 
 def _needs_encoding(X: Any) -> bool:
