@@ -151,10 +151,10 @@ class RiskSets(RiskSums):
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
         """See :meth:`RiskSums.hessian`; in one pass where that is faster."""
-        n, d = X.shape
-        if self._means is not None or not (_NARROW < d < _WIDE and 4 * len(self.first) > len(self.order)):
-            return super().hessian(X, weights, centre)
+        (n, d), times = X.shape, len(self.first)
         inside = self.pullback(weights[None, :], np.zeros((1, n)))[0]
+        if self._means is not None or not (_NARROW < d < _WIDE and 4 * times > len(self.order)):
+            return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
         risks, levels, sums = self._saved
         middle = np.zeros(d) if centre is None else centre
         return _hessian_in_one_pass(
