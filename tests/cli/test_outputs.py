@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from drosurv.cli.outputs import check_outputs, check_picture
+from drosurv.cli.outputs import check_outputs
 
 
 @pytest.fixture
@@ -136,10 +136,10 @@ def test_what_may_not_be_written_is_refused_before_the_work(tmp_path, table, mon
 
 @pytest.mark.parametrize("name", ["front", "front.txt"])
 def test_a_picture_says_what_it_is(name):
-    check_picture(None)
-    check_picture(Path("front.SVG"))
+    check_outputs([], [], plot=None)
+    check_outputs([], [], plot=Path("front.SVG"))
     with pytest.raises(ValueError, match=r"must end in \.png, \.svg, \.pdf"):
-        check_picture(Path(name))
+        check_outputs([], [], plot=Path(name))
 
 
 FULL = OSError(28, "No space left on device")

@@ -10,7 +10,7 @@ import typer
 
 from drosurv.cli.model_options import JudgedModel
 from drosurv.cli.options import FileOptions, RunOptions, TargetOptions, about, cause_number, command
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, write_plot
 
 
 @command(place=100)
@@ -48,8 +48,7 @@ def certify(
     from drosurv.repairs.subgroup_bounds import certify as certified
 
     data = judged.table("certify")
-    check_outputs([output, plot], judged.inputs, force=run.force)
-    check_picture(plot)
+    check_outputs([output], judged.inputs, force=run.force, plot=plot)
     opened = judged.open()
     table = opened.table(file.format.read(data), **asdict(target))
     table.warn_of_copies(data.name)

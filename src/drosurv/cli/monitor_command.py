@@ -20,7 +20,7 @@ from drosurv.cli.options import (
     cause_number,
     command,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable, write_plot
+from drosurv.cli.outputs import check_outputs, print_json, printable, write_plot
 from drosurv.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def monitor(
     from drosurv.target import cause_names
     from drosurv.workflows.saved_model import OpenedModel
 
-    check_outputs([output, path, plot], [model, data], force=run.force)
-    check_picture(plot)
+    check_outputs([output, path], [model, data], force=run.force, plot=plot)
     if target.start is None:
         raise InputError(
             "--start is needed: name the column of the dates, or numbers, at which patients entered."

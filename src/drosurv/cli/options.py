@@ -158,8 +158,9 @@ class ShortHelp(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; options in panels are only named, unless --help-all was given."""
-        options: list[Any] = [] if ctx.meta.get(_ALL) else list(self.params)
-        rare = [option for option in options if getattr(option, "rich_help_panel", None)]
+        options: list[Any] = list(self.params)
+        short = not ctx.meta.get(_ALL)
+        rare = [option for option in options if short and getattr(option, "rich_help_panel", None)]
         by_panel: dict[str, list[str]] = {}
         for option in rare:
             by_panel.setdefault(option.rich_help_panel, []).append(max(option.opts, key=len))
@@ -167,27 +168,21 @@ class ShortHelp(TyperCommand):
         if rare:
             named = [f"{panel}: {' '.join(names)}" for panel, names in by_panel.items()]
             self.epilog = "\n\n".join(["More options, explained by --help-all:", *named])
-        listing: list[Any] = [
-            option for option in self.params if "{balls}" in (getattr(option, "help", None) or "")
-        ]
-        texts = [option.help for option in listing]
-        for option in listing:
-            if not option.hidden:
-                option.help = _with_balls(option.help)
+        filled: dict[Any, str] = {}
+        for option in options:
+            if "{balls}" in (getattr(option, "help", None) or "") and not option.hidden:
+                # Imported when this help is asked for and not before.
+                from drosurv.objectives.balls import describe_balls
+
+                filled[option] = option.help
+                option.help = option.help.replace("{balls}", describe_balls())
         try:
             super().format_help(ctx, formatter)
         finally:
             for option in rare:
                 option.hidden = False
-            for option, text in zip(listing, texts, strict=True):
+            for option, text in filled.items():
                 option.help = text
-
-
-def _with_balls(help: str) -> str:
-    """Fill in the names of all balls, which are imported when help is asked for and not before."""
-    from drosurv.objectives.balls import describe_balls
-
-    return help.replace("{balls}", describe_balls())
 
 
 def _show_all(ctx: typer.Context, wanted: bool) -> None:
@@ -261,9 +256,7 @@ class FileOptions:
         """The format as the library takes it."""
         from drosurv.tables.reading import FileFormat
 
-        return FileFormat(
-            self.separator, self.decimal, self.encoding, self.missing, self.sheet, self.header_row
-        )
+        return FileFormat(**{option.name: getattr(self, option.name) for option in fields(FileOptions)})
 
 
 @dataclass(frozen=True)

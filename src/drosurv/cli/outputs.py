@@ -169,8 +169,6 @@ def print_comparison(found: PlainComparison | None) -> dict[str, Any] | None:
 
 
 _PICTURES = (".png", ".svg", ".pdf")
-
-
 # What files written by drosurv hold in their first or last bytes: models and JSON, HTML, Markdown, pictures.
 _MARKS = re.compile(
     rb'"drosurv":|content="drosurv |^drosurv \d+\.\d+|Software\0drosurv|/Creator \(drosurv\)|<dc:title>drosurv<',
@@ -196,13 +194,16 @@ def check_outputs(
     *,
     force: bool = False,
     hold_out: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Raise if a file cannot be written, is an input, is written twice, or exists and was not written by drosurv.
 
     None is an option that was not given; with `force` any file that is no input may be overwritten. The file of
-    patients to `hold_out` may exist, whoever wrote it.
+    patients to `hold_out` may exist, whoever wrote it. A `plot` must have a suffix that matplotlib can write.
     """
-    written = [path for path in (*outputs, hold_out) if path is not None]
+    if plot is not None and plot.suffix.lower() not in _PICTURES:
+        raise InputError(f"--plot {str(plot)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
+    written = [path for path in (*outputs, hold_out, plot) if path is not None]
     for k, path in enumerate(written):
         check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
@@ -230,12 +231,6 @@ def made_by_drosurv(path: Path) -> bool:
         return True
     others = [name for name in columns if not _PREDICTED.fullmatch(name)]
     return any(name.startswith("log_risk") for name in columns) and len(others) <= 1
-
-
-def check_picture(path: Path | None) -> None:
-    """Raise unless the suffix of a picture's file is one that matplotlib can write."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        raise InputError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
 
 
 def write_plot(draw: Callable[..., Any], path: Path | None) -> None:

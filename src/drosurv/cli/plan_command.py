@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from drosurv.cli.options import Drop, FileOptions, Names, RunOptions, TargetOptions, about, command
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
 
 _ASSUMED, _WANTED = "Assumptions", "Precision"
@@ -65,8 +65,7 @@ def plan(
     """
     from drosurv.planning import plan as planned
 
-    check_outputs([plot], [data, model], force=run.force)
-    check_picture(plot)
+    check_outputs([], [data, model], force=run.force, plot=plot)
     if (data is None) == (events is None):
         raise InputError(
             "name a pilot table, as in `drosurv plan pilot.csv --time months --event died`, or pass --events, the "

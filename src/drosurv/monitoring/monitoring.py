@@ -136,15 +136,11 @@ def monitor(
     log.warn_of_gaps()
     starts = calendar.starts(every, log.first, float(looks[-1]))
     grid = np.unique(np.concatenate([[log.first], looks, starts]))
-    counts = Counts(
-        grid,
-        np.searchsorted(grid, looks),
-        np.searchsorted(grid, starts),
-        *(count(grid, series) for count in (log.patients, log.events, log.expected)),
-    )
+    dates = grid, np.searchsorted(grid, looks), np.searchsorted(grid, starts)
+    counts = (count(grid, series) for count in (log.patients, log.events, log.expected))
     watched = [
-        _Watched(one, calendar, counts.of(number), float(log.entered[one.rows].min()), tolerance)
-        for number, one in enumerate(series)
+        _Watched(one, calendar, float(log.entered[one.rows].min()), tolerance, *dates, *of_series)
+        for one, *of_series in zip(series, *counts, strict=True)
     ]
     path = pd.concat([one.path() for one in watched], ignore_index=True)
     if path.empty:
@@ -185,9 +181,16 @@ def _target(y: Any, cause: int | None) -> Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
-    """Patients, events and expected events (S, K) of each series at K dates, some of them looks or starting points."""
+class _Watched:
+    """One series: when its first patient enters, and its patients, events and expected events (K,).
 
+    They are counted until K dates, the `grid`, of which some are `looks` and some `starts` of changes.
+    """
+
+    series: Series
+    calendar: Calendar
+    first: float
+    tolerance: float
     grid: FloatArray
     looks: IntArray
     starts: IntArray
@@ -195,35 +198,19 @@ class Counts:
     events: FloatArray
     expected: FloatArray
 
-    def of(self, number: int) -> Counts:
-        """Return the counts (K,) of one series."""
-        counts = (self.patients[number], self.events[number], self.expected[number])
-        return Counts(self.grid, self.looks, self.starts, *counts)
-
-
-@dataclass(frozen=True, eq=False)
-class _Watched:
-    """One series: its counts at all dates, and when its first patient enters."""
-
-    series: Series
-    calendar: Calendar
-    counts: Counts
-    first: float
-    tolerance: float
-
     def path(self) -> pd.DataFrame:
         """Return the rows of the path: looks from the first patient on."""
-        at = self.counts.looks[self.counts.patients[self.counts.looks] > 0]
-        events, expected = self.counts.events[at], self.counts.expected[at]
+        at = self.looks[self.patients[self.looks] > 0]
+        events, expected = self.events[at], self.expected[at]
         low, high = ratio_interval(events, expected, self.series.share)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = events / expected
         return pd.DataFrame(
             {
-                "date": self.calendar.dates(self.counts.grid[at]),
+                "date": self.calendar.dates(self.grid[at]),
                 "attribute": self.series.attribute,
                 "group": self.series.group,
-                "patients": self.counts.patients[at].astype(int),
+                "patients": self.patients[at].astype(int),
                 "events": events.astype(int),
                 "expected": expected,
                 "ratio": ratio,
@@ -235,37 +222,35 @@ class _Watched:
 
     def alarms(self) -> list[dict[str, Any]]:
         """Return the first alarm, in a list, if there is one."""
-        c = self.counts
-        logs = log_e_value(c.events[c.looks], c.expected[c.looks], self.tolerance)
-        reached = c.looks[logs >= -np.log(self.series.share)][:1]
-        return [
-            self._row(at, 0) | dict(zip(("low", "high"), map(float, ends), strict=True))
-            for at in reached.tolist()
-            for ends in [ratio_interval(c.events[at], c.expected[at], self.series.share)]
-        ]
+        logs = log_e_value(self.events[self.looks], self.expected[self.looks], self.tolerance)
+        reached = self.looks[logs >= -np.log(self.series.share)]
+        if len(reached) == 0:
+            return []
+        at = int(reached[0])
+        low, high = ratio_interval(self.events[at], self.expected[at], self.series.share)
+        return [self._row(at, 0) | {"low": float(low), "high": float(high)}]
 
     def changes(self, threshold: float) -> list[dict[str, Any]]:
         """Return every recent change that is found; after each, counting starts again."""
-        c, found = self.counts, []
-        begin = int(np.searchsorted(c.grid, self.first + 1e-9, side="right")) - 1
-        while len(own := np.append(begin, c.starts[c.starts > begin])) and len(c.starts):
-            logs, leading = log_detector(c.events, c.expected, own, self.tolerance)
-            high = logs[c.looks] >= np.log(threshold / self.series.share)
-            reached = c.looks[high & (c.looks > begin)]
+        looks, starts, found = self.looks, self.starts, []
+        begin = int(np.searchsorted(self.grid, self.first + 1e-9, side="right")) - 1
+        while len(starts):
+            own = np.append(begin, starts[starts > begin])
+            logs, leading = log_detector(self.events, self.expected, own, self.tolerance)
+            reached = looks[(logs[looks] >= np.log(threshold / self.series.share)) & (looks > begin)]
             if len(reached) == 0:
                 break
             begin = int(reached[0])
             since = int(leading[begin])
-            found.append(self._row(begin, since) | {"since": self.calendar.dates(c.grid[[since]])[0]})
+            found.append(self._row(begin, since) | {"since": self.calendar.dates(self.grid[[since]])[0]})
         return found
 
     def _row(self, at: int, since: int) -> dict[str, Any]:
         """Return the counts at a date; what happened before `since` is not counted."""
-        c = self.counts
-        events, expected = (part[at] - part[since] for part in (c.events, c.expected))
-        counts = int(c.patients[at]), int(events), float(expected), float(events / max(expected, 1e-12))
+        events, expected = (part[at] - part[since] for part in (self.events, self.expected))
+        counts = int(self.patients[at]), int(events), float(expected), float(events / max(expected, 1e-12))
         whose = self.series.attribute, self.series.group
-        return dict(zip(_COUNTS, (self.calendar.dates(c.grid[[at]])[0], *whose, *counts), strict=True))
+        return dict(zip(_COUNTS, (self.calendar.dates(self.grid[[at]])[0], *whose, *counts), strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -372,9 +357,10 @@ class Monitoring:
             "alpha": self.alpha,
             "tolerance": self.tolerance,
             "lag": self.lag,
-            "alarms": plain(self.with_text(self.alarms).to_dict("records"), None),
-            "changes": plain(self.with_text(self.changes).to_dict("records"), None),
-            "path": plain(self.with_text(self.path).to_dict("records"), None),
+            **{
+                name: plain(self.with_text(getattr(self, name)).to_dict("records"), None)
+                for name in ("alarms", "changes", "path")
+            },
         }
 
     def with_text(self, table: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from drosurv.errors import arg, as_number, check_count, require
 from drosurv.metrics.inference.gaps import shared_level
+from drosurv.planning.excluded_errors import factor_of
 from drosurv.planning.risk_spread import NormalLogRisks
 from drosurv.planning.subgroup_search import SubgroupSearch, events_for_power, power_of
 from drosurv.presentation import (
@@ -150,22 +151,8 @@ def plan(
     search = SubgroupSearch(n_columns, subgroup_share, each, risks.lowest(subgroup_share))
     questions = [
         *_within(ratio, z, rates),
-        PlannedQuestion(
-            f"calibration slope in an interval of width {slope_width:g}",
-            "width",
-            slope_width,
-            event_rate,
-            (2 * z / slope_width) ** 2 / variance,
-            partial(_width, 2 * z / np.sqrt(variance)),
-        ),
-        PlannedQuestion(
-            f"c-index in an interval of width {c_index_width:g}",
-            "width",
-            c_index_width,
-            event_rate,
-            (2 * z * risks.c_index_error / c_index_width) ** 2,
-            partial(_width, 2 * z * risks.c_index_error),
-        ),
+        _in_interval("calibration slope", slope_width, 2 * z / np.sqrt(variance), event_rate),
+        _in_interval("c-index", c_index_width, 2 * z * risks.c_index_error, event_rate),
         *_found(ratio, power, z, rates),
         *_in_subgroups(search, subgroup_ratio, power, event_rate),
     ]
@@ -214,7 +201,14 @@ def _within(ratio: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
     needed = (z / np.log(ratio)) ** 2
     for name, (share, rate) in rates.items():
         text = f"observed / expected events within a factor of {ratio:g}, {name}"
-        yield PlannedQuestion(text, "factor", ratio, share * rate, needed, partial(_factor, z))
+        yield PlannedQuestion(text, "factor", ratio, share * rate, needed, partial(factor_of, z))
+
+
+def _in_interval(what: str, wanted: float, width: float, rate: float) -> PlannedQuestion:
+    """Return the question how many patients give an interval of the wanted width; `width` is that of one event."""
+    text = f"{what} in an interval of width {wanted:g}"
+    needed = float((width / wanted) ** 2)
+    return PlannedQuestion(text, "width", wanted, rate, needed, lambda events: float(width / np.sqrt(events)))
 
 
 def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
@@ -253,22 +247,6 @@ def _expected(rate: float, ratio: float) -> float:
     return float(-np.expm1(ratio * np.log1p(-rate)) / ratio)
 
 
-def _factor(z: float, events: float) -> float:
-    return float(np.exp(z / np.sqrt(events)))
-
-
-def _width(width: float, events: float) -> float:
-    """Width of an interval that has the given width with one event."""
-    return float(width / np.sqrt(events))
-
-
-_COLUMNS = (
-    Column("question", "question"),
-    Column("patients", "patients", "count"),
-    Column("events", "events", "count"),
-)
-
-
 @dataclass(frozen=True, repr=False)
 class Plan:
     """The plan of an audit, from :func:`drosurv.plan`.
@@ -298,12 +276,11 @@ class Plan:
 
     def summary(self) -> str:
         """Return the plan in sentences."""
-        rows = self.table.to_dict("records")
         lines = [
-            f"{row['question']}: {row['patients']:,} patients, {row['events']:,} events" + self._attained(row)
-            for row in rows
+            f"{row['question']}: {row['patients']:,} patients, {row['events']:,} events{self._attained(row)}."
+            for row in self.table.to_dict("records")
         ]
-        return "\n".join([*(f"{line}." for line in lines), *self.notes])
+        return "\n".join([*lines, *self.notes])
 
     def _attained(self, row: Mapping[Any, Any]) -> str:
         if self.n is None:
@@ -319,12 +296,15 @@ class Plan:
 
     def to_table(self) -> Table:
         """Return the table for documents and notebooks."""
-        columns: tuple[Column, ...] = _COLUMNS
+        counts = (Column(name, name, "count") for name in ("patients", "events"))
+        columns = [Column("question", "question"), *counts]
         rows = plain_rows(self.table)
         if self.n is not None:
-            columns = (*columns, Column("shown", f"with {self.n:,} patients"))
+            columns.append(Column("shown", f"with {self.n:,} patients"))
             rows = [{**row, "shown": self._attained(row).partition(" give a ")[2]} for row in rows]
-        return Table("plan", "Patients and events that an audit needs", columns, tuple(rows), self.notes)
+        return Table(
+            "plan", "Patients and events that an audit needs", tuple(columns), tuple(rows), self.notes
+        )
 
     def __repr__(self) -> str:
         return self.to_table().to_text()

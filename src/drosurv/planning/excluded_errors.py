@@ -65,12 +65,12 @@ patients would exclude 1.5 for a subgroup of 5 %.
     z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
     whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
     known, few = factors or {}, ""
-    error = known.get(whom, _factor(z, events))
+    error = known.get(whom, factor_of(z, events))
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
         whom, own = f"{name} (the group with the fewest events)", float(groups[name])
-        error = errors[whom] = known.get(name, _factor(z, own))
+        error = errors[whom] = known.get(name, factor_of(z, own))
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
@@ -115,6 +115,6 @@ def _start(patients: int, events: float) -> str:
     return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')},"
 
 
-def _factor(z: float, events: float) -> float:
+def factor_of(z: float, events: float) -> float:
     """Return the half-width of the interval of a ratio of 1; infinite without events."""
     return float(np.exp(z / np.sqrt(events))) if events >= 1 else np.inf
