@@ -68,12 +68,7 @@ def cross_fitted(
     prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
     observed = given.rows.observed if intervals is None else {**given.rows.observed, "id": given.patient}
     for name, values in observed.items():
-        if name not in signature(final_step(estimator).fit).parameters:
-            raise ArgumentError(
-                name,
-                f"{type(final_step(estimator)).__name__} does not support {arg(name)}: leave it out, or audit another "
-                "model.",
-            )
+        require_supported(final_step(estimator), name)
         options[f"{prefix}{name}"] = values
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
@@ -115,6 +110,15 @@ def cross_fitted(
     from_entry = scale.with_predictions(survival)
     predictions = replace(from_entry.predictions, trained_on=trained_on)
     return from_entry._replace(predictions=predictions, since_start=since_start)
+
+
+def require_supported(estimator: Any, name: str) -> None:
+    """Raise if an estimator's ``fit`` has no argument of this name."""
+    if name not in signature(estimator.fit).parameters:
+        who = type(estimator).__name__
+        raise ArgumentError(
+            name, f"{who} does not support {arg(name)}: leave it out, or choose another model."
+        )
 
 
 def _joined(n: int, parts: Sequence[tuple[IntArray, FloatArray | None]]) -> FloatArray | None:

@@ -323,6 +323,8 @@ def check_prepared(
         event_value_given = prepared.wanted.event_value is not None
         guesses = found.in_one_line(None if event_value_given else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
+        # Columns that give the outcome away were left out and are no problem there.
+        given = [one for one in prepared.messages if not isinstance(one, (TableNote, LeakWarning))]
         report = audit(
             unfitted,
             X,
@@ -338,7 +340,7 @@ def check_prepared(
             page=Page(
                 data_name=prepared.name,
                 time_unit=patients.columns.unit,
-                warnings=[*notes, *as_records(_for_report(prepared.messages))],
+                warnings=[*notes, *as_records(given)],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired, patients.columns.unit),
                 also={"corrected": None if repaired is None else corrected_groups(repaired.repairs_)},
             ),
@@ -411,11 +413,6 @@ def _lines(
     return lines
 
 
-def _for_report(messages: Sequence[Any]) -> list[Warning]:
-    """Return the warnings for the report; columns that give the outcome away were left out and are no problem there."""
-    return [one for one in messages if not isinstance(one, (TableNote, LeakWarning))]
-
-
 def _sections(
     found: GuessedColumns,
     problems: Sequence[str],
@@ -433,31 +430,25 @@ def _sections(
     if repaired is not None and repaired.repairs_:
         changed.append(Statement("repair", _REPAIR_AND_SUBGROUPS))
 
-    def section(key: str, heading: str, place: int, intro: str, part: Part) -> Section:
+    fitted = "per unit of each column, with the test of proportional hazards"
+    if repaired is None:
+        fitted = "for each cause, per unit of each column; other causes count as censored"
+
+    def section(key: str, heading: str, place: int, part: Part, intro: str) -> Section:
         return Section(key, heading, place, lambda evidence: part, f"<p>{intro}</p>")
 
+    parts = Part((*read, *wrong, *none)), Part((Statement("hazards", hazards),), tables), Part(tuple(changed))
+    confirmed = "corrections are made if patients not used for them confirm them"
     return (
         section(
             "table",
             "What was read",
             12,
+            parts[0],
             "Columns that were recognised, and all problems of the table.",
-            Part(statements=(*read, *wrong, *none)),
         ),
+        section("cox", "Plain Cox", 60, parts[1], f"Fitted to all patients, {fitted}."),
         section(
-            "cox",
-            "Plain Cox",
-            60,
-            "Fitted to all patients, per unit of each column, with the test of proportional hazards."
-            if repaired is not None
-            else "Fitted to all patients, for each cause, per unit of each column; other causes count as censored.",
-            Part((Statement("hazards", hazards),), tables),
-        ),
-        section(
-            "repair",
-            "What repair does",
-            70,
-            "Groups that the model is wrong about; corrections are made if patients not used for them confirm them.",
-            Part(tuple(changed)),
+            "repair", "What repair does", 70, parts[2], f"Groups that the model is wrong about; {confirmed}."
         ),
     )

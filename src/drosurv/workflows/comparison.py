@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.estimators import CoxPHCV, NullModel
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.reference import plain_cox
 from drosurv.findings.words import per_hundred
 from drosurv.metrics.inference import adjusted_p
 from drosurv.presentation import Statement, sentences, written
@@ -36,19 +37,11 @@ _WHO = {GAIN: "everybody", f"worst_group_{GAIN}": "the worst group"}
 
 @dataclass(frozen=True, eq=False)
 class PlainComparison:
-    """Comparison of a model with plain Cox.
+    """Comparison of a model with plain Cox: the table of :func:`drosurv.compare`, and on which `patients`, in words.
 
     The model is better, or worse, if its gain in log likelihood over no model is, of everybody or of the group with the
-    lowest gain: by at least 0.0005, and significantly after adjustment for the two.
-
-    Parameters
-    ----------
-    table : DataFrame
-        What :func:`drosurv.compare` returns for plain Cox and the model.
-    patients : str
-        On which patients they were compared, in words.
-    recalibrated, can_recalibrate : bool
-        Whether the model was recalibrated in training, and whether it can be.
+    lowest gain: by at least 0.0005, and significantly after adjustment for the two. Whether the model was recalibrated
+    in training, and whether it can be, changes what to do.
     """
 
     table: pd.DataFrame
@@ -127,7 +120,8 @@ def compare_with_plain_cox(
     which the comparison does not support.
     """
     known = trained.is_plain or isinstance(trained.estimator, (NullModel, CoxPHCV))
-    on = trained.table if held is None or not _is_large(held) else held
+    large = held is not None and len(held) >= _FEWEST_PATIENTS and held.event.sum() >= EVENTS_PER_FEATURE
+    on = held if large and held is not None else trained.table
     if known or {"entry", "strata"} & set(trained.given) or trained.table.columns.causes:
         return None
     if on.event.sum() < EVENTS_PER_FEATURE:
@@ -141,7 +135,7 @@ def compare_with_plain_cox(
         }
     else:
         words = f"In {_FOLDS} folds of these patients, by models trained without them"
-        unfitted = Pipeline([("table", trained.encoder), ("cox", trained.new_plain_cox())])
+        unfitted = Pipeline([("table", trained.encoder), ("cox", plain_cox(trained.estimator))])
         parts = fold_parts(on.event, _FOLDS, seed, on.patients)
         with warnings.catch_warnings(action="ignore"):
             # Training on all patients has given the same warnings.
@@ -168,7 +162,3 @@ def compare_with_plain_cox(
         recalibrated=hasattr(trained.estimator, "recalibration_"),
         can_recalibrate=not getattr(able, "no_recalibration", ""),
     )
-
-
-def _is_large(table: SurvivalTable) -> bool:
-    return bool(len(table) >= _FEWEST_PATIENTS and table.event.sum() >= EVENTS_PER_FEATURE)

@@ -31,22 +31,12 @@ _TRUTH = "x5 > 1.04"
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Three models trained on the same patients and compared on others.
+    """Three models trained on the same patients and compared on others, with `n_events`, of the dataset `data`.
 
-    Attributes
-    ----------
-    data : str
-        Name of the dataset.
-    n_train, n_test, n_events : int
-        Numbers of training patients, of held-out patients, and of their events.
-    rules : tuple of str
-        Subgroups that the repaired model found.
-    group, n_group : str and int
-        The subgroup of the table, "" for none, and its number of held-out patients.
-    table : DataFrame
-        One row per model: ``model``, ``gain`` and ``c_index`` of all held-out patients; of the subgroup
-        ``observed`` and ``expected`` events and ``group_gain``; ``seconds`` of training. A gain is in log likelihood
-        per patient over the null model.
+    `rules` are the subgroups that the repaired model found; `group` is the subgroup of the table, "" for none. The
+    table has one row per model: ``gain`` and ``c_index`` of all held-out patients; of the subgroup ``observed`` and
+    ``expected`` events and ``group_gain``; ``seconds`` of training. A gain is in log likelihood per patient over the
+    null model.
     """
 
     data: str
@@ -89,14 +79,8 @@ def demo(
 ) -> dict[str, Comparison]:
     """Train and compare the models on held-out patients of each dataset.
 
-    Parameters
-    ----------
-    random_state : int
-        Seed of splits, folds and simulated patients.
-    loaders : mapping of str to callable, optional
-        Datasets by name; those of :func:`datasets` by default.
-    on_model : callable, optional
-        Called with the name of each model and dataset before training.
+    `random_state` seeds splits, folds and simulated patients; `loaders` of datasets are those of :func:`datasets` by
+    default; `on_model` is called with the name of each model and dataset before training.
 
     Examples
     --------
@@ -170,11 +154,7 @@ def _compare(
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:
             there = scored[scored["attribute"] == "subgroup"].iloc[0]
-            row |= {
-                "observed": there["observed"],
-                "expected": there["expected"],
-                "group_gain": there["gain"],
-            }
+            row |= {name: there[name] for name in ("observed", "expected")} | {"group_gain": there["gain"]}
         rows.append({**row, "seconds": seconds[model_name]})
     return Comparison(
         name,

@@ -151,7 +151,10 @@ class OpenedModel:
         require_columns(frame, keep, "keep")
         named = self.id_column(frame)
         keep = list(dict.fromkeys([*([] if named is None else [named]), *keep]))
-        at = _numbers(times)
+        try:
+            at = [float(time) for time in times]
+        except ValueError as error:
+            raise ArgumentError.must("times", "be numbers separated by commas", ",".join(times)) from error
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` reports it.
             features = self.features(frame)
@@ -216,12 +219,8 @@ class OpenedModel:
         """Return what was filled in or ignored in a table, besides columns of the target and of the strata."""
         if self.encoder is None:
             return pd.DataFrame({"column": [], "rows": [], "done": []})
-        named = [
-            strata,
-            *self.notes.get("target", {}).values(),
-            *self.notes.get("observed", {}).values(),
-            self.notes.get("id"),
-        ]
+        named = [strata, self.notes.get("id")]
+        named += [name for role in ("target", "observed") for name in self.notes.get(role, {}).values()]
         return self.encoder.findings(frame[[name for name in frame.columns if name not in named]])
 
     def table(
@@ -248,13 +247,14 @@ class OpenedModel:
             )
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
+        changed = {name for name, value in given.items() if value != noted.get(name)}
         stale = {"start", "end"} if "time" in given else set()
         if {"start", "end"} & given.keys():
             stale = {"time"}
-        if any(given.get(name, noted.get(name)) != noted.get(name) for name in ("time", "start", "end")):
-            stale = stale | {"time_unit"}
-        if given.get("event", noted.get("event")) != noted.get("event"):
-            stale = stale | {"event_value"}
+        if {"time", "start", "end"} & changed:
+            stale |= {"time_unit"}
+        if "event" in changed:
+            stale |= {"event_value"}
         kept = {name: value for name, value in noted.items() if name not in stale}
         target = {"time": None, **kept, **given}
         if "event" not in target or not any(target.get(name) for name in ("time", "start", "end")):
@@ -328,21 +328,10 @@ class OpenedModel:
                 category=BlockingWarning,
             )
         else:
-            why = (
-                ": so few that the results hardly change, or other patients with equal values"
-                if seen.seen
-                else ""
-            )
-            category = TableNote if seen.seen else Confirmation
-            warn_caller(f"the model was trained on {seen} of {data}{why}.", category=category)
+            why = ": so few that the results hardly change, or other patients with equal values"
+            text = f"the model was trained on {seen} of {data}{why if seen.seen else ''}."
+            warn_caller(text, category=TableNote if seen.seen else Confirmation)
         return seen
-
-
-def _numbers(texts: Sequence[str]) -> list[float]:
-    try:
-        return [float(text) for text in texts]
-    except ValueError as error:
-        raise ArgumentError.must("times", "be numbers separated by commas", ",".join(texts)) from error
 
 
 def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,17 +21,18 @@ from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
+from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
-from drosurv.report.cross_fit import fold_parts
+from drosurv.report.cross_fit import fold_parts, require_supported
 from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.leaks import copies_of_time, find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.rows import RowHashes
-from drosurv.tables.values import coded
+from drosurv.tables.values import labels
 from drosurv.target import parse_target
 
 # With fewer events per feature, coefficients are mostly chance.
@@ -95,7 +95,9 @@ class Trained:
         :func:`save_with_notes`.
         """
         checked = [name for name in self.encoder.used_ if name not in self.keep_columns]
-        leaks = find_leaks(self.table.X[checked], self.table.y) if self._separates() else {}
+        largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
+        separates = getattr(self.estimator, "status_", "") == "separated" or largest > _LARGEST_COEFFICIENT
+        leaks = find_leaks(self.table.X[checked], self.table.y) if separates else {}
         if leaks:
             raise ArgumentError(
                 "drop",
@@ -113,11 +115,6 @@ class Trained:
             notes["observed"] = dict(self.observed)
         save_with_notes(self.model, path, self.table, data, row_hashes=row_hashes, warnings=warnings, **notes)
 
-    def _separates(self) -> bool:
-        """Whether the model separates patients with and without the event perfectly, or nearly so."""
-        largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
-        return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _LARGEST_COEFFICIENT)
-
     @cached_property
     def levels_without_events(self) -> list[str]:
         """Levels without any event, whose unpenalised coefficients are infinite."""
@@ -127,13 +124,11 @@ class Trained:
         found = []
         for column in self.encoder.columns_:
             if isinstance(column, CategoryColumn):
-                codes, levels = coded(self.table.X[column.name])
-                known = codes >= 0
-                patients = np.bincount(codes[known], minlength=len(levels))
-                events = np.bincount(codes[known], self.table.event[known], minlength=len(levels))
+                events = pd.Series(self.table.event).groupby(labels(self.table.X[column.name]).to_numpy())
                 found += [
-                    f"{column.name}={levels[k]} ({counted(int(patients[k]), 'patient')})"
-                    for k in sorted(np.flatnonzero(events == 0), key=levels.__getitem__)
+                    f"{column.name}={level} ({counted(len(own), 'patient')})"
+                    for level, own in events
+                    if not own.any()
                 ]
         return found
 
@@ -150,15 +145,11 @@ class Trained:
             return cast(CoxPH, estimator)
         return self.fit_plain_cox(entry=self.table.entry)
 
-    def new_plain_cox(self) -> CoxPH:
-        """Return an unfitted plain Cox that treats ties as the model does, so that the two do not differ in that."""
-        return CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
-
     def fit_plain_cox(self, **options: Any) -> CoxPH:
         """Fit plain Cox to the same patients and features; `options` are arguments of ``CoxPH.fit``."""
         with warnings.catch_warnings(action="ignore"):
             # The model has given the same warnings.
-            return self.new_plain_cox().fit(self._features, self.table.y, **options)
+            return plain_cox(self.estimator).fit(self._features, self.table.y, **options)
 
     def summary(self) -> dict[str, Any]:
         """Return a summary of the model in numbers and words."""
@@ -395,14 +386,6 @@ def audit_rows(table: SurvivalTable, folds: int | None = None, seed: int = 0) ->
     if folds is not None:
         found["folds"] = folds if intervals else fold_parts(table.event, folds, seed, table.patients)
     return found
-
-
-def require_supported(estimator: Any, name: str) -> None:
-    """Raise if an estimator's ``fit`` has no argument of this name."""
-    if name not in signature(estimator.fit).parameters:
-        raise ArgumentError(
-            name, f"{name} is not supported by {type(estimator).__name__}: choose another model."
-        )
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.reference import plain_cox
 from drosurv.presentation import written
 from drosurv.presentation.progress import bar
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
@@ -34,21 +35,12 @@ _REPLICATES = 999
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The settings that were tried, and the one that was chosen.
+    """The settings that were tried, and the one that was chosen: its `parameters`, empty for plain Cox, and why.
 
-    Parameters
-    ----------
-    trained : Trained
-        The chosen model, trained on all patients.
-    settings : DataFrame
-        Plain Cox and every setting on patients not trained on: its parameters, ``concordance_index`` and
-        ``likelihood_gain`` of everybody, ``worst_gain`` of the ``worst_group`` (of everybody, without groups), its
-        ``difference`` from that of plain Cox with ``low``, ``high`` and the adjusted ``p``, ``calibration_slope``, and
-        whether it was ``chosen``.
-    parameters : dict
-        The chosen values; empty for plain Cox.
-    reason : str
-        Why they were chosen.
+    `trained` is the chosen model, trained on all patients. `settings` has plain Cox and every setting on patients not
+    trained on: its parameters, ``concordance_index`` and ``likelihood_gain`` of everybody, ``worst_gain`` of the
+    ``worst_group`` (of everybody, without groups), its ``difference`` from that of plain Cox with ``low``, ``high`` and
+    the adjusted ``p``, ``calibration_slope``, and whether it was ``chosen``.
     """
 
     trained: Trained
@@ -139,19 +131,12 @@ def tune(
     chosen, reason = choose(tried, tolerance)
     tried["chosen"] = tried.index == chosen
     parameters = points[chosen - 1] if chosen else {}
-    model = settings[chosen - 1] if chosen else cox_like(estimator)
+    model = settings[chosen - 1] if chosen else plain_cox(estimator)
     with warnings.catch_warnings():
         # They are used to choose.
         warnings.filterwarnings("ignore", "groups are not used to train")
         trained = train(table, model, categorical=categorical, keep_columns=keep_columns)
     return Tuned(trained, tried, parameters, reason)
-
-
-def cox_like(estimator: Any) -> Any:
-    """Return plain Cox with the ties of an estimator."""
-    from drosurv.estimators import CoxPH
-
-    return CoxPH(ties=getattr(estimator, "ties", "breslow"))
 
 
 def setting_table(compared: pd.DataFrame, points: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
