@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from drosurv.files import write_file
-from drosurv.presentation import Table, counted, p_text, write_figure
+from drosurv.presentation import counted, p_text, write_figure
 from experiments.benchmark.contenders import Contender
 from experiments.benchmark.encoded_part import FEWEST_OF_CELL, FEWEST_OF_LEVEL, TEST_SHARE
 from experiments.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHARE, MEASURES, Measure
@@ -22,6 +22,7 @@ from experiments.benchmark.standings import (
     rank,
     rank_diagram,
 )
+from experiments.cells import table_of_cells
 from experiments.datasets import card
 from experiments.runs import RunRecord
 
@@ -162,7 +163,7 @@ def _difference_table(by_dataset: pd.DataFrame, measure: Measure, labels: dict[s
     direction = "higher is better" if measure.better > 0 else "lower is better"
     caption = f"{measure.label[0].upper()}{measure.label[1:]}: {measure.meaning} ({direction})"
     header = ("method", "mean difference", "median", "better", "same", "worse")
-    return Table.of_cells(caption, header, rows).to_markdown(heading=True)
+    return table_of_cells(caption, header, rows).to_markdown(heading=True)
 
 
 def _decimals(value: Any) -> str:
@@ -189,7 +190,7 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
         "Mean rank over datasets, 1 is best; a method that failed on a split is last on its dataset.",
         "Two mean ranks differ beyond chance (5 %, Nemenyi) if they are further apart than the critical difference.",
     )
-    return Table.of_cells("Mean ranks", header, rows, notes).to_markdown()
+    return table_of_cells("Mean ranks", header, rows, notes).to_markdown()
 
 
 def _win_table(by_dataset: dict[str, pd.DataFrame], labels: dict[str, str]) -> str:
@@ -206,7 +207,7 @@ def _win_table(by_dataset: dict[str, pd.DataFrame], labels: dict[str, str]) -> s
             for dataset, row in zip(verdicts.index, verdicts.to_numpy(), strict=True)
         ]
         caption = f"Against Cox by {_MEASURE[name].label}: + better, = within chance, − worse"
-        blocks.append(Table.of_cells(caption, header, rows).to_markdown(heading=True))
+        blocks.append(table_of_cells(caption, header, rows).to_markdown(heading=True))
     return "\n".join(blocks)
 
 
@@ -220,7 +221,7 @@ def _level_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
     notes = (
         "Means over datasets; seconds are the median over datasets. Slopes are means and hide their spread.",
     )
-    return Table.of_cells("Means over datasets", header, rows, notes).to_markdown()
+    return table_of_cells("Means over datasets", header, rows, notes).to_markdown()
 
 
 def _protocol() -> str:
@@ -244,7 +245,7 @@ def _protocol() -> str:
 
 def _method_table(contenders: Sequence[Contender]) -> str:
     rows = [[contender.label, contender.name, contender.settings] for contender in contenders]
-    table = Table.of_cells("Methods and their settings", ["method", "name", "settings"], rows)
+    table = table_of_cells("Methods and their settings", ["method", "name", "settings"], rows)
     return table.to_markdown(heading=True)
 
 
@@ -258,7 +259,7 @@ def _dataset_table(results: pd.DataFrame) -> str:
         for card in cards
     ]
     header = ["dataset", "who", "event", "patients", "events", "columns", "sensitive attributes", "source"]
-    return Table.of_cells("Datasets", header, rows).to_markdown(heading=True)
+    return table_of_cells("Datasets", header, rows).to_markdown(heading=True)
 
 
 def _failures(results: pd.DataFrame, labels: dict[str, str]) -> str:
@@ -269,7 +270,7 @@ def _failures(results: pd.DataFrame, labels: dict[str, str]) -> str:
         [str(dataset), labels[str(method)], str(len(found)), str(found["error"].iloc[0])[:200]]
         for (dataset, method), found in failed.groupby(["dataset", "method"], sort=False)
     ]
-    return Table.of_cells("", ["dataset", "method", "splits", "first reason"], rows).to_markdown()
+    return table_of_cells("", ["dataset", "method", "splits", "first reason"], rows).to_markdown()
 
 
 def _cost(runs: Sequence[RunRecord]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.presentation import Table
+from experiments.cells import table_of_markdown
 from experiments.paper.comparison import load_published
 from experiments.paper.methods import METHODS
 from experiments.paper.plan import EXPERIMENTS
@@ -119,7 +120,7 @@ def _imparity(cells: _Cells) -> Claim | None:
         "Brackets are 95 % bootstrap intervals on the one test set that all repeats share. The interval of the "
         "difference is paired: both models are scored on the same drawn patients, and CI is averaged over repeats "
         "in each replicate. By more than the sampling error: that interval lies below zero.",
-        Table.of_markdown("Concordance imparity (%)", header, table),
+        table_of_markdown("Concordance imparity (%)", header, table),
     )
 
 
@@ -168,7 +169,7 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
         f"{near[3]}.",
         "Choosing on the test set is no way to get a result: it is shown to see how the published values may have "
         "come about. In parentheses: the difference from the published value in published standard deviations.",
-        Table.of_markdown("Published CI (%) and the choice of settings", header, table),
+        table_of_markdown("Published CI (%) and the choice of settings", header, table),
     )
 
 
@@ -192,7 +193,7 @@ def _average_disparity(cells: _Cells) -> Claim | None:
         "Shrinking multiplies all scores by one number c < 1, tuned under the same budget: that changes neither the "
         "c-index nor who is ranked above whom. In parentheses: the gain in log partial likelihood over no model, as "
         "a share of plain Cox's; near 0, the model has next to nothing left to say.",
-        Table.of_markdown("Average disparity F_A, tuned by F_A", header, table),
+        table_of_markdown("Average disparity F_A, tuned by F_A", header, table),
     )
 
 
@@ -220,5 +221,5 @@ def _brier(cells: _Cells) -> Claim | None:
         f"Higher (worse) in {worse} of {len(seen)} comparisons.",
         "Predictions and outcomes are those of the same patients. The published values pair predictions sorted by "
         "time with labels in another order.",
-        Table.of_markdown("Integrated Brier score", header, table),
+        table_of_markdown("Integrated Brier score", header, table),
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.presentation import Table, Text
+from experiments.cells import table_of_markdown
 from experiments.paper.comparison import AGREEMENT, NOT_COUNTED
 from experiments.paper.methods import AS_PUBLISHED, METHODS, TABLE_METRICS
 from experiments.paper.plan import EXPERIMENTS
@@ -115,7 +116,7 @@ def authors_setting_table(grid: pd.DataFrame, published: pd.DataFrame) -> Table:
             f"lr {lr:g}, alpha {alpha:g}",
         )
         rows.append((*head, *values, near))
-    return Table.of_markdown(
+    return table_of_markdown(
         "DRO-COX at the setting of the authors' README, kept in all repeats",
         ("table", "method", "setting", *(metric.label for metric in columns), "cells that agree"),
         rows,
@@ -153,7 +154,7 @@ def nearest_table(nearest: pd.DataFrame, matches: int, pairs: int) -> Table:
         z = cells["nearest_difference_in_sds"].abs()
         rows.append((*head, f"{int((z <= AGREEMENT).sum())} of {len(z)}", f"{z.max():.1f}", brier))
     header = ("table", "method", "setting", "cells that agree", "largest difference (sds)", _BRIER)
-    return Table.of_markdown(
+    return table_of_markdown(
         "The setting nearest to each published row (DIAGNOSTIC: found with the published numbers, not a result)",
         header,
         rows,
@@ -173,7 +174,7 @@ def published_gradient_table(nearest: pd.DataFrame) -> Table:
     for head, cells, brier in _by_row(shown.rename(columns=lambda name: name.removeprefix("nearest_"))):
         by_metric = cells.set_index("metric").to_dict("index")
         rows.append((*head, *(beside(by_metric[metric.name], metric) for metric in columns), brier))
-    return Table.of_markdown(
+    return table_of_markdown(
         "DRO-COX (SPLIT) trained with the published gradient (DIAGNOSTIC: settings found with the published numbers)",
         ("table", "method", "setting", *(metric.label for metric in columns), _BRIER),
         rows,

@@ -12,6 +12,7 @@ import pandas as pd
 from drosurv.datasets.dataset import Dataset
 from drosurv.presentation import NOTHING, Table, Text, counted, text
 from drosurv.presentation.wording import HUGE
+from experiments.cells import bold, marked, table_of_markdown
 from experiments.paper.comparison import AGREEMENT
 from experiments.paper.known_reasons import KNOWN_REASONS
 from experiments.paper.methods import METHODS, TABLE_METRICS, TableMetric
@@ -71,7 +72,7 @@ def result_table(summary: pd.DataFrame) -> Table:
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
     header: _Row = ("method", "network", *map(_heading, TABLE_METRICS), "LPL gain / Cox's", "slope")
-    return Table.of_markdown(title, header, rows, notes)
+    return table_of_markdown(title, header, rows, notes)
 
 
 def comparison_table(comparison: pd.DataFrame) -> Table:
@@ -84,7 +85,7 @@ def comparison_table(comparison: pd.DataFrame) -> Table:
     ]
     header: _Row = ("method", "network", *map(_heading, TABLE_METRICS))
     title = f"{experiment.title}: ours beside the published values"
-    return Table.of_markdown(title, header, rows, comparison_notes(comparison))
+    return table_of_markdown(title, header, rows, comparison_notes(comparison))
 
 
 def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
@@ -110,7 +111,7 @@ def agreement_table(agreement: pd.DataFrame) -> Table:
         "other cells that differ. Missing: published, but not run here."
     )
     title = "Published cells (IBS aside) within two published standard deviations"
-    return Table.of_markdown(title, header, rows, (note,))
+    return table_of_markdown(title, header, rows, (note,))
 
 
 def _cells(frame: pd.DataFrame) -> dict[str, dict[str, dict[Any, Any]]]:
@@ -129,7 +130,7 @@ def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
 
 def _row_head(name: str, mark: str = "") -> tuple[Text, str]:
     label, network = METHODS[name].heading, _NETWORKS[METHODS[name].network]
-    return label.marked(mark) if mark else label, network
+    return marked(label, mark), network
 
 
 def _heading(metric: TableMetric) -> Text:
@@ -161,9 +162,9 @@ def beside(cell: dict[Any, Any], metric: TableMetric) -> Text:
     ours += f", misaligned {number(misaligned)}" if np.isfinite(misaligned) else ""
     shown = text(f"{ours} / {number(cell['published_mean'])} ({difference})")
     if cell["counted"] and abs(z) > AGREEMENT:
-        shown = shown.bold()
+        shown = bold(shown)
     mark = ",".join(_LETTERS[code] for code in _codes(cell["codes"]))
-    return shown.marked(mark) if mark else shown
+    return marked(shown, mark)
 
 
 def _codes(joined: str) -> list[str]:
@@ -206,4 +207,4 @@ def characteristics_table(frame: pd.DataFrame) -> Table:
         )
         for row in frame.to_dict("records")
     )
-    return Table.of_markdown("Basic dataset characteristics", header, rows, ("Ours / published.",))
+    return table_of_markdown("Basic dataset characteristics", header, rows, ("Ours / published.",))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv.presentation import NOTHING, Column, Table, Text, plain, text
+from experiments.cells import bold, marked, table_of_cells
 from experiments.paper.known_reasons import KNOWN_REASONS
 
 
@@ -107,21 +108,21 @@ def test_plain_text_is_set_in_columns_of_equal_width():
 
 
 @pytest.fixture
-def marked():
-    rows = ((text("R&P"), text("0.5 (50%)")), (Text("F_∩", r"F$_{\cap}$"), text("–").bold().marked("a")))
-    return Table.of_cells("Title, 100% of it", (text("method"), text("c_index")), rows, ("a: costs $5",))
+def of_cells():
+    rows = ((text("R&P"), text("0.5 (50%)")), (Text("F_∩", r"F$_{\cap}$"), marked(bold(text("–")), "a")))
+    return table_of_cells("Title, 100% of it", (text("method"), text("c_index")), rows, ("a: costs $5",))
 
 
-def test_markdown_has_a_heading_a_rule_and_a_line_per_row(marked):
-    assert marked.to_markdown(heading=True) == (
+def test_markdown_has_a_heading_a_rule_and_a_line_per_row(of_cells):
+    assert of_cells.to_markdown(heading=True) == (
         "### Title, 100% of it\n\n"
         "| method | c_index |\n| --- | --- |\n| R&P | 0.5 (50%) |\n| F_∩ | **–** a |\n\n"
         "- a: costs $5\n"
     )
 
 
-def test_latex_escapes_what_it_treats_specially(marked):
-    lines = marked.to_latex().splitlines()
+def test_latex_escapes_what_it_treats_specially(of_cells):
+    lines = of_cells.to_latex().splitlines()
     assert r"\caption{Title, 100\% of it}" in lines
     assert r"method & c\_index \\ \midrule" in lines
     assert r"R\&P & 0.5 (50\%) \\" in lines
@@ -144,9 +145,9 @@ def test_a_backslash_is_escaped_once():
 
 
 def test_a_bar_in_a_cell_does_not_end_it():
-    assert r"| a\|b |" in Table.of_cells("t", (text("x"),), ((text("a|b"),),)).to_markdown()
+    assert r"| a\|b |" in table_of_cells("t", (text("x"),), ((text("a|b"),),)).to_markdown()
 
 
 def test_a_row_of_another_length_is_an_error():
     with pytest.raises(ValueError, match="has 1 cells for 2 columns"):
-        Table.of_cells("t", (text("x"), text("y")), ((text("a"),),))
+        table_of_cells("t", (text("x"), text("y")), ((text("a"),),))

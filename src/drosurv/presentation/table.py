@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from drosurv.errors import InputError
 from drosurv.presentation.wording import Kind, interval_text, plain, written
 
 if TYPE_CHECKING:
@@ -40,14 +39,6 @@ class Text(NamedTuple):
 
     plain: str
     latex: str
-
-    def bold(self) -> Text:
-        """Return the text in bold."""
-        return Text(f"**{self.plain}**", rf"\textbf{{{self.latex}}}")
-
-    def marked(self, mark: str) -> Text:
-        """Return the text with a mark after it, which a note explains."""
-        return Text(f"{self.plain} {mark}", rf"{self.latex}\textsuperscript{{{text(mark).latex}}}")
 
     def __str__(self) -> str:
         return self.plain
@@ -150,36 +141,6 @@ class Table:
         """Make a table of some columns of a DataFrame."""
         wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
         return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])), tuple(notes))
-
-    @classmethod
-    def of_markdown(
-        cls,
-        caption: str,
-        header: Sequence[str | Text],
-        rows: Iterable[Sequence[str | Text]],
-        notes: Sequence[str] = (),
-    ) -> Table:
-        """Make a table of cells in Markdown."""
-        cells = [[cell if isinstance(cell, Text) else text(cell) for cell in row] for row in (header, *rows)]
-        return cls.of_cells(caption, cells[0], cells[1:], notes)
-
-    @classmethod
-    def of_cells(
-        cls,
-        caption: str,
-        header: Sequence[str | Text],
-        rows: Sequence[Sequence[str | Text]],
-        notes: Sequence[str] = (),
-    ) -> Table:
-        """Make a table of cells that are texts, one for every heading."""
-        for row in rows:
-            if len(row) != len(header):
-                raise InputError(
-                    f"a row of {caption!r} has {len(row)} cells for {len(header)} columns: {list(map(str, row))}."
-                )
-        columns = tuple(Column(str(k), label) for k, label in enumerate(header))
-        cells = tuple({str(k): cell for k, cell in enumerate(row)} for row in rows)
-        return cls("table", caption, columns, cells, tuple(notes))
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from drosurv.presentation import Table, text
+from drosurv.presentation import text
+from experiments.cells import table_of_cells
 from experiments.paper.document import write_document
 from experiments.paper.plan import find_experiments
 from experiments.paper.tabulation import tabulate
@@ -24,7 +25,7 @@ def tabulations(random_grid):
 @pytest.fixture(scope="module")
 def document(tabulations, tmp_path_factory):
     chosen, diagnostic = tabulations
-    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
+    table_1 = table_of_cells("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
     path = tmp_path_factory.mktemp("document") / "made.md"
     written = write_document(path, tabulation=chosen, characteristics=table_1, diagnostic=diagnostic)
     assert [file.name for file in written] == ["made.md", "made_tables.csv"]
@@ -81,7 +82,7 @@ def test_cells_that_change_sides_with_the_choice_are_counted(document, tabulatio
 
 def test_a_document_of_no_finished_unit_tells_no_claim(random_grid, tmp_path):
     nothing = tabulate(random_grid(["cox"], repeats=1).iloc[:0], find_experiments(["flc-age"]))
-    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ())
+    table_1 = table_of_cells("Basic dataset characteristics", (text("dataset"),), ())
     write_document(tmp_path / "made.md", tabulation=nothing, characteristics=table_1, diagnostic=nothing)
     made = (tmp_path / "made.md").read_text(encoding="utf-8")
     assert "nothing is compared" in made
