@@ -178,9 +178,27 @@ def test_the_result_does_not_depend_on_threads(model, train, held_out):
     pd.testing.assert_frame_equal(*frames)
 
 
+def test_gain_and_slope_have_one_number_and_one_interval(evaluated):
+    result = evaluated(n_bootstrap=19)
+    table = result.to_frame()
+    groups = result.groups.set_index(["attribute", "group"])
+    for metric, column in (("likelihood_gain", "gain"), ("calibration_slope", "slope")):
+        rows = table[(table["metric"] == metric) & (table["kind"] != "gap")]
+        rows = rows.set_index(["attribute", "group"])
+        judged = groups.loc[groups["judged"]].index
+        assert rows.loc[judged, "adjusted"].all()
+        for end in ("low", "high"):
+            np.testing.assert_array_equal(rows.loc[judged, end], groups.loc[judged, f"{column}_{end}"])
+        np.testing.assert_array_equal(rows.loc[judged, "value"], groups.loc[judged, column])
+    assert not table.loc[table["metric"] == "concordance_index", "adjusted"][table["kind"] != "gap"].any()
+    assert f"adjusted for all {result.settings.n_tests} tests" in repr(result)
+
+
 def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(plain, model, train, held_out):
     table = plain.to_frame()
-    assert table[["low", "high", "standard_error", "p"]].isna().all(axis=None)
+    # Those of the findings need no bootstrap.
+    assert set(table.loc[table["adjusted"], "metric"]) == {"likelihood_gain", "calibration_slope"}
+    assert table.loc[~table["adjusted"], ["low", "high", "standard_error", "p"]].isna().all(axis=None)
     assert table["value"].notna().all()
 
 

@@ -37,6 +37,7 @@ from drosurv.evaluation.group_table import (
     parse_subgroups,
     rows_of,
     warn_of_undefined_rows,
+    with_findings,
     without_intervals,
 )
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
@@ -299,7 +300,7 @@ def evaluate_rows(
     return EvaluationResult(
         findings=to_frame(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference),
-        table=frame_of(table),
+        table=frame_of(with_findings(table, judged.findings)),
         groups=judged.table,
         **group_tables(evaluator, drawn, inference.level),
         control=control,

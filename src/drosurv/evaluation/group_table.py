@@ -73,8 +73,9 @@ class Row(NamedTuple):
     """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
 
     Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
-    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. Interval and
-    p-value of a gap are adjusted for all attributes in which the metric was compared.
+    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. Whether an interval
+    is `adjusted`: that of a gap for all attributes in which the metric was compared, those of likelihood gain and
+    calibration slope, which are the findings' own, for all tests of the evaluation.
     """
 
     attribute: str
@@ -92,6 +93,7 @@ class Row(NamedTuple):
     events: int
     censoring: float
     status: str
+    adjusted: bool = False
 
     @property
     def whose(self) -> str:
@@ -149,6 +151,7 @@ def rows_of(
             count.events,
             count.censoring,
             "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
+            gap is not None and not np.isnan(gap.low),
         )
 
     everyone = evaluator.count(evaluator.everyone)
@@ -249,6 +252,23 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
             who = f"{row.whose} ({counted(row.patients, 'patient')}, {counted(row.events, 'event')})"
             undefined.setdefault(who, []).append(row.metric)
     warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
+
+
+# Metrics whose number is that of a question.
+_JUDGED_METRICS = {"likelihood_gain": "gain", "calibration_slope": "spread"}
+
+
+def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row, ...]:
+    """Return rows with the numbers and intervals of the findings, where these have them: one number, one interval."""
+    known = {(one.attribute, one.group, one.question): one for one in found if not np.isnan(one.value)}
+
+    def as_found(row: Row) -> Row:
+        one = known.get((row.attribute, row.group, _JUDGED_METRICS.get(row.metric, "")))
+        if one is None or row.kind == "gap":
+            return row
+        return row._replace(value=one.value, low=one.low, high=one.high, adjusted=True)
+
+    return tuple(map(as_found, rows))
 
 
 class JudgedGroups(NamedTuple):

@@ -133,9 +133,11 @@ class EvaluationResult:
         Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
         higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
         ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p`` of "no gap" and the
-        ``test`` it comes from, ``patients``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
-        "undefined"; a gap is "small group" if one of the two groups that differ most is small). Interval and p-value of
-        a gap are adjusted for all attributes in which the metric was compared.
+        ``test`` it comes from, ``patients``, ``events``, ``censoring``, ``status`` ("ok", "small group" or
+        "undefined"; a gap is "small group" if one of the two groups that differ most is small), and whether the
+        interval is ``adjusted``. Interval and p-value of a gap are adjusted for all attributes in which the metric was
+        compared. Likelihood gain and calibration slope of all patients and of groups that are judged have the number
+        and interval of `findings` and `groups`, adjusted for all tests.
         """
         return self.table
 
@@ -336,7 +338,11 @@ class EvaluationResult:
             *(Column.measured(name, CATALOGUE[name].label) for name in wanted),
         )
         caption = f"Evaluation of {self.settings.model}; summary() says it in words"
-        return Table("evaluation", caption, columns, tuple(rows))
+        judged = "likelihood_gain" in wanted and self.settings.n_tests > 0
+        notes = (
+            f"Intervals of the likelihood gain are adjusted for all {self.settings.n_tests:,} tests, others are not.",
+        )
+        return Table("evaluation", caption, columns, tuple(rows), notes if judged else ())
 
     def __repr__(self) -> str:
         return self.to_table().to_text()
