@@ -75,6 +75,10 @@ class ArgumentError(_AboutArgument, InputError):
         return cls(name, f"{arg(name)} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A value of a type that an argument does not take."""
+
+
 def require(holds: object, name: str, wanted: str, got: Any, remedy: str = "") -> None:
     """Raise the error of :meth:`ArgumentError.must` unless `holds` is true."""
     if not holds:

@@ -29,7 +29,7 @@ from drosurv.curves import (
     curves_of_type,
     parse_survival,
 )
-from drosurv.errors import ArgumentError, arg, require
+from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
 from drosurv.target import FloatArray, IntArray, is_tensor, of_any_cause, parse_target
@@ -346,8 +346,23 @@ def as_predictions(
     return predicted
 
 
+def require_model(model: Any, name: str = "model") -> None:
+    """Raise unless a value is a model, or predictions in one of their forms."""
+    found = unwrapped(model)
+    numbers = isinstance(found, (Predictions, Sequence)) or hasattr(found, "__array__")
+    predicts = hasattr(found, "predict") or _predicts_curves(final_step(found))
+    if isinstance(found, (str, type)) or not (numbers or predicts):
+        got = f"the class {found.__name__}" if isinstance(found, type) else type(found).__name__
+        raise ArgumentTypeError(
+            name,
+            f"{arg(name)} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a "
+            f"pair (times, survival), or an array of risk scores; got {got}.",
+        )
+
+
 def _one_form(model: Any, name: str) -> Any:
     """Return a fitted model, the best one of a search, or predictions given as numbers as `Predictions`."""
+    require_model(model, name)
     if isinstance(model, Predictions):
         return model
     if isinstance(model, tuple) and not (len(model) > 0 and all(np.ndim(part) == 0 for part in model)):
@@ -359,19 +374,13 @@ def _one_form(model: Any, name: str) -> Any:
     model = unwrapped(model)
     if hasattr(model, "predict") or _predicts_curves(final_step(model)):
         return model
-    if isinstance(model, Sequence) or hasattr(model, "__array__"):
-        if np.ndim(model) == 2 and np.shape(model)[1] > 1:
-            raise ArgumentError(
-                name,
-                f"{arg(name)} has {np.shape(model)[1]} columns. Pass the pair (times, survival) of the times and the "
-                "probabilities of no event by each, or one risk score per patient.",
-            )
-        return Predictions(risk=parse_risk(model, name=name))
-    raise ArgumentError(
-        name,
-        f"{arg(name)} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a pair "
-        f"(times, survival), or an array of risk scores; got {type(model).__name__}.",
-    )
+    if np.ndim(model) == 2 and np.shape(model)[1] > 1:
+        raise ArgumentError(
+            name,
+            f"{arg(name)} has {np.shape(model)[1]} columns. Pass the pair (times, survival) of the times and the "
+            "probabilities of no event by each, or one risk score per patient.",
+        )
+    return Predictions(risk=parse_risk(model, name=name))
 
 
 def _curves_of_model(predicted: Predicted) -> SurvivalCurves:

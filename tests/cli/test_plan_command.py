@@ -79,6 +79,7 @@ def test_a_saved_model_gives_the_spread(pilot, tmp_path):
         (("--events", 1.5), "--events must lie between 0 and 1, got 1.5"),
         (("--events", 0.5, "--groups", "sex"), "must be a name and a share of the patients"),
         (("--events", 0.5, "--groups", "women=4"), "--groups must give 'women' a share"),
+        (("--events", 0.5, "--groups", "women=0.4:2"), "--groups must give 'women' an event rate"),
     ],
 )
 def test_bad_input_is_answered_in_one_line(words, message):
@@ -87,6 +88,15 @@ def test_bad_input_is_answered_in_one_line(words, message):
     assert message in result.stderr
 
 
-def test_the_picture_is_written(tmp_path):
-    assert run("--events", 0.3, "--plot", tmp_path / "plan.png").exit_code == 0
+def test_groups_may_have_their_own_rate_of_events():
+    result = run("--events", 0.3, "--groups", "women=0.4,over 75=0.15:0.5", "--json")
+    groups = {"women": 0.4, "over 75": (0.15, 0.5)}
+    wanted = drosurv.plan(event_rate=0.3, groups=groups).to_dict()
+    assert json.loads(result.stdout)["table"] == json.loads(json.dumps(wanted["table"]))
+
+
+def test_the_picture_is_written_and_announced(tmp_path):
+    result = run("--events", 0.3, "--plot", tmp_path / "plan.png")
+    assert result.exit_code == 0
+    assert "The picture is in" in result.stderr
     assert (tmp_path / "plan.png").stat().st_size > 1000

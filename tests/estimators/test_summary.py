@@ -15,6 +15,7 @@ from drosurv import (
     AcceleratedFailureTime,
     CauseSpecificCox,
     CoxPH,
+    CoxPHCV,
     DiscreteTimeHazard,
     DROCox,
     GroupDROCox,
@@ -427,3 +428,24 @@ give("zph", cox.zph(fit)$table["GLOBAL", ])
     np.testing.assert_allclose(
         model.check_proportional_hazards().to_frame().loc["all together"], r["zph"][:, 0], rtol=1e-5
     )
+
+
+def test_weights_with_fractions_are_summed_beside_the_numbers_of_patients(tmp_path):
+    rng = np.random.default_rng(0)
+    X, time = rng.normal(size=(120, 2)), rng.exponential(size=120)
+    y = Surv.from_arrays(time < 1.0, np.minimum(time, 1.0))
+    weight = rng.uniform(0.3, 1.9, 120).round(2)
+    events = int((time < 1.0).sum())
+    for estimator in (CoxPH(), CoxPHCV(cv=3, random_state=0)):
+        model = estimator.fit(X, y, sample_weight=weight)
+        model.save(tmp_path / "model")
+        for shown in (str(model.summary()), str(drosurv.load(tmp_path / "model").summary())):
+            assert f"120 patients{',' if type(model) is CoxPH else ' and'} {events} events" in shown
+            sums = weight.sum(), weight[time < 1.0].sum()
+            assert (
+                f"The weights of the patients sum to {sums[0]:.1f}, those of events to {sums[1]:.1f}."
+                in shown
+            )
+    copies = CoxPH().fit(X, y, sample_weight=np.ceil(weight)).summary()
+    assert f"{np.ceil(weight).sum():.0f} patients" in copies.caption
+    assert "weights" not in str(copies)

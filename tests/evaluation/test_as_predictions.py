@@ -9,7 +9,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis, IPCRidge
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import observation
+from drosurv import audit, certify, evaluate, observation
 from drosurv.estimators import CoxPH
 from drosurv.metrics import concordance_index
 from drosurv.predictions import Predictions, as_predictions, training_follow_up
@@ -131,3 +131,14 @@ def test_a_table_of_another_library_is_converted_once_for_all_parts_of_the_patie
         curves.at_patient_times(held_out.y["time"]), wanted.at_patient_times(held_out.y["time"])
     )
     assert converted == names
+
+
+@pytest.mark.parametrize("verb", [audit, evaluate, certify])
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(lambda X: X, "function"), ("cox", "str"), ({"a": 1}, "dict"), (CoxPH, "the class CoxPH")],
+)
+def test_what_is_no_model_is_a_type_error_that_says_what_is_accepted(verb, given, got, held_out):
+    said = rf"model must be a fitted survival model .*, or an array of risk scores; got {got}\."
+    with pytest.raises(TypeError, match=said):
+        verb(given, held_out.X, held_out.y)

@@ -234,7 +234,7 @@ def made_by_drosurv(path: Path) -> bool:
 
 
 def write_plot(draw: Callable[..., Any], path: Path | None) -> None:
-    """Write the picture that `draw(ax=...)` draws to a file, if one is named."""
+    """Write the picture that `draw(ax=...)` draws to a file, if one is named, and say so on standard error."""
     if path is None:
         return
     from matplotlib.figure import Figure
@@ -242,6 +242,7 @@ def write_plot(draw: Callable[..., Any], path: Path | None) -> None:
     figure = Figure(layout="constrained")
     draw(ax=figure.subplots())
     write_figure(figure, path)
+    typer.echo(printable(f"The picture is in {path}."), err=True)
 
 
 def _same(path: Path, other: Path) -> bool:

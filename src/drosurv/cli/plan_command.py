@@ -28,7 +28,11 @@ def plan(
         float | None, about("Without DATA: share of the patients who have the event in the follow-up.")
     ] = None,
     groups: Annotated[
-        Names, about("Groups with their shares, such as 'women=0.4,over 75=0.15'; with DATA, its columns.")
+        Names,
+        about(
+            "Groups with their shares, such as 'women=0.4,over 75=0.15:0.5', where 0.5 is the group's share of events; "
+            "with DATA, its columns."
+        ),
     ] = (),
     drop: Drop = (),
     model: Annotated[Path | None, about("Saved model, whose spread of risks in DATA is used.")] = None,
@@ -106,18 +110,19 @@ def plan(
     typer.echo(printable("\n".join(found.notes)))
 
 
-def _shares(groups: Names) -> dict[str, float]:
-    """Return the shares of groups that are written as NAME=SHARE."""
-    found = {}
+def _shares(groups: Names) -> dict[str, float | tuple[float, float]]:
+    """Return the shares of groups that are written as NAME=SHARE, or with their rates of events as NAME=SHARE:RATE."""
+    found: dict[str, float | tuple[float, float]] = {}
     for entry in groups:
-        name, _, share = entry.rpartition("=")
+        name, _, numbers = entry.rpartition("=")
+        share, colon, rate = numbers.partition(":")
         try:
-            found[name.strip()] = float(share)
+            found[name.strip()] = (float(share), float(rate)) if colon else float(share)
         except ValueError:
             name = ""
         if not name.strip():
             raise InputError(
-                f"--groups {entry!r} must be a name and a share of the patients, such as women=0.4; name columns of "
-                "a pilot table only with DATA."
+                f"--groups {entry!r} must be a name and a share of the patients, such as women=0.4, or women=0.4:0.1 "
+                "with the share of them who have the event; name columns of a pilot table only with DATA."
             )
     return found

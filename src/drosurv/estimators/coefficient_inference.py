@@ -257,10 +257,20 @@ def kept_training(model: SurvivalModel, asked: str) -> Any:
 
 def initial_findings(data: TrainingData) -> Findings:
     """Return findings with only the numbers of patients and events and, with clusters, of rows and clusters."""
-    n_rows, n_clusters = 0, 0
+    n_rows, n_clusters, unweighted = 0, 0, None
     if data.observation.clusters is not None:
         n_rows, n_clusters = len(data.X), int(data.clusters.max()) + 1
-    return Findings(float(data.n_patients), float(data.n_events), {}, n_rows=n_rows, n_clusters=n_clusters)
+    if data.weight is not None and (data.weight % 1 != 0).any():
+        alone = replace(data, weight=None)
+        unweighted = int(alone.n_patients), int(alone.n_events)
+    return Findings(
+        float(data.n_patients),
+        float(data.n_events),
+        {},
+        n_rows=n_rows,
+        n_clusters=n_clusters,
+        unweighted=unweighted,
+    )
 
 
 def check_linear(model: Any, asked: str) -> None:

@@ -210,7 +210,9 @@ class CoxPHCV(SurvivalModel):
         # What the summary and the plots need from the training patients.
         quantiles = column_quantiles(training.X, training.weight, (0.01, 0.25, 0.5, 0.75, 0.99))
         self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
-        self._counted, self._kept_training = initial_findings(training).counted, training
+        size = initial_findings(training)
+        self._counted = f"Based on {size.patients} and {size.events}. {size.weights}".rstrip()
+        self._kept_training = training
         return self
 
     def _check_parameters(self) -> None:
@@ -424,7 +426,7 @@ class CoxPHCV(SurvivalModel):
         notes = [
             f"The model predicts with the shrunken hazard ratios (l2 = {self.l2_:g}); {effects} {choice}.",
             _INTERVALS if known.known else _NO_INTERVALS,
-            f"Based on {self._counted} and {self.n_events_:,} events.",
+            self._counted,
         ]
         if self.n_events_ < _FEWEST_EVENTS * self.n_features_in_:
             notes.append(

@@ -73,9 +73,9 @@ class Row(NamedTuple):
     """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
 
     Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
-    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. Whether an interval
-    is `adjusted`: that of a gap for all attributes in which the metric was compared, those of likelihood gain and
-    calibration slope, which are the findings' own, for all tests of the evaluation.
+    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. `adjusted` says
+    whether the interval is: that of a gap for all attributes in which the metric was compared, those of likelihood gain
+    and calibration slope, which are the findings' own, for all tests of the evaluation.
     """
 
     attribute: str

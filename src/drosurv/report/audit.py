@@ -25,6 +25,7 @@ from drosurv.predictions import (
     final_step,
     one_row_each,
     prepared,
+    require_model,
     training_follow_up,
     unwrapped,
 )
@@ -166,6 +167,7 @@ def audit(
     'Predictions'
     """
     page = page or Page()
+    require_model(model)
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
     patients, intervals = one_row_each(y, rows), None
     if patients.notes:

@@ -258,7 +258,8 @@ class BesidePlain:
 class Findings:
     """Results of inference on the coefficients of one fit, in the units of training; none are of a single patient.
 
-    `n_patients` and `n_events` are weighted. `covariances` (d, d) of the coefficients are those computed so far, by
+    `n_patients` and `n_events` are weighted; `unweighted` are the same numbers without weights, None if all weights are
+    whole numbers, which count copies. `covariances` (d, d) of the coefficients are those computed so far, by
     method ("information", "sandwich", "bootstrap" of `n_bootstrap` refits). Of plain Cox there are the
     `log_likelihoods` without and with its features, which coefficients are `endless`, that is, have no finite maximum
     likelihood estimate, the number `degrees` of linearly independent features (None with l2 > 0), and the method for
@@ -277,6 +278,7 @@ class Findings:
     ties: str = ""
     n_rows: int = 0
     n_clusters: int = 0
+    unweighted: tuple[int, int] | None = None
 
     def with_bootstrap(self, draws: FloatArray) -> Findings:
         """Return the findings with the covariance of the coefficients (R, d) of bootstrap refits."""
@@ -284,14 +286,32 @@ class Findings:
         return replace(self, covariances=known, n_bootstrap=len(draws))
 
     @property
-    def counted(self) -> str:
+    def _counts(self) -> tuple[float, float]:
+        return self.unweighted or (self.n_patients, self.n_events)
+
+    @property
+    def patients(self) -> str:
         """The number of patients as text, with the number of rows if it differs."""
-        patients = f"{self.n_patients:,g} patients"
+        n, _ = self._counts
+        patients = f"{n:,g} patients"
         if self.n_clusters == self.n_rows:
             return patients
-        if self.n_patients == self.n_clusters:
+        if n == self.n_clusters:
             return f"{self.n_rows:,} rows of {patients}"
         return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
+
+    @property
+    def events(self) -> str:
+        """The number of events as text."""
+        _, events = self._counts
+        return f"{events:,g} {'event' if events == 1 else 'events'}"
+
+    @property
+    def weights(self) -> str:
+        """What weights that are no copies sum to, as a sentence; empty if there are none."""
+        if self.unweighted is None:
+            return ""
+        return f"The weights of the patients sum to {self.n_patients:,.1f}, those of events to {self.n_events:,.1f}."
 
 
 def findings_table(
@@ -312,7 +332,7 @@ def findings_table(
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
     plain = findings.plain
-    notes = [_origin(title, method, findings)]
+    notes = [*filter(None, [findings.weights]), _origin(title, method, findings)]
     if np.isnan(error).any() and method is not None:
         lost = [name for name, value in zip(names, error, strict=True) if np.isnan(value)]
         notes.append(
@@ -339,13 +359,12 @@ def findings_table(
         notes.append(f"{title} has no hazard ratios: exp(coef) has no meaning.")
     elif plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
-    events = "event" if findings.n_events == 1 else "events"
     return cox_table(
         names,
         coef / scale,
         error / scale,
         level=level,
-        caption=f"{title}: {findings.counted}, {findings.n_events:,g} {events}",
+        caption=f"{title}: {findings.patients}, {findings.events}",
         notes=notes,
         plain_coef=None if plain is None else plain.coef / scale,
         ratio=ratio,
