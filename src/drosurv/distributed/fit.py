@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -89,7 +90,9 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
             yield ParquetParts(data, Path(chunk_folder))
     else:
         frame = _frame(data)
-        with _new_client() as started:
+        require_extra("distributed", "dask", "a Dask DataFrame")
+        dask: Any = import_module("distributed")
+        with dask.Client(processes=False, dashboard_address=":0") as started:
             yield DaskParts(frame, started)
 
 
@@ -135,23 +138,9 @@ def _check(estimator: Any) -> None:
 def _client() -> Any:
     """Return the current Dask client, or None."""
     try:
-        import distributed
-    except ImportError:
+        return import_module("distributed").default_client()
+    except (ImportError, ValueError):
         return None
-    dask: Any = distributed
-    try:
-        return dask.default_client()
-    except ValueError:
-        return None
-
-
-def _new_client() -> Any:
-    """Start a client with a worker in this process."""
-    require_extra("distributed", "dask", "a Dask DataFrame")
-    import distributed
-
-    dask: Any = distributed
-    return dask.Client(processes=False, dashboard_address=":0")
 
 
 def _frame(data: Any) -> Any:

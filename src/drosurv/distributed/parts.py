@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from operator import getitem
 from pathlib import Path
@@ -20,28 +19,12 @@ import numpy as np
 from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError, require_extra
 from drosurv.solvers.chunk_likelihood import Chunk, ChunkState
+from drosurv.solvers.chunk_problem import LocalWorkers
 
 # Rows of a file that a thread reads at a time.
 _BATCH = 1 << 17
 # Each thread needs memory for one batch or chunk.
 _MOST_THREADS = 4
-
-
-class Threads:
-    """Calls functions for each chunk in a few threads of this process."""
-
-    remote = False
-
-    def __init__(self, n_threads: int) -> None:
-        self.pool = ThreadPoolExecutor(n_threads)
-
-    def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Call a function for each chunk and return the results."""
-        return list(self.pool.map(work, *arguments))
-
-    def gather(self, results: list[Any]) -> list[Any]:
-        """Return the results, which are in this process already."""
-        return results
 
 
 class ChunkOnDisk:
@@ -74,7 +57,7 @@ class ParquetParts:
         # Leave out the index that pandas wrote.
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         self.names: list[str] = [str(name) for name in schema.names if name not in index]
-        self.workers, self.folder = Threads(min(os.cpu_count() or 1, _MOST_THREADS)), folder
+        self.workers, self.folder = LocalWorkers(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
         """Return one summary per batch of rows."""

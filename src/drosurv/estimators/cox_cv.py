@@ -41,7 +41,7 @@ from drosurv.presentation import axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.splines import spline_columns
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import FloatArray, IntArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,8 +182,12 @@ class CoxPHCV(SurvivalModel):
         features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
         target = parse_target(y)
         patients = id
-        if id is not None and entry is None and clusters is None and _are_copies(id, target):
-            clusters, id = id, None
+        if id is not None and entry is None and clusters is None:
+            codes = label_codes("id", id, len(target))[0]
+            first = np.unique(codes, return_index=True)[1][codes]
+            if ((target.time == target.time[first]) & (target.event == target.event[first])).all():
+                # All rows of an id are copies.
+                clusters, id = id, None
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
         training = TrainingData.parse(features, target, sample_weight)
@@ -491,11 +495,3 @@ def _count(training: TrainingData, patients: Any) -> tuple[int, int]:
     codes = label_codes("id", patients, training.n_rows)[0][training.kept]
     several = training.observation.patient is not None
     return len(np.unique(codes)), int(event.sum()) if several else len(np.unique(codes[event]))
-
-
-def _are_copies(id: Any, target: Target) -> bool:
-    """Whether all rows of an id have the same time and event."""
-    codes = label_codes("id", id, len(target))[0]
-    first = np.unique(codes, return_index=True)[1][codes]
-    same = (target.time == target.time[first]) & (target.event == target.event[first])
-    return bool(same.all())

@@ -71,14 +71,9 @@ class Search:
 
     def try_penalties(self, l2s: Sequence[float]) -> None:
         """Add the candidates with these penalties and their scores."""
-        factors = [NONLINEAR_PENALTIES if l2 > 0 else (1.0,) for l2 in l2s]
         new = [CandidateModel(l2, 0, 1.0) for l2 in l2s if self.linear]
-        if self.knots:
-            new += [
-                CandidateModel(l2, self.knots, p)
-                for l2, several in zip(l2s, factors, strict=True)
-                for p in several
-            ]
+        for l2 in l2s if self.knots else ():
+            new += [CandidateModel(l2, self.knots, p) for p in (NONLINEAR_PENALTIES if l2 > 0 else (1.0,))]
         self.choices += new
         found = cross_validated_likelihood(self.training, self.folds, new, self.ties)
         self.scores = np.concatenate([self.scores, found])
@@ -97,10 +92,8 @@ class Search:
     def _most(self) -> float:
         """The penalty with which every coefficient is practically zero: it is at most the gradient / l2."""
         training = self.training
-        design, loss = (
-            SplineDesign.learn(training.X, training.weight, self.knots),
-            training.cox_loss(self.ties),
-        )
+        design = SplineDesign.learn(training.X, training.weight, self.knots)
+        loss = training.cox_loss(self.ties)
         loss(np.zeros((1, len(training.X))))
         gradient = loss.pullback(training.mass[loss.rows][None])[0][0] @ design.standardised(training.X)
         return float(np.abs(gradient).max()) / _PRACTICALLY_ZERO
@@ -177,7 +170,11 @@ def cross_validated_likelihood(
             X = columns if n_knots else columns[:, ~design.nonlinear]
             nonlinear = design.nonlinear if n_knots else np.full(X.shape[1], False)
             path = np.flatnonzero(knots == n_knots)
-            path = path[_path_order(l2[path], factor[path])]
+            # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
+            # decreases, for the second it increases, and so on; l2 = 0 is last.
+            ridge, by = l2[path], factor[path]
+            increases = np.searchsorted(np.unique(by[ridge > 0]), by) % 2 == 1
+            path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
             ridges = per_patient[path, None] * np.where(nonlinear, factor[path, None], 1.0)
             scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
             out[path, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[:, rows])
@@ -192,15 +189,6 @@ def null_likelihood(training: TrainingData, folds: IntArray, ties: str) -> Float
         rows = np.flatnonzero(folds != k)
         parts.append(whole - _log_likelihood(training.take(rows).cox_loss(ties), zero[:, rows])[0])
     return np.array(parts)
-
-
-def _path_order(l2: FloatArray, factor: FloatArray) -> IntArray:
-    """Return an order (K,) of penalties in which successive ones are similar, since each fit starts from the last.
-
-    For the first factor l2 decreases, for the second it increases, and so on; l2 = 0 is last.
-    """
-    increases = np.searchsorted(np.unique(factor[l2 > 0]), factor) % 2 == 1
-    return np.lexsort((np.where(increases, l2, -l2), factor, l2 == 0))
 
 
 def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:

@@ -113,7 +113,9 @@ class Term:
         """Read a term; raise if it is not of the grammar."""
         parts = re.findall(r"(?:`[^`]*`|[^*`])+", text) if "**" not in text else []
         factors = [_factor(part) for part in parts]
-        if not factors or len(parts) != text.count("*") + 1 - _starred(text) or None in factors:
+        # Stars between backticks are part of a name.
+        stars = text.count("*") - sum(name.count("*") for name in re.findall(r"`[^`]*`", text))
+        if not factors or len(parts) != stars + 1 or None in factors:
             raise ArgumentError(
                 "coefficients",
                 f"term {text!r} cannot be read: write a column, column=level, log(column), column^2, or products of "
@@ -130,11 +132,6 @@ class Term:
         """Return the values (n,) of a table."""
         found: FloatArray = np.prod([factor.values(X, self.text) for factor in self.factors], axis=0)
         return found
-
-
-def _starred(text: str) -> int:
-    """Return how many stars stand between backticks, which are part of a name."""
-    return sum(name.count("*") for name in re.findall(r"`[^`]*`", text))
 
 
 def _factor(text: str) -> Factor | None:

@@ -41,7 +41,9 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
     q, found = HARRELL[n_knots], []
     for x, quantiles in zip(np.ascontiguousarray(X.T), column_quantiles(X, weight, q), strict=True):
         knots = np.unique(quantiles)
-        if not _has_more_values(x, max(FEWEST_VALUES, n_knots)):
+        few = max(FEWEST_VALUES, n_knots)
+        # Usually the first rows are enough to see that there are more values.
+        if len(np.unique(x[:100])) <= few and len(np.unique(x)) <= few:
             knots = np.empty(0)
         elif len(knots) < 3:
             knots = np.unique(np.quantile(np.unique(x), q))
@@ -54,11 +56,6 @@ def column_quantiles(X: FloatArray, weight: FloatArray | None, q: Sequence[float
     if weight is None:
         return np.asarray(np.quantile(X, q, axis=0).T)
     return np.array([weighted_quantiles(x, weight, q) for x in np.ascontiguousarray(X.T)])
-
-
-def _has_more_values(x: FloatArray, number: int) -> bool:
-    """Whether a column (n,) has more than `number` distinct values; usually the first rows are enough to see it."""
-    return len(np.unique(x[:100])) > number or len(np.unique(x)) > number
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ class SummedParts(ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Return the losses (B, n) at the scores and the extra parameters (B, K), ordered by part."""
-        given, losses = self._by_output(scores), np.zeros(scores.shape[:2])
+        given, losses = scores[..., None] if self.n_outputs == 1 else scores, np.zeros(scores.shape[:2])
         for part in self.parts:
             losses[:, part.rows] += part.loss(given[:, part.rows, part.output], extra[:, part.psi])
         return losses
@@ -90,9 +90,6 @@ class SummedParts(ConvexLoss):
         losses = [part.loss.take(chosen) for part, (_, chosen) in zip(self.parts, inside, strict=True)]
         other._build(len(rows), losses, [chosen for chosen, _ in inside])
         return other
-
-    def _by_output(self, scores: FloatArray) -> FloatArray:
-        return scores[..., None] if self.n_outputs == 1 else scores
 
     def _parameters(self, part: LossPart, d: int) -> IntArray:
         """Return the indices of a part's d coefficients and extra parameters among all."""

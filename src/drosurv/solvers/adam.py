@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import chain, count
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,8 +82,8 @@ def make_step(
     rates = [array_like(p, lr.reshape(-1, *([1] * (p.ndim - 1)))) for p in trained]
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
-    # Extra parameters may be on another device than the network.
-    devices = [_device_of(p) for p in trained]
+    # Extra parameters may be on another device than the network; None is the CPU.
+    devices = [None if isinstance(p, np.ndarray) or p.device.type == "cpu" else p.device for p in trained]
     decays = {device: _on_device(device, [DECAY_FIRST, DECAY_SECOND]) for device in devices}
     powers_of = {device: _on_device(device, [1.0, 1.0]) for device in devices}
 
@@ -115,12 +116,6 @@ def make_step(
     return step
 
 
-def _device_of(parameter: Any) -> Any:
-    """Return the device of a parameter; None for the CPU."""
-    on_cpu = isinstance(parameter, np.ndarray) or parameter.device.type == "cpu"
-    return None if on_cpu else parameter.device
-
-
 def _on_device(device: Any, numbers: list[float]) -> Any:
     """Return numbers in double precision on a device."""
     if device is None:
@@ -147,15 +142,11 @@ class MiniBatches:
         self.parameters = network.parameters
         # The remainder is spread over the batches: a small last batch would have small risk sets.
         self.n_batches = max(n // size, 1)
-        self._batches = self._draw(n, self.n_batches, seed)
+        rng = np.random.default_rng(seed)
+        epochs = (np.array_split(rng.permutation(n), self.n_batches) for _ in count())
+        self._batches = chain.from_iterable(epochs)
         self._part: Any = network
         self._criterion: Any = None
-
-    @staticmethod
-    def _draw(n: int, n_batches: int, seed: int) -> Iterator[IntArray]:
-        rng = np.random.default_rng(seed)
-        while True:
-            yield from np.array_split(rng.permutation(n), n_batches)
 
     def scores(self) -> Any:
         """Return the scores (B, b) of the next batch."""
@@ -170,7 +161,6 @@ class MiniBatches:
 
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
         """Return the criterion of the current batch and its gradients."""
-        assert self._criterion is not None, "scores come before the criterion"
         found: tuple[Any, Any, Any] = self._criterion(scores, extra)
         return found
 
@@ -209,10 +199,7 @@ class EarlyStopping:
             for kept, p in zip(self.kept, self.trained, strict=True):
                 kept[b] = p[b]
         epoch = step // self.epoch_steps
-        self.best, self.best_epoch = (
-            np.where(better, value, self.best),
-            np.where(better, epoch, self.best_epoch),
-        )
+        self.best, self.best_epoch = np.fmin(value, self.best), np.where(better, epoch, self.best_epoch)
         return bool((epoch - self.best_epoch >= self.n_iter_no_change).all())
 
     def restore(self) -> None:

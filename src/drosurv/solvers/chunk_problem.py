@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Protocol, Self
@@ -40,13 +41,16 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Runs functions in this process."""
+    """Runs functions in this process, for one chunk after the other or in a few threads."""
 
     remote = False
 
+    def __init__(self, n_threads: int = 0) -> None:
+        self._map: Any = ThreadPoolExecutor(n_threads).map if n_threads else map
+
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Call a function for one chunk after the other."""
-        return [work(*each) for each in zip(*arguments, strict=True)]
+        """Call a function for each chunk."""
+        return list(self._map(work, *arguments))
 
     def gather(self, results: list[Any]) -> list[Any]:
         """Return the results."""

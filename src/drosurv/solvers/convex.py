@@ -25,7 +25,7 @@ from drosurv.objectives.objective import Evaluation
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray
 
 # Number of last steps that L-BFGS uses.
 _MEMORY = 10
@@ -327,7 +327,13 @@ class LinearProblem(ConvexProblem):
         self.X = X if constants_matter else _centred(X, self.centre, loss)
         self._rotation: FloatArray | None = None
         if self.d > len(X):
-            self._rotate(scaled=l2 == 0)
+            # Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum. Without
+            # a ridge penalty there are many optima; the features are scaled first, so that the one that is found does
+            # not depend on their units.
+            size = self.X.std(axis=0) if l2 == 0 else np.ones(self.d)
+            size[size == 0] = 1.0
+            directions, root = np.linalg.qr((self.X / size).T)
+            self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, len(X)
         n_extra = criterion.loss.n_extra
         # Coefficients are ordered by output.
         self.outputs: int = criterion.loss.n_outputs
@@ -339,17 +345,6 @@ class LinearProblem(ConvexProblem):
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
         self.sample = self._sampled()
-
-    def _rotate(self, scaled: bool) -> None:
-        """Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum.
-
-        Without a ridge penalty there are many optima; the features are scaled first, so that the one that is found does
-        not depend on their units.
-        """
-        size = self.X.std(axis=0) if scaled else np.ones(self.d)
-        size[size == 0] = 1.0
-        directions, root = np.linalg.qr((self.X / size).T)
-        self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, len(self.X)
 
     def coefficients(self, z: FloatArray) -> FloatArray:
         """Return the coefficients (d,) of a point; with several outputs, (outputs, d)."""
@@ -364,7 +359,9 @@ class LinearProblem(ConvexProblem):
         rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(len(self.X))[:size])
         other = copy.copy(self)
         other.criterion, other.X, other.sample = self.criterion.take(rows), self.X[rows], None
-        if not other._has_enough_losses():
+        rows = other.criterion.loss.rows
+        # Every block needs more losses than there are features.
+        if min(int(np.isin(rows, block).sum()) for block in other.criterion.blocks) <= self.d:
             return None
         if self.criterion.loss.n_extra == 0:
             # A feature that is constant in the sample must become exactly zero.
@@ -378,8 +375,7 @@ class LinearProblem(ConvexProblem):
 
     def _sample_size(self) -> int | None:
         """Return the number of patients from which to compute the Hessian; None for all."""
-        n: int = len(self.X)
-        around = self.criterion.neighborhoods
+        n, around = len(self.X), self.criterion.neighborhoods
         if around is not None:
             affordable = int(_AVERAGED_WORK / self.size)
             return affordable if n > affordable and isinstance(around, TakesPatients) else None
@@ -387,12 +383,6 @@ class LinearProblem(ConvexProblem):
         if n * work <= _NEWTON_WORK or self.criterion.null_losses is not None:
             return None
         return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
-
-    def _has_enough_losses(self) -> bool:
-        """Whether every block has more losses than there are features."""
-        rows: IntArray = self.criterion.loss.rows
-        counts = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
-        return min(counts) > self.d
 
     @property
     def spread(self) -> float:

@@ -75,7 +75,8 @@ def solve(problem: Problem, options: Options) -> Result:
     elif solver == "trees":
         result = _grow_trees(problem, options)
     else:
-        result = _zero_scores(problem)
+        (n, d), start = problem.data.X.shape, problem.loss.start
+        result = Result(problem, np.zeros(d), np.zeros(n), start, 0, "converged", 0.0, history=np.zeros(0))
     return _evaluate([result], options)[0]
 
 
@@ -149,13 +150,6 @@ def _linear_result(problem: Problem, linear: LinearProblem, found: Minimum) -> R
     return Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
 
 
-def _zero_scores(problem: Problem) -> Result:
-    n, d = problem.data.X.shape
-    return Result(
-        problem, np.zeros(d), np.zeros(n), problem.loss.start, 0, "converged", 0.0, history=np.zeros(0)
-    )
-
-
 def warn_unless_converged(name: str, found: Minimum) -> None:
     """Warn that the estimator's solver stopped before the optimum, and name a remedy."""
     if found.status != "converged":
@@ -173,18 +167,15 @@ def _grow_trees(problem: Problem, options: Options) -> Result:
     with bar(options.name, rounds, shown=options.verbose) as on_round:
         if split := validation_split(options, data, divisible=criterion.divisible):
             training, validation = split
-            part = growth(
-                X[training], criterion.take(training), weight=None if weight is None else weight[training]
-            )
+            part_weight = None if weight is None else weight[training]
+            part = growth(X[training], criterion.take(training), weight=part_weight)
             judge = validation_criterion(criterion, training, validation, lambda: part.scores()[None])
             # The validation set chooses the number of rounds; the trees that are kept are grown on all patients.
             rounds = best_round(part, X[validation], judge, options.n_iter_no_change, rounds, on_round)
             status = "stopped_early"
         grown = boost(growth(X, criterion, weight=weight), rounds, on_round)
-    history = np.array(grown.history)
-    return Result(
-        problem, grown.trees(), grown.scores(), grown.extra, len(history), status, np.nan, history=history
-    )
+    trees, scores, history = grown.trees(), grown.scores(), np.array(grown.history)
+    return Result(problem, trees, scores, grown.extra, len(history), status, np.nan, history)
 
 
 def _solve_adam(

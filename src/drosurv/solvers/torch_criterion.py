@@ -41,10 +41,7 @@ class TorchCriterion:
         if lead.null_losses is not None:
             losses = stack([criterion.null_losses for criterion in criteria], device)
             self.null_losses = losses if order is None else losses.gather(-1, order)
-        self.blocks = [
-            _positions_among_losses(*_block_members(criteria, k, device), order)
-            for k in range(len(lead.blocks))
-        ]
+        self.blocks = [_block_members(criteria, k, device, order) for k in range(len(lead.blocks))]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
@@ -97,8 +94,10 @@ class TorchCriterion:
         return value
 
 
-def _block_members(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
-    """Return the patients (R, 1, m) of block k and their masses.
+def _block_members(
+    criteria: Sequence[Criterion], k: int, device: str, order: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return the positions (R, 1, m) of the patients of block k among losses in the given order, and their masses.
 
     If patients without a loss are merged, one of them has the mass of all. Training sets with fewer losses than others
     are padded with patients of loss zero and mass zero.
@@ -115,11 +114,7 @@ def _block_members(criteria: Sequence[Criterion], k: int, device: str) -> tuple[
             mass[count:] = 0.0
             mass[count : count + 1] = masses[r][~has_loss].sum()
             members[r], masses[r] = members[r][kept], mass
-    return stack(members, device), stack(masses, device)
-
-
-def _positions_among_losses(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the positions of rows (R, 1, m) among losses in the given order, ascending, and their masses."""
+    rows, mass = stack(members, device), stack(masses, device)
     if order is None:
         return rows, mass
     positions, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)

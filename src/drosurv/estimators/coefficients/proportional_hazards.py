@@ -185,14 +185,10 @@ def _transformed(target: Target, transform: str | Transform) -> FloatArray:
             raise InputError("transform='log' needs times above 0; use 'km', 'rank' or 'identity'.")
         return np.log(target.time)
     if transform == "km":
-        return _event_share_before(target)
+        # One minus the Kaplan-Meier survival just before each patient's time, with strata pooled.
+        curve = KaplanMeier.of(target, entry=target.entry)
+        before = np.append(1.0, curve.survival)
+        return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]
     raise InputError(
         f"transform must be 'km', 'rank', 'identity', 'log' or a function of the times, got {transform!r}."
     )
-
-
-def _event_share_before(target: Target) -> FloatArray:
-    """Return one minus the Kaplan-Meier survival just before each patient's time, (n,), with strata pooled."""
-    curve = KaplanMeier.of(target, entry=target.entry)
-    before = np.concatenate([[1.0], curve.survival])
-    return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]
