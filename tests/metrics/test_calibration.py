@@ -134,9 +134,9 @@ def test_observed_and_index_agree_with_lifelines():
 
 def test_a_horizon_that_is_no_time_and_a_level_that_is_no_share_are_refused():
     y = Surv.from_arrays([True, False], [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"horizons must be finite, got \[nan\]"):
+    with pytest.raises(ValueError, match=r"horizons must be finite and >= 0, got \[nan\]"):
         calibration_at(y, [[0.5]] * 2, [np.nan], times=[1.0])
-    with pytest.raises(ValueError, match="horizon must be finite, got inf"):
+    with pytest.raises(ValueError, match="horizon must be finite and >= 0, got inf"):
         integrated_calibration_index(y, [[0.5]] * 2, np.inf, times=[1.0])
     with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
         calibration_at(y, [[0.5]] * 2, [1.0], times=[1.0], level=95)

@@ -104,7 +104,7 @@ def test_concordance_ranks_the_event_above_those_who_have_it_later_or_never():
         ({"incidence": [[0.5, 0.5]] * 2}, "2 patients by 1 times"),
         ({"incidence": [[1.5]] * 2}, "probabilities"),
         ({"at": [3.0]}, "end of the training follow-up, 2"),
-        ({"at": [np.nan]}, "at must be finite, got"),
+        ({"at": [np.nan]}, "at must be finite and >= 0, got"),
     ],
 )
 def test_bad_input_is_refused_with_the_reason(change, message):

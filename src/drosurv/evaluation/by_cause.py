@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
-from drosurv.evaluation.data import middle, parse_horizons
+from drosurv.evaluation.data import middle
 from drosurv.evaluation.from_entry import incidence_from_entry
 from drosurv.findings.adjustment import Question
 from drosurv.findings.from_predictions import judged_patients
@@ -22,6 +22,7 @@ from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.findings.verdict import FindingRow, findings
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
+from drosurv.metrics.calibration import parse_horizons
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions, final_step
 from drosurv.presentation import cause_label
@@ -120,7 +121,9 @@ def evaluate_by_cause(
     if since is not None:
         target = replace(target, time=target.time - since)
         follow_up = FollowUp.of(target.of_any_cause())
-    times, follow_up = parse_horizons(at, follow_up), follow_up.weighting(target.of_any_cause())
+    times = follow_up.event_quartiles if at is None else np.unique(parse_horizons("at", at))
+    require(len(times), "at", "hold at least one time", at)
+    follow_up = follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))

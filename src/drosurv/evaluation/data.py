@@ -24,7 +24,7 @@ from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.predictions import Predicted
-from drosurv.target import FloatArray, IntArray, Target, as_numbers
+from drosurv.target import FloatArray, IntArray, Target
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
@@ -144,7 +144,7 @@ class EvaluationData:
     @cached_property
     def calibration_times(self) -> FloatArray:
         """The horizons, ascending, including the `horizon` of the group table."""
-        found = parse_horizons(None, self.follow_up)
+        found = self.follow_up.event_quartiles
         if self.few_times is not None:
             # The predicted times next to them, so that nothing is interpolated.
             found = self.few_times[np.abs(self.few_times - found[:, None]).argmin(axis=1)]
@@ -355,13 +355,3 @@ def hazards_exist(risk: FloatArray) -> bool:
 def middle(horizons: Sequence[float] | FloatArray) -> float:
     """Return the middle one of several horizons in order."""
     return float(horizons[len(horizons) // 2])
-
-
-def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
-    """Return the times of the calibration table, ascending; by default the quartiles of training event times."""
-    if horizons is None:
-        return np.unique(follow_up.event_percentiles[[25, 50, 75]])
-    found = np.unique(np.atleast_1d(as_numbers(horizons)))
-    if len(found) == 0 or not np.isfinite(found).all() or found[0] < 0:
-        raise ArgumentError.must("horizons", "be finite times >= 0", horizons)
-    return found

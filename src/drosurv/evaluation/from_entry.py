@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from drosurv.curves import CompetingCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.evaluation.data import parse_horizons
 from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -125,8 +124,7 @@ def time_scale(
         )
     follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
     horizon = default_horizon(target) if horizon is None else horizon
-    at = parse_horizons(None, follow_up)
-    times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), at]))
+    times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles]))
     return TimeScale(target, entry, follow_up, times, float(horizon), tuple(notes))
 
 
@@ -255,7 +253,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
                 f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
             )
         times = np.unique(
-            np.concatenate([[0.0, horizon], curve_times(target.time), parse_horizons(None, follow_up)])
+            np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles])
         )
         survival = 1 - incidence_from_entry(predicted.competing, entry, times, cause)
     else:

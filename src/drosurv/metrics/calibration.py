@@ -77,9 +77,9 @@ def calibration_at(
 
 
 def parse_horizons(name: str, horizons: Any) -> FloatArray:
-    """One or several finite times, (k,)."""
+    """One or several times, (k,)."""
     at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
-    require(np.isfinite(at).all(), name, "be finite", horizons)
+    require((np.isfinite(at) & (at >= 0)).all(), name, "be finite and >= 0", horizons)
     return at
 
 

@@ -103,17 +103,12 @@ class FollowUp:
     def training_events(self) -> float | None:
         """Number of events that a model was trained on; None if the training patients are unknown.
 
-        Model files of older versions do not store the number: the distinct event times are counted instead.
+        Fits in chunks do not keep the number: the distinct event times are counted instead.
         """
         if self.events or self.stands_in:
             return self.events or None
         before = np.concatenate([[1.0], self.survival[:-1]])
         return float(np.count_nonzero(self.survival < before))
-
-    @property
-    def start(self) -> float:
-        """The shortest training time."""
-        return float(self.times[0])
 
     @property
     def end(self) -> float:
@@ -185,6 +180,11 @@ class FollowUp:
         kept = np.divide(self.censoring, before, out=np.ones_like(before), where=before > 0)
         at_risk = self.patients * self.survival * before * kept
         return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
+
+    @property
+    def event_quartiles(self) -> FloatArray:
+        """Distinct quartiles of the event times, ascending."""
+        return np.unique(self.event_percentiles[[25, 50, 75]])
 
     @property
     def median(self) -> float:
@@ -454,7 +454,7 @@ def brier_times(
     start, last = float(target.time.min()), float(target.time.max() if until is None else until)
     stop = min(last, follow_up.end)
     if times is None:
-        common = max(follow_up.start, start)
+        common = max(float(follow_up.times[0]), start)
         if common >= stop:
             return np.empty(0)
         times = np.linspace(common, stop if _is_inside(grid) else last, 50, endpoint=False)
