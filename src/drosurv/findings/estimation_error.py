@@ -11,7 +11,7 @@ one fold raises the predictions of all others. So the same term is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -46,29 +46,33 @@ class EstimationError:
     def covariance(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) to add to that of the sum of residuals with weights w (n,)."""
         fit = self._fit(w[:, None]) if self.columns is None and self.folds is None else self._own_fit
-        expected = w[:, None] * self._expected
-        if self.folds is None:
-            # Each column is the influence of the training patients' residuals on the expected events of a part.
-            influence = fit.inverse @ fit.shared @ self._sums(expected, fit.columns)
-            return np.asarray(influence.T @ fit.spread @ influence)
-        total = self._sums(expected, fit.columns)
-        found = self._further(fit) * np.diag(w**2 @ self._variances)
-        for inside, factor, spread in self._of_folds(fit):
-            # The influence of a patient of this fold on the predictions of the others.
-            others = total - self._sums(expected * inside, fit.columns)
-            influence = factor * fit.inverse @ fit.shared @ others
-            both = influence.T @ fit.shared @ self._sums(w[:, None] * self._variances * inside, fit.columns)
-            found += influence.T @ spread @ influence - both - both.T
-        return found
+        squares = np.diag(w**2 @ self._variances)[None]
+        (found,) = self._added(fit, lambda mass: self._sums(w[:, None] * mass, fit.columns).T[None], squares)
+        return np.asarray(found)
 
-    def _of_folds(self, fit: _Fit) -> Iterator[tuple[FloatArray, float, FloatArray]]:
-        """Yield who is in each fold (n, 1), by what its models' errors are larger, and the spread of its scores."""
-        assert self.folds is not None
+    def _added(
+        self, fit: _Fit, of_parts: Callable[[FloatArray], FloatArray], squares: FloatArray
+    ) -> FloatArray:
+        """Return the covariances (G, J, J) to add to those of G sums, whose squares have the sums (G, J, J).
+
+        `of_parts` returns the sums (G, J, J * strata + p) of mass (n, J) in each part by level, and times columns.
+        """
+        total = of_parts(self._expected)
+        if self.folds is None:
+            # Each row is the influence of the training patients' residuals on the expected events of a part.
+            influence = total @ fit.shared.T @ fit.inverse
+            return np.asarray(influence @ fit.spread @ influence.transpose(0, 2, 1))
+        found = self._further(fit) * squares
         for number in range(int(self.folds.max()) + 1):
             inside = (self.folds == number)[:, None].astype(np.float64)
             share = float((self._expected * inside).sum() / max(self._expected.sum(), 1e-12))
             spread = fit.shared @ self._products(self._variances * inside, fit.columns) @ fit.shared.T
-            yield inside, 1 / max(1 - share, 1e-12), spread
+            # The influence of a patient of this fold on the predictions of the others.
+            others = total - of_parts(self._expected * inside)
+            influence = others @ fit.shared.T @ fit.inverse / max(1 - share, 1e-12)
+            both = influence @ fit.shared @ of_parts(self._variances * inside).transpose(0, 2, 1)
+            found = found + influence @ spread @ influence.transpose(0, 2, 1) - both - both.transpose(0, 2, 1)
+        return found
 
     def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
         """Return the covariances (G, J, J) to add to those of the residuals of G subgroups in J parts.
@@ -84,8 +88,6 @@ class EstimationError:
         p = fit.columns.shape[1]
 
         def of_parts(mass: FloatArray) -> FloatArray:
-            """Return sums (G, J, J * strata + p) of the mass of each part by level, and times columns."""
-
             def values(rows: slice) -> FloatArray:
                 inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
                 times = np.hstack([inside, fit.columns[rows]])
@@ -96,20 +98,8 @@ class EstimationError:
             levels = found[:, :, None, :n_strata] * np.eye(J)[:, :, None]
             return np.concatenate([levels.reshape(len(found), J, -1), found[:, :, n_strata:]], axis=2)
 
-        total = of_parts(self._expected)
-        if self.folds is None:
-            influence = total @ fit.shared.T @ fit.inverse
-            return np.asarray(influence @ fit.spread @ influence.transpose(0, 2, 1))
-        found: FloatArray = np.zeros((len(total), J, J))
-        for inside, factor, spread in self._of_folds(fit):
-            own = of_parts(self._variances * inside)
-            others = total - of_parts(self._expected * inside)
-            influence = factor * others @ fit.shared.T @ fit.inverse
-            both = influence @ fit.shared @ own.transpose(0, 2, 1)
-            found += influence @ spread @ influence.transpose(0, 2, 1) - both - both.transpose(0, 2, 1)
-            variances = own[:, :, : own.shape[2] - p].sum(axis=2)
-            found += self._further(fit) * variances[:, :, None] * np.eye(J)
-        return found
+        squares = sums(J, lambda rows: self._variances[rows])[:, :, None] * np.eye(J)
+        return self._added(fit, of_parts, squares)
 
     @cached_property
     def _expected(self) -> FloatArray:
