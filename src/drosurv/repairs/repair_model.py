@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
-from drosurv.estimators.baseline import checked_times, step_functions
+from drosurv.estimators.baseline import checked_times
 from drosurv.predictions import Predictions, as_predictions, final_step
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cox import RepairedCox
@@ -187,7 +187,7 @@ class RepairedCause(RepairedCox):
         assert base is not None
         times = base.any_cause.times
         assert times is not None
-        survival = super().predict_survival_function(X, times=times, features=features)
+        survival = super()._values(X, features, times, survival=True)
         causes = list(base.causes)
         own = causes[self.cause - 1]
         causes[self.cause - 1] = replace(own, values=TableValues(times, survival), times=times, rows=None)
@@ -201,21 +201,10 @@ class RepairedCause(RepairedCox):
         at = self._curve_times if times is None else checked_times(times)
         return self.curves_by_cause(X, features=features).incidence(cause or self.cause, at)
 
-    def predict_survival_function(  # type: ignore[override]
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
-    ) -> NDArray[Any]:
-        """Return the probability of no event of any cause; parameters as in :meth:`drosurv.RepairedCox.fit`."""
-        at = self._curve_times if times is None else checked_times(times)
-        found = self.curves_by_cause(X, features=features).any_cause.survival(at)
-        return found if return_array or times is not None else step_functions(at, found)
-
-    def predict_cumulative_hazard_function(  # type: ignore[override]
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
-    ) -> NDArray[Any]:
-        """Return the cumulative hazard of an event of any cause."""
-        at = self._curve_times if times is None else checked_times(times)
-        hazard = self.curves_by_cause(X, features=features).any_cause.cumulative_hazard(at)
-        return hazard if return_array or times is not None else step_functions(at, hazard)
+    def _values(self, X: Any, features: Any, at: FloatArray, *, survival: bool) -> FloatArray:
+        """Return survival (n, T) without an event of any cause, or cumulative hazards."""
+        total = self.curves_by_cause(X, features=features).any_cause
+        return total.survival(at) if survival else total.cumulative_hazard(at)
 
     def correct(self, predictions: Any, X: Any, features: Any = None) -> Predictions:  # type: ignore[override]
         """Repair predicted incidences of all causes at m times; return those of all causes.

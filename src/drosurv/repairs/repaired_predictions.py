@@ -123,13 +123,13 @@ class RepairedPredictions(SurvivalModel):
         features : (n, d') DataFrame, optional
             Columns that rules use, if ``fit`` was given some.
         """
-        return self._curves(X, features, return_array, times, lambda hazard: np.exp(-hazard))
+        return self._curves(X, features, return_array, times, survival=True)
 
     def predict_cumulative_hazard_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
     ) -> NDArray[Any]:
         """Predict cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves(X, features, return_array, times, lambda hazard: hazard)
+        return self._curves(X, features, return_array, times, survival=False)
 
     def correct(self, predictions: Any, X: Any, features: Any = None) -> FloatArray:
         """Repair predictions at m times of the model that was repaired; return survival (n, m).
@@ -212,19 +212,19 @@ class RepairedPredictions(SurvivalModel):
         return encoder.as_encoded(table) if isinstance(encoder, TableEncoder) else table
 
     def _curves(
-        self,
-        X: Any,
-        features: Any,
-        return_array: bool,
-        times: ArrayLike | None,
-        transform: Callable[[FloatArray], FloatArray],
+        self, X: Any, features: Any, return_array: bool, times: ArrayLike | None, *, survival: bool
     ) -> NDArray[Any]:
+        at = self._curve_times if times is None else checked_times(times)
+        values = self._values(X, features, at, survival=survival)
+        return values if return_array or times is not None else step_functions(at, values)
+
+    def _values(self, X: Any, features: Any, at: FloatArray, *, survival: bool) -> FloatArray:
+        """Return survival (n, T) at the times, or cumulative hazards."""
         X, features = self._known(X, features)
         curves = self._base_curves(X)
-        at = self._curve_times if times is None else checked_times(times)
         risk = log_risk(curves, self._times)
-        values = transform(self._repaired(partial(cumulative_hazard, curves), at, risk, X, features))
-        return values if return_array or times is not None else step_functions(at, values)
+        hazard = self._repaired(partial(cumulative_hazard, curves), at, risk, X, features)
+        return np.exp(-hazard) if survival else hazard
 
     def _repaired(
         self,
