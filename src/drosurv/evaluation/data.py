@@ -24,7 +24,7 @@ from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.predictions import Predicted
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
