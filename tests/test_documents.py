@@ -88,10 +88,10 @@ CLAIMS = {
     r"better on (\d+) of 30 \|": ("cox-cv", "worst_named_gain", "better"),
     r"`RepairedCox\(\)` gains ([-.\d]+) \(([-.\d]+) to ([-.\d]+)\)": ("repair-cv", "gain"),
     r"repaired plain Cox differs from Cox by ([-.\d]+) \(([-.\d]+) to ([-.\d]+)\)": ("repair", "gain"),
-    r"at alpha 0.5 \(([-.\d]+), ([-.\d]+) to ([-.\d]+);": ("dro-half", "gain"),
-    r"to 0.0066; worst named group ([-.\d]+)\)": ("dro-half", "worst_named_gain"),
-    r"recalibration alone \(([-.\d]+);": ("cox-recalibrated", "gain"),
-    r"recalibration alone \([-.\d]+; ([-.\d]+)\)": ("cox-recalibrated", "worst_named_gain"),
+    r"at alpha 0.5 gains ([-.\d]+) \(([-.\d]+) to ([-.\d]+)\)": ("dro-half", "gain"),
+    r"to 0.0066\), and ([-.\d]+) for the worst named group": ("dro-half", "worst_named_gain"),
+    r"plain Cox gains ([-.\d]+) and [-.\d]+ by recalibration alone": ("cox-recalibrated", "gain"),
+    r"plain Cox gains [-.\d]+ and ([-.\d]+) by recalibration alone": ("cox-recalibrated", "worst_named_gain"),
 }
 
 
