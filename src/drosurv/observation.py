@@ -401,10 +401,11 @@ def sample_size(n: float, events: float, most: int, wanted: int) -> int:
 def sample_of_many(
     target: Target, clusters: Any = None, *, resampled: bool = False, smallest: int | None = None
 ) -> NDArray[np.intp] | None:
-    """Return the rows of a random sample of very many patients, always the same; None if there are not so many.
+    """Return the rows of a random sample of very many patients, with a fixed seed; None if there are fewer.
 
-    `resampled` says that replicates of the sample are drawn. With the size of the `smallest` of several groups, the
-    sample has patients of each. Rows of one of the `clusters` (n,), any labels, are drawn together.
+    For bootstrap replicates (`resampled`) fewer patients are enough. If groups are compared, `smallest` is the size of
+    the smallest group: the sample is then large enough to contain patients of it. Rows of one cluster (`clusters`, n
+    labels) are drawn together.
     """
     n = len(target)
     many, wanted = (MANY_RESAMPLED, _RESAMPLED_EVENTS) if resampled else (MANY_PATIENTS, _SAMPLED_EVENTS)

@@ -154,7 +154,7 @@ def plain(value: Any, digits: int | None = _DIGITS) -> Any:
 
 
 def complement(share: float | None) -> float | None:
-    """Return one minus a share; None if it is not known."""
+    """Return 1 - share, or None for an unknown share."""
     return None if share is None else 1.0 - share
 
 

@@ -54,12 +54,11 @@ class Attempt:
 class Trial(Attempt):
     """An attempt with the results of its test on held-out patients.
 
-    The `group` (n,) and its correction were found and fitted on all patients; version and strength are those with the
-    largest gain of held-out patients. All other arrays come from repairs found without the patient's fold: whether the
-    patient is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood,
-    each (n,). A correction of the shape in time (`periods`) changes no log hazard ratios that hold at all times, but
-    those in m intervals, `held_out` (n, m); `factor` (n,) is by how much it had changed the expected events before this
-    trial.
+    The `group` (n,) and its correction come from all patients; version and strength are those with the largest gain on
+    held-out patients. The other arrays (n,) come from a search and fit without the patient's fold: whether the patient
+    is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A
+    correction of the shape in time (`periods`) has log hazard ratios in m intervals instead, `held_out` (n, m). An
+    earlier such correction had multiplied the expected events by `factor` (n,).
     """
 
     group: BoolArray
@@ -347,10 +346,10 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
 def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:
     """Whether the interval of a cross-validated gain excludes 0.
 
-    The gain is that of K models, each fitted without a fold, not of the model that is kept. A few patients far from all
-    others, whom these models predict poorly, can alone make the e-value very large. The models also share most of their
-    training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent patients
-    (Nadeau and Bengio).
+    The gain is that of K models, each fitted without a fold, not of the model that is kept. These models may predict a
+    few extreme patients poorly, which alone makes the e-value very large. They also share most of their training
+    patients, so that the variance of the mean gain is 1 + K / (K - 1) times that of independent patients (Nadeau and
+    Bengio).
     """
     n_folds = len(checked.without_fold)
     everyone = np.ones(len(trial.gains), dtype=np.bool_)

@@ -257,7 +257,8 @@ class OpenedModel:
             stale |= {"event_value"}
         kept = {name: value for name, value in noted.items() if name not in stale}
         target = {"time": None, **kept, **given}
-        if "event" not in target or not any(target.get(name) for name in ("time", "start", "end")):
+        has_time = target["time"] or target.get("start") or target.get("end")
+        if "event" not in target or not has_time:
             raise ArgumentError(
                 "time",
                 f"{self.path} does not say which columns hold the target: pass {arg('time', text='COLUMN')} and "

@@ -153,7 +153,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             partly["decisions"] = "Decisions has them at one threshold; say why this threshold."
     if len(result.shrunken):
         partly["clusters"] = (
-            "Many groups, such as hospitals has observed over expected events of each; discuss the differences."
+            "Many groups, such as hospitals: observed over expected events of each group; discuss the differences."
         )
     if TrainingPatients.of(evidence).columns:
         answered["training patients"] = "Patients shows the training patients beside the audited ones."
