@@ -91,18 +91,15 @@ def read_predictions(
                 "predictions",
                 f"{arg('predictions')} or risk is needed: pass probabilities at times, or risk scores.",
             )
-        return ReadPredictions(*_scores_alone(scores, risk_kind))
+        return _scores_alone(scores, risk_kind)
     if times is None and hasattr(probabilities, "columns"):
         times = _times_of(probabilities.columns)
     if times is None:
         raise ArgumentError(
             "times", f"{arg('times')} is needed: pass the time of each column of predictions."
         )
-    target, at, values = (
-        parse_target(y),
-        np.asarray(times, dtype=np.float64),
-        prediction_numbers(probabilities),
-    )
+    target, at = parse_target(y), np.asarray(times, dtype=np.float64)
+    values = prediction_numbers(probabilities)
     if len(values) != len(target):
         raise ArgumentError(
             "predictions",
@@ -215,20 +212,22 @@ def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> 
     """Return what names say that probabilities at one time are, None if they do not; raise if values say otherwise."""
     named: Kind | None = next((kind for kind in KINDS if kind == found.kind), None)
     assert found.survival is not None
-    if named is None or np.any(np.diff(found.survival, axis=1)):
-        # Probabilities at several times tell it by themselves.
+    if named is None or _kind_by_time(found.survival):
         return None
     try:
         seen, how = _kind_of(found.survival, times, target)
     except ArgumentError:
         return named
     if seen != named:
-        raise ArgumentError(
-            "kind",
-            f"{arg('kind')} is needed: by its name, column {found.names[0]!r} is {named}, but "
-            f"{how.partition(', ')[0]}: pass {arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
+        raise _kind_needed(
+            f": by its name, column {found.names[0]!r} is {named}, but {how.partition(', ')[0]}"
         )
     return named
+
+
+def _kind_needed(why: str = "") -> ArgumentError:
+    values = f"{arg('kind', 'survival')} or {arg('kind', 'event probability')}"
+    return ArgumentError("kind", f"{arg('kind')} is needed{why}: pass {values}.")
 
 
 def _ask_if_implausible(
@@ -242,9 +241,7 @@ def _ask_if_implausible(
     """Raise if mean predictions (k,) fit the times in another unit much better than in that of the table."""
     scale = _PERCENT if values.max(initial=0.0) > 1 + _ROUNDING else 1.0
     mean = values.mean(axis=0) / scale
-    changes = np.diff(values, axis=1)
-    if kind is None and changes.size and np.any(changes):
-        kind = "event probability" if (changes >= -_ROUNDING).all() else "survival"
+    kind = kind or _kind_by_time(values)
     # Of a single time it is not known yet what the probabilities are: each may be plausible.
     readings = [1 - mean if one == "event probability" else mean for one in ([kind] if kind else KINDS)]
     observed = KaplanMeier.of(target)
@@ -325,39 +322,33 @@ def form_of(
     return Form(kind, percent), notes
 
 
+def _kind_by_time(values: FloatArray) -> Kind | None:
+    """Return whether probabilities (n, k) rise or fall with time; None if they do not change, as at a single time."""
+    changes = np.diff(values, axis=1)
+    if not np.any(changes):
+        return None
+    # Values that fall and rise are refused later, with the first row that rises.
+    return "event probability" if (changes >= -_ROUNDING).all() else "survival"
+
+
 def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:
     """Return whether probabilities are of survival or of the event, and a note on how that was decided."""
-    changes = np.diff(values, axis=1)
-    if changes.size and np.any(changes):
-        if (changes >= -_ROUNDING).all():
-            return (
-                "event probability",
-                "predictions rise with time, so they were read as event probabilities.",
-            )
-        # Values that fall and rise are refused later, with the first row that rises.
-        return "survival", ""
+    if by_time := _kind_by_time(values):
+        rise = "predictions rise with time, so they were read as event probabilities."
+        return by_time, rise if by_time == "event probability" else ""
     last = float(times[-1])
     had, free = target.event & (target.time <= last), free_until(target) > last
     if not had.any() or not free.any():
-        raise ArgumentError(
-            "kind",
-            f"{arg('kind')} is needed: pass {arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
-        )
+        raise _kind_needed()
     higher = mannwhitneyu(values[had, -1], values[free, -1])
     share = higher.statistic / (had.sum() * free.sum())
     # Where all predictions are equal, some versions of scipy give no p-value.
     if not higher.pvalue <= _UNSURE:
-        raise ArgumentError(
-            "kind",
-            f"{arg('kind')} is needed, because patients with and without the event have similar predictions: pass "
-            f"{arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
-        )
+        raise _kind_needed(", because patients with and without the event have similar predictions")
+    note = "predictions are {} for patients who had the event, so they were read as {}."
     if share > 0.5:
-        return (
-            "event probability",
-            "predictions are higher for patients who had the event, so they were read as event probabilities.",
-        )
-    return "survival", "predictions are lower for patients who had the event, so they were read as survival."
+        return "event probability", note.format("higher", "event probabilities")
+    return "survival", note.format("lower", "survival")
 
 
 def log_risk(
@@ -368,10 +359,7 @@ def log_risk(
     `implied` (n,) is the log hazard that the predicted probabilities imply. If the score agrees with it, it is returned
     unchanged; if its logarithm does, the score is a hazard ratio; otherwise `implied` is returned.
     """
-    score = prediction_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
-    positive = bool((score > 0).all())
-    if kind == "hazard ratio" and not positive:
-        raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
+    score, positive = _scores(risk, kind)
     plain_fit = _fit(score, implied)
     log_fit = _fit(np.log(score), implied) if positive else -1.0
     if kind is None:
@@ -381,17 +369,13 @@ def log_risk(
                 f"{arg('risk')} decreases with the predicted risk, but higher must mean sooner: pass it with the "
                 "other sign.",
             )
-        kind = (
-            "log risk"
-            if plain_fit >= max(_GOOD_FIT, log_fit)
-            else "hazard ratio"
-            if log_fit > _GOOD_FIT
-            else "other"
-        )
-        if kind == "hazard ratio":
+        if plain_fit >= max(_GOOD_FIT, log_fit):
+            return score, ()
+        if log_fit > _GOOD_FIT:
             return np.log(score), (
                 "the risk score was read as a hazard ratio, because its logarithm agrees with the probabilities.",
             )
+        kind = "other"
     if kind == "other":
         return implied, (
             "the risk score does not agree with the predicted probabilities as a log hazard, and was left out: "
@@ -400,21 +384,27 @@ def log_risk(
     return (np.log(score) if kind == "hazard ratio" else score), ()
 
 
-def _scores_alone(risk: Any, kind: RiskKind | None) -> tuple[Predictions, tuple[str, ...]]:
-    """Return risk scores without probabilities, and a note if they may be log risks or hazard ratios."""
+def _scores(risk: Any, kind: RiskKind | None) -> tuple[FloatArray, bool]:
+    """Return risk scores (n,), and whether all are above 0; raise if they are not, as hazard ratios must be."""
     score = prediction_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
     positive = bool((score > 0).all())
+    if kind == "hazard ratio" and not positive:
+        raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
+    return score, positive
+
+
+def _scores_alone(risk: Any, kind: RiskKind | None) -> ReadPredictions:
+    """Return risk scores without probabilities, and a note if they may be log risks or hazard ratios."""
+    score, positive = _scores(risk, kind)
     if kind == "hazard ratio":
-        if not positive:
-            raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
-        return Predictions(np.log(score)), ()
+        return ReadPredictions(Predictions(np.log(score)), ())
     if kind == "log risk" or (kind is None and not positive):
-        return Predictions(score), ()
+        return ReadPredictions(Predictions(score), ())
     note = (
         "all risk scores are above 0, so they may be hazard ratios or log risks: only ranking is judged. Pass "
         f"{arg('risk_kind', 'log risk')} or 'hazard ratio' to judge more.",
     )
-    return Predictions(score, score_type="other"), note if kind is None else ()
+    return ReadPredictions(Predictions(score, score_type="other"), note if kind is None else ())
 
 
 def _fit(score: FloatArray, other: FloatArray) -> float:

@@ -95,7 +95,7 @@ class Growth:
             if self.extra is before:
                 break
         self.history.append(float(value[0]))
-        first, second = slope[0], criterion.score_curvature()[0]
+        first, second = slope[0], criterion.loss.curvature(criterion.weights)[0]
         if self._copies is not None:
             first, second = (first / self._copies)[self._patient], (second / self._copies)[self._patient]
         return _times(self._total, first), _times(self._total, second)
@@ -185,13 +185,10 @@ def _update_extra(
     criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, gradient: FloatArray
 ) -> FloatArray:
     """Take one damped Newton step in the extra parameters, or a gradient step without second derivatives."""
-    loss = criterion.loss
+    loss, step = criterion.loss, gradient[0]
     if isinstance(loss, ConvexLoss):
-        no_features = np.zeros((loss.n, 0))
-        hessian = loss.hessian(criterion.weights, no_features)
-        step = np.linalg.solve(hessian + 1e-9 * np.eye(len(extra)), gradient[0])
-    else:
-        step = gradient[0]
+        hessian = loss.hessian(criterion.weights, np.zeros((loss.n, 0)))
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(len(extra)), step)
     if gradient[0] @ step < _SMALLEST_GAIN:
         return extra
     step_size = 1.0

@@ -102,10 +102,6 @@ class Criterion:
             by_score = by_score + self.penalty_weight[:, None] * slope
         return value, by_score, by_extra
 
-    def score_curvature(self) -> FloatArray:
-        """Return second derivatives (B, n) at the last call, each in one patient's score, with fixed weights."""
-        return self.loss.curvature(self.weights)
-
     def loss_weights(self, evaluation: Evaluation) -> FloatArray:
         """Return the weights (B, E) of the losses: those of the objective, or W' q for averages with weights q."""
         if self.merges_censored:
