@@ -206,3 +206,13 @@ def test_incidences_of_all_causes_are_found_again_from_their_hazards():
     np.testing.assert_allclose(total, curves.any_cause.accumulated(UNTIL).hazard)
     with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
         curves.of_cause(3)
+
+
+@pytest.mark.parametrize("shift", [-5000.0, 5000.0])
+def test_scores_and_baseline_of_any_size_give_the_same_curves(shift):
+    base, scores = np.log([0.1, 0.4, 0.9]), np.array([-1.0, 0.0, 2.0])
+    times = np.array([1.0, 2.0, 3.0])
+    plain, moved = (ProportionalValues(times, base - by, scores + by) for by in (0.0, shift))
+    np.testing.assert_allclose(
+        moved.survival(slice(None), times), plain.survival(slice(None), times), rtol=1e-10
+    )

@@ -272,11 +272,17 @@ class ProportionalValues(HazardValues):
 
     @property
     def _largest_log(self) -> float:
-        """Largest log H0; baselines are divided by the largest H0, so that exp does not overflow."""
-        return max(float(np.nanmax(self.log_cumulative)), -_LARGEST_LOG)
+        """Largest log H0, 0 if all H0 are 0; baselines are divided by exp of it, so that they do not overflow."""
+        largest = float(np.nanmax(self.log_cumulative))
+        return largest if np.isfinite(largest) else 0.0
+
+    @property
+    def bounded_scores(self) -> FloatArray:
+        """The scores, bounded so that hazards are finite and their differences are defined."""
+        return np.minimum(self.scores, _LARGEST_LOG - self._largest_log)
 
     def _scale(self, rows: RowIndex) -> FloatArray:
-        """Return the largest H0 times exp(score), bounded so that hazards are finite and differ by a number."""
+        """Return the largest H0 times exp(score), bounded."""
         return np.exp(np.minimum(self.scores[rows] + self._largest_log, _LARGEST_LOG))
 
 

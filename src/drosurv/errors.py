@@ -128,13 +128,6 @@ def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
     return alphas
 
 
-def check_widths(name: str, value: Any) -> None:
-    """Raise unless the value is a sequence of whole numbers, each at least 1."""
-    listed = isinstance(value, Sequence) or hasattr(value, "dtype")
-    fits = listed and all(as_whole(width) >= 1 for width in value)
-    require(fits, name, "list widths (whole numbers, at least 1) like (24,)", value)
-
-
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return the question " Did you mean ...?" with the nearest of the known names; empty if none is near."""
     from difflib import get_close_matches

@@ -11,7 +11,7 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
 from drosurv.solvers import Criterion, LinearProblem, convex, minimise
 from drosurv.solvers.adam import adam
-from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest, known_groups
+from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest
 from drosurv.solvers.networks import ModuleBatch
 from drosurv.target import Target
 
@@ -204,7 +204,7 @@ def test_averages_of_groups_give_the_worst_group():
     patients = Patients()
     codes = (patients.X[:, 0] > 2.2).astype(int)
     share = np.bincount(codes).min() / len(codes)
-    solution = minimise(patients.problem(CVaR(share), around=known_groups(codes)), tol=1e-7, max_iter=300)
+    solution = minimise(patients.problem(CVaR(share), around=Partitions(codes[None])), tol=1e-7, max_iter=300)
     means = torch.tensor(np.stack([(codes == g) / (codes == g).sum() for g in (0, 1)]))
     assert solution.value == pytest.approx(best_by_scipy(patients, "groups", groups=means), abs=1e-6)
 

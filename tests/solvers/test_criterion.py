@@ -11,7 +11,7 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Blocks, Mean, uniform_mass
 from drosurv.solvers import Criterion
 from drosurv.solvers.criterion import validation_criterion
-from drosurv.solvers.neighborhoods import known_groups
+from drosurv.solvers.neighborhoods import Partitions
 from drosurv.target import Target
 
 N = 40
@@ -111,7 +111,7 @@ def regrets(loss):
 def test_the_training_set_determines_the_worst_group_whose_validation_regret_is_returned():
     loss = PiecewiseExponential(TARGET, 4)
     criterion = Criterion(
-        loss, CVaR(0.2), MASS, neighborhoods=known_groups(GROUPS), null_losses=loss.null_losses()
+        loss, CVaR(0.2), MASS, neighborhoods=Partitions(GROUPS[None]), null_losses=loss.null_losses()
     )
     (found,) = validation_criterion(criterion, ROWS, VALIDATION, lambda: SCORES[:, ROWS])(
         SCORES[:, VALIDATION]
@@ -125,7 +125,7 @@ def test_the_training_set_determines_the_worst_group_whose_validation_regret_is_
 def test_with_the_mean_objective_all_validation_patients_have_equal_weight():
     loss = PiecewiseExponential(TARGET, 4)
     criterion = Criterion(
-        loss, Mean(), MASS, neighborhoods=known_groups(GROUPS), null_losses=loss.null_losses()
+        loss, Mean(), MASS, neighborhoods=Partitions(GROUPS[None]), null_losses=loss.null_losses()
     )
     (found,) = validation_criterion(criterion, ROWS, VALIDATION, lambda: SCORES[:, ROWS])(
         SCORES[:, VALIDATION]

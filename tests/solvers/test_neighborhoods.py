@@ -1,7 +1,6 @@
 """Neighbourhoods: every kind against its n x n matrix, forests, neighbours, groups, and columns of subgroups."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -11,7 +10,6 @@ from drosurv.solvers.neighborhoods import (
     as_neighborhoods,
     chosen_columns,
     forest,
-    known_groups,
     nearest_neighbors,
     subgroup_columns,
 )
@@ -33,7 +31,7 @@ def build(kind):
         "cross-fitted forest": lambda: forest(X, regret, min_group=5, n_trees=4, cross_fit=True),
         "neighbors": lambda: nearest_neighbors(X, n_neighbors=7),
         "weighted neighbors": lambda: nearest_neighbors(X, n_neighbors=7, sample_weight=weight),
-        "groups": lambda: known_groups(np.where(X[:, 0] > 0, "high", "low")),
+        "groups": lambda: Partitions((X[:, :1] > 0).T),
         "dense matrix": lambda: MatrixAverages.checked(matrix(), N),
         "sparse matrix": lambda: MatrixAverages.checked(sparse.coo_matrix(matrix()), N),
     }[kind]()
@@ -221,24 +219,9 @@ def test_impossible_numbers_of_neighbours_are_refused(k):
         nearest_neighbors(np.zeros((10, 1)), n_neighbors=k)
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        ["f", "m", "f", "m"],
-        np.array([2, 5, 2, 5]),
-        pd.Series(["f", "m", "f", "m"], dtype="category"),
-        pd.Series([True, False, True, False]),
-    ],
-)
-def test_any_labels_give_group_means(groups):
-    np.testing.assert_array_equal(known_groups(groups).average(np.array([1.0, 2.0, 3.0, 6.0])), [2, 4, 2, 4])
-
-
-def test_missing_labels_and_tables_of_labels_are_refused():
-    with pytest.raises(ValueError, match="1 missing labels \\(first at row 1\\)"):
-        known_groups(pd.Series(["a", None, "b"]))
-    with pytest.raises(ValueError, match=r"groups must have one label per row, shape \(1,\), got \(1, 2\)"):
-        known_groups([["a", "b"]])
+def test_a_partition_gives_group_means():
+    averages = Partitions(np.array([[2, 5, 2, 5]])).average(np.array([1.0, 2.0, 3.0, 6.0]))
+    np.testing.assert_array_equal(averages, [2, 4, 2, 4])
 
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 2.0, 5.0]])

@@ -50,14 +50,6 @@ def unit_rows(X: FloatArray) -> FloatArray:
     return np.asarray(scaled / np.where(length == 0.0, 1.0, length))
 
 
-def feature_rows(features: FloatArray) -> FloatArray:
-    """Return the transpose (d', n) of features (n, d), padded with rows of zeros to a multiple of `_STRIDE`."""
-    n, d = features.shape
-    padded = np.zeros((max(_STRIDE, -(-d // _STRIDE) * _STRIDE), n))
-    padded[:d] = features.T
-    return padded
-
-
 # Reassociation and contraction let the compiler vectorise; neither assumes that numbers are finite.
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
@@ -108,7 +100,7 @@ def scan(
     ascending. Initially ``net[i]`` is the number of patients below i minus the number above; at the end it counts only
     active pairs, so that ``net`` (n,) is the gradient of the hinge sum in ``h``.
 
-    `features` (d', n) come from :func:`feature_rows` in the same order; patients i + 1 to ``stop[i] - 1`` may be inside
+    `features` (d', n) are those of :class:`AllPairs` in the same order; patients i + 1 to ``stop[i] - 1`` may be inside
     with i; `scale` is g.
     """
     n_features, n = features.shape
@@ -223,8 +215,8 @@ class AllPairs:
     sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
     Distances do not depend on h. Their sum is computed once, in O(n^2) time and O(n) memory. An evaluation then sorts
-    the hazards, counts all pairs by rank, and visits only the pairs that may be inside. `features` (d', n) come from
-    :func:`feature_rows`.
+    the hazards, counts all pairs by rank, and visits only the pairs that may be inside. `features` (d', n) are the
+    transposed rows, padded with rows of zeros to a multiple of `_STRIDE`.
     """
 
     patient: IntArray
@@ -234,7 +226,9 @@ class AllPairs:
     @classmethod
     def of(cls, U: FloatArray) -> AllPairs:
         """Prepare patients with unit (or zero) feature rows U (n, d)."""
-        features, n = feature_rows(U), len(U)
+        n, d = U.shape
+        features = np.zeros((max(_STRIDE, -(-d // _STRIDE) * _STRIDE), n))
+        features[:d] = U.T
         # With equal hazards every pair is inside, so that the scan sums all distances.
         _, total = scan(np.zeros(n), features, np.full(n, n), 1.0, False, np.zeros(n, dtype=np.int64))
         return cls(np.arange(n), features, total)

@@ -19,9 +19,6 @@ from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.solvers import Result, TrainingData
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
-# Log of the largest cumulative hazard; larger hazards are set to it.
-_LARGEST = 700.0
-
 
 class Curves(ABC):
     """The survival curves of a model as functions of the scores; a subclass is a dataclass, so that it can be saved.
@@ -128,29 +125,20 @@ class Baseline(Curves):
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """See :meth:`Curves.cumulative_hazard`."""
-        log_base = self.log_cumulative
-        if times is not None:
-            index = np.searchsorted(self.times, checked_times(times), side="right") - 1
-            log_base = np.where(index >= 0, log_base[..., np.maximum(index, 0)], -np.inf)
-        log_base = log_base if self.stratum is None else log_base[self.stratum]
-        return np.exp(log_base + self._bounded(scores)[:, None])
+        at = self.times if times is None else checked_times(times)
+        return self._values(scores).hazard(slice(None), at)
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
         """See :meth:`Curves.at_patient_times`."""
-        index = np.searchsorted(self.times, checked_times(times), side="right") - 1
-        stratum = () if self.stratum is None else (self.stratum,)
-        log_base = np.where(index >= 0, self.log_cumulative[(*stratum, np.maximum(index, 0))], -np.inf)
-        hazard: FloatArray = np.exp(log_base + self._bounded(scores))
-        return hazard
+        return self._values(scores).hazard_at_patient_times(slice(None), checked_times(times))
 
-    def _bounded(self, scores: FloatArray) -> FloatArray:
-        """Return the scores, bounded so that hazards are finite and their differences are defined."""
-        return np.minimum(scores, _LARGEST - float(np.nanmax(self.log_cumulative)))
+    def _values(self, scores: FloatArray) -> ProportionalValues:
+        return ProportionalValues(self.times, self.log_cumulative, scores, self.stratum)
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """See :meth:`Curves.first_at`."""
         # The tolerance is for curves that equal the given hazard up to rounding.
-        log_baseline = np.log(hazard) - self._bounded(scores) - 1e-12
+        log_baseline = np.log(hazard) - self._values(scores).bounded_scores - 1e-12
         times, found = np.append(self.times, np.inf), np.empty(len(scores))
         for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
             inside = slice(None) if self.stratum is None else self.stratum == k
@@ -184,8 +172,8 @@ class Baseline(Curves):
 
     def of_scores(self, scores: FloatArray, known_until: float) -> StepCurves:
         """See :meth:`Curves.of_scores`."""
-        values = ProportionalValues(self.times, self.log_cumulative, scores, self.stratum)
-        return StepCurves(values, self.times, max(known_until, float(self.times[-1])), own_hazard=True)
+        end = max(known_until, float(self.times[-1]))
+        return StepCurves(self._values(scores), self.times, end, own_hazard=True)
 
     def at_zero(self) -> FloatArray:
         """See :meth:`Curves.at_zero`."""

@@ -14,7 +14,7 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.subgroup_robust_cox import averaged_problem, describe_subgroups
 from drosurv.objectives.cvar import CVaR
 from drosurv.solvers import Problem, Result, TrainingData
-from drosurv.solvers.neighborhoods import known_groups
+from drosurv.solvers.neighborhoods import Partitions
 
 
 @dataclass(eq=False, repr=False)
@@ -89,7 +89,7 @@ class GroupDROCox(NetworkEstimator):
                 f"{arg('sensitive_features')} has a single group, but GroupDROCox compares groups. Use CoxPH.",
             )
         share = np.bincount(data.codes, data.mass).min() if self.alpha is None else self.alpha
-        groups = known_groups(data.codes, sample_weight=data.weight)
+        groups = Partitions(data.codes[None], data.weight)
         return averaged_problem(data, self.n_intervals, CVaR(share), groups, regret=self.regret)
 
     def _describe(self, result: Result) -> None:

@@ -13,10 +13,10 @@ from drosurv.errors import (
     ArgumentError,
     arg,
     as_number,
+    as_whole,
     check_choice,
     check_count,
     check_number,
-    check_widths,
     require,
 )
 from drosurv.solvers.networks import mlp
@@ -76,7 +76,9 @@ class MLP(BaseEstimator):
     def check(self) -> None:
         """Raise ArgumentError for invalid settings."""
         _check_steps(self)
-        check_widths("hidden", self.hidden)
+        listed = isinstance(self.hidden, Sequence) or hasattr(self.hidden, "dtype")
+        fits = listed and all(as_whole(width) >= 1 for width in self.hidden)
+        require(fits, "hidden", "list widths (whole numbers, at least 1) like (24,)", self.hidden)
         require(0 <= as_number(self.dropout) < 1, "dropout", "lie in [0, 1)", self.dropout)
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size, least=2)
@@ -128,12 +130,8 @@ class Trees(BaseEstimator):
     def check(self) -> None:
         """Raise ArgumentError for invalid settings."""
         _check_steps(self)
-        require(
-            self.params is None or isinstance(self.params, Mapping),
-            "params",
-            "be a dict of LightGBM's parameters",
-            self.params,
-        )
+        known = self.params is None or isinstance(self.params, Mapping)
+        require(known, "params", "be a dict of LightGBM's parameters", self.params)
 
 
 def _check_steps(network: MLP | Trees) -> None:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from drosurv.curve_values import StepFunction
 from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, arg, as_number, require
-from drosurv.estimators.score_terms import FEW_PATIENTS, Term, parse_terms
+from drosurv.estimators.score_terms import FEW_PATIENTS, Term
 from drosurv.observation import in_pandas
 from drosurv.target import FloatArray
 
@@ -182,7 +182,7 @@ class PublishedCox(BaseEstimator):
         for name in ("coefficients", "baseline_survival"):
             given = getattr(self, name)
             require(isinstance(given, Mapping) and len(given) > 0, name, "be a dict with entries", given)
-        terms = parse_terms(list(self.coefficients))
+        terms = tuple(Term.parse(str(text)) for text in self.coefficients)
         for text, value in self.coefficients.items():
             require(np.isfinite(as_number(value)), "coefficients", f"give {text!r} a number", value)
         previous = 1.0

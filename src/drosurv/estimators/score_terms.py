@@ -7,7 +7,6 @@ between backticks.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,8 +154,3 @@ def _levels(column: pd.Series[float], level: str = "") -> str:
     if len(counts) > _MOST_LEVELS or counts.min() < _LEAST_PATIENTS:
         return ""
     return did_you_mean(level, counts.index) or f" It holds {', '.join(sorted(map(repr, counts.index)))}."
-
-
-def parse_terms(texts: Sequence[str]) -> tuple[Term, ...]:
-    """Read the terms of a score."""
-    return tuple(Term.parse(str(text)) for text in texts)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
@@ -255,14 +256,12 @@ class FromSums(RobustObjective):
         if np.isnan(lowest):
             return _UNKNOWN
 
-        def moments_of(low: float, high: float, base: float) -> Moments:
-            return moments(losses, mass, low, high, base)
-
         def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
             inside = (losses > low) & (losses <= high)
             return losses[inside], mass[inside]
 
-        return self.from_sums(LossSums(moments_of, members, lowest, highest, start), self.smoothing, row)
+        sums = LossSums(partial(moments, losses, mass), members, lowest, highest, start)
+        return self.from_sums(sums, self.smoothing, row)
 
 
 class Smoothed(FromSums):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, as_whole, require
-from drosurv.observation import label_codes
 from drosurv.target import FloatArray, IntArray
 
 Labels = NDArray[np.int32]
@@ -165,16 +164,6 @@ class Partitions:
         else:
             out = _cell_sums_of_many(np.ascontiguousarray(rows.T), self.labels, self._scale).T
         return out.reshape(values.shape)
-
-
-def known_groups(groups: Any, *, sample_weight: FloatArray | None = None) -> Partitions:
-    """Averages over the members of each patient's group, from labels (n,), none missing, and weights (n,).
-
-    >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
-    array([2., 5., 2.])
-    """
-    codes, _ = label_codes("groups", groups, len(groups))
-    return Partitions(codes[None], sample_weight)
 
 
 @numba.njit(cache=True, nogil=True)
