@@ -33,15 +33,13 @@ def test_a_file_with_a_function_is_a_new_command(tmp_path):
 
 
 GREET = '''
-from typing import Annotated
-
 import typer
 
-from drosurv.cli.options import about, command
+from drosurv.cli.options import command, option
 
 
 @command(place=15)
-def greet(name: Annotated[str, about("Whom to greet.")] = "all") -> None:
+def greet(name: str = option("Whom to greet.", default="all")) -> None:
     """Greet somebody.
 
     Example: drosurv greet --name ward

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,9 +18,9 @@ from drosurv.cli.options import (
     TargetOptions,
     Threshold,
     TimeUnit,
-    about,
     cause_number,
     command,
+    option,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
 from drosurv.errors import InputError, as_records, recording_warnings, require
@@ -36,13 +36,10 @@ _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": 
 class AuditedPredictions(PredictionOptions):
     """Predictions to audit, which may be risk scores."""
 
-    risk: Annotated[str | None, about("Column of risk scores, higher meaning sooner.", "Other models")] = None
-    risk_kind: Annotated[
-        str | None,
-        about(
-            "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.", "Other models"
-        ),
-    ] = None
+    risk: str | None = option("Column of risk scores, higher meaning sooner.", "Other models")
+    risk_kind: str | None = option(
+        "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.", "Other models"
+    )
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,13 @@ class PageOptions:
     horizon: Horizon = None
     threshold: Threshold = None
     time_unit: TimeUnit = None
-    title: Annotated[str | None, about("Heading of the report.", "Page")] = None
-    rules: Annotated[bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")] = (
-        True
+    title: str | None = option("Heading of the report.", "Page")
+    rules: bool = option(
+        "Search the columns for subgroups whose predictions are wrong.", "Page", default=True
     )
-    bootstrap: Annotated[
-        int, about("Bootstrap replicates for intervals and tests of the audited model.", "Page")
-    ] = 500
+    bootstrap: int = option(
+        "Bootstrap replicates for intervals and tests of the audited model.", "Page", default=500
+    )
 
     def unit(self, table: SurvivalTable) -> str:
         """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
@@ -75,23 +72,23 @@ def audit(
     given: AuditedPredictions,
     page: PageOptions,
     groups: Groups = (),
-    output: Annotated[
-        Path, about("File to write: .html for the browser, .md or .json.", None, "--output", "-o")
-    ] = Path("report.html"),
-    folds: Annotated[
-        int | None,
-        about("Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."),
-    ] = None,
-    train: Annotated[
-        Path | None,
-        about(
-            "Training table, to train the models of the alpha slider; patients of DATA are left out.",
-            "Comparison",
-        ),
-    ] = None,
-    alphas: Annotated[
-        Names, about("Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison")
-    ] = (),
+    output: Path = option(
+        "File to write: .html for the browser, .md or .json.",
+        None,
+        "--output",
+        "-o",
+        default=Path("report.html"),
+    ),
+    folds: int | None = option(
+        "Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."
+    ),
+    train: Path | None = option(
+        "Training table, to train the models of the alpha slider; patients of DATA are left out.",
+        "Comparison",
+    ),
+    alphas: Names = option(
+        "Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison", default=()
+    ),
 ) -> None:
     """Audit a model on patients it has not seen: whom it serves worst, by how much, and whether that is chance.
 

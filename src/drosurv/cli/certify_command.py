@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from drosurv.cli.model_options import JudgedModel
-from drosurv.cli.options import FileOptions, RunOptions, TargetOptions, about, cause_number, command
+from drosurv.cli.options import FileOptions, RunOptions, TargetOptions, cause_number, command, option
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, write_plot
 
 
@@ -19,25 +18,17 @@ def certify(
     target: TargetOptions,
     file: FileOptions,
     judged: JudgedModel,
-    alpha: Annotated[float, about("Smallest share of the patients that makes a subgroup.")] = 0.05,
-    horizon: Annotated[
-        float | None,
-        about(
-            "Time of the Brier score, and until which events are counted; by default about the median follow-up, and "
-            "events of the whole follow-up."
-        ),
-    ] = None,
-    level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
-    replicates: Annotated[
-        int | None,
-        about(
-            "Draws of events from the model, by default 999; the smallest p-value is 3 / (replicates + 1)."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, about("CSV file to write the significant subgroups to.", None, "--output", "-o")
-    ] = None,
-    plot: Annotated[Path | None, about("Picture of the bounds (PNG, SVG, PDF).")] = None,
+    alpha: float = option("Smallest share of the patients that makes a subgroup.", default=0.05),
+    horizon: float | None = option(
+        "Time of the Brier score, and until which events are counted; by default about the median follow-up, and "
+        "events of the whole follow-up."
+    ),
+    level: float = option("Confidence of the bounds, for all subgroups at once.", default=0.95),
+    replicates: int | None = option(
+        "Draws of events from the model, by default 999; the smallest p-value is 3 / (replicates + 1)."
+    ),
+    output: Path | None = option("CSV file to write the significant subgroups to.", None, "--output", "-o"),
+    plot: Path | None = option("Picture of the bounds (PNG, SVG, PDF)."),
 ) -> None:
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 

@@ -1,11 +1,10 @@
-"""``drosurv check``: one page about a table of patients and a model of them."""
+"""``drosurv check``: one page option a table of patients and a model of them."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,9 +17,9 @@ from drosurv.cli.options import (
     Horizon,
     RunOptions,
     TimeUnit,
-    about,
     as_typed,
     command,
+    option,
     shell_option,
     shell_options,
 )
@@ -32,12 +31,10 @@ from drosurv.errors import InputError
 class GuessedOptions(FeatureOptions, ColumnOptions):
     """Columns that are guessed if they are not given."""
 
-    event: Annotated[str | None, about("Column of events; guessed if not given.")] = None
-    time: Annotated[str | None, about("Column of times; guessed if not given.")] = None
-    entry: Annotated[
-        str | None, about("Column of times from which rows are observed; guessed if not given.")
-    ] = None
-    id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None
+    event: str | None = option("Column of events; guessed if not given.")
+    time: str | None = option("Column of times; guessed if not given.")
+    entry: str | None = option("Column of times from which rows are observed; guessed if not given.")
+    id: str | None = option("Column that names the patient; guessed if not given.")
 
 
 @command(place=30)
@@ -47,13 +44,11 @@ def check(
     columns: GuessedOptions,
     file: FileOptions,
     groups: Groups = (),
-    cause: Annotated[
-        str | None, about("The cause to judge, by its name or number, if events have several causes.")
-    ] = None,
+    cause: str | None = option("The cause to judge, by its name or number, if events have several causes."),
     horizon: Horizon = None,
     time_unit: TimeUnit = None,
-    output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
-    save: Annotated[Path | None, about("File to write the model to.")] = None,
+    output: Path = option("Page to write.", None, "--output", "-o", default=Path("check.html")),
+    save: Path | None = option("File to write the model to."),
 ) -> None:
     """Check a table: what is in it, what a Cox model makes of it, whom the model fails, and what repair does.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from drosurv.cli.audit_command import report_view
-from drosurv.cli.options import RunOptions, about, command
+from drosurv.cli.options import RunOptions, command, option
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 @command(place=10)
 def demo(
     run: RunOptions,
-    report: Annotated[
-        Path | None,
-        about("Also write the reports of the plain and of the repaired model: demo.html gives two pages."),
-    ] = None,
+    report: Path | None = option(
+        "Also write the reports of the plain and of the repaired model: demo.html gives two pages."
+    ),
 ) -> None:
     """Compare plain, cross-validated and repaired Cox regression on held-out patients, in under 20 seconds.
 

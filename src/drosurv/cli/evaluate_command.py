@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,9 +16,9 @@ from drosurv.cli.options import (
     RunOptions,
     TargetOptions,
     Threshold,
-    about,
     cause_number,
     command,
+    option,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.errors import InputError
@@ -57,18 +57,16 @@ def evaluate(
     file: FileOptions,
     judged: JudgedModel,
     groups: Groups = (),
-    reference: Annotated[
-        Path | None, about("Saved model to compare with; by default the plain Cox that fit saved with MODEL.")
-    ] = None,
-    intersections: Annotated[
-        bool, about("Also show the intersections of all groups.", None, "--intersections")
-    ] = False,
+    reference: Path | None = option(
+        "Saved model to compare with; by default the plain Cox that fit saved with MODEL."
+    ),
+    intersections: bool = option(
+        "Also show the intersections of all groups.", None, "--intersections", default=False
+    ),
     horizon: Horizon = None,
     threshold: Threshold = None,
-    bootstrap: Annotated[int, about("Bootstrap replicates for intervals and tests; 0 for none.")] = 500,
-    output: Annotated[
-        Path | None, about("CSV file to write every number to.", None, "--output", "-o")
-    ] = None,
+    bootstrap: int = option("Bootstrap replicates for intervals and tests; 0 for none.", default=500),
+    output: Path | None = option("CSV file to write every number to.", None, "--output", "-o"),
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
 

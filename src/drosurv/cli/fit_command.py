@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import MISSING
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,10 +18,10 @@ from drosurv.cli.options import (
     RunOptions,
     Settings,
     TrainingTable,
-    about,
     as_typed,
     command,
     make_estimator,
+    option,
     read_settings,
     shell_option,
     shell_options,
@@ -55,46 +56,37 @@ _MOST_SHOWN = 40
 def fit(
     run: RunOptions,
     source: TrainingTable,
-    output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],
-    model: Annotated[
-        str | None,
-        about("cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."),
-    ] = None,
-    alpha: Annotated[
-        float | None, about("For robust models: smallest share of patients to protect, in (0, 1].", "Model")
-    ] = None,
-    ball: Annotated[
-        str | None, about("For robust models: shape of the subpopulations. {balls}.", "Model")
-    ] = None,
+    output: Path = option("File to write the model to.", None, "--output", "-o", default=MISSING),
+    model: str | None = option(
+        "cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."
+    ),
+    alpha: float | None = option(
+        "For robust models: smallest share of patients to protect, in (0, 1].", "Model"
+    ),
+    ball: str | None = option("For robust models: shape of the subpopulations. {balls}.", "Model"),
     network: Network = None,
-    l2: Annotated[float | None, about("Ridge penalty; 0 by default.", "Model")] = None,
-    recalibrate: Annotated[
-        bool | None,
-        about(
-            "Multiply log risks by the factor that is best for held-out patients; the default of robust models.",
-            "Model",
-            "--recalibrate/--no-recalibrate",
-            show_default=False,
-        ),
-    ] = None,
+    l2: float | None = option("Ridge penalty; 0 by default.", "Model"),
+    recalibrate: bool | None = option(
+        "Multiply log risks by the factor that is best for held-out patients; the default of robust models.",
+        "Model",
+        "--recalibrate/--no-recalibrate",
+        show_default=False,
+    ),
     set_: Settings = None,
     groups: Groups = (),
-    reference: Annotated[
-        Names, about("Level that the others of a column are compared with, such as sex=female.", "Columns")
-    ] = (),
-    strata: Annotated[
-        str | None, about("Column of strata: patients are compared within them.", "Columns")
-    ] = None,
-    clusters: Annotated[
-        str | None, about("Column of clusters, such as hospitals, for standard errors.", "Columns")
-    ] = None,
-    bootstrap: Annotated[
-        int, about("Refits for the standard errors of drosurv summary; 0 for none.", "Model", min=0)
-    ] = 0,
-    unseen: Annotated[
-        str,
-        about("Levels not seen in training: treated as the reference level (reference), or error.", "Model"),
-    ] = "reference",
+    reference: Names = option(
+        "Level that the others of a column are compared with, such as sex=female.", "Columns", default=()
+    ),
+    strata: str | None = option("Column of strata: patients are compared within them.", "Columns"),
+    clusters: str | None = option("Column of clusters, such as hospitals, for standard errors.", "Columns"),
+    bootstrap: int = option(
+        "Refits for the standard errors of drosurv summary; 0 for none.", "Model", min=0, default=0
+    ),
+    unseen: str = option(
+        "Levels not seen in training: treated as the reference level (reference), or error.",
+        "Model",
+        default="reference",
+    ),
 ) -> None:
     """Train a survival model on a table and save it as one file, with the encoding of each column.
 

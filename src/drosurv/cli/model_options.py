@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.options import SAVED, TABLE, Cause, Names, Strata, about, cause_number, piped
+from drosurv.cli.options import SAVED, TABLE, Cause, Names, Strata, about, cause_number, option, piped
 from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
@@ -32,16 +32,11 @@ Coefficients = Annotated[
 class PredictionOptions:
     """Predictions of any model, instead of the model."""
 
-    predictions: Annotated[
-        Path | None, about("Instead of a model: table of any model's predictions.", _OTHERS)
-    ] = None
-    survival: Annotated[
-        Names,
-        about("Columns of predicted survival, such as S365=365,S730=730, if not recognised.", _OTHERS),
-    ] = ()
-    kind: Annotated[
-        str | None, about("What the probabilities are: survival or event, if not recognised.", _OTHERS)
-    ] = None
+    predictions: Path | None = option("Instead of a model: table of any model's predictions.", _OTHERS)
+    survival: Names = option(
+        "Columns of predicted survival, such as S365=365,S730=730, if not recognised.", _OTHERS, default=()
+    )
+    kind: str | None = option("What the probabilities are: survival or event, if not recognised.", _OTHERS)
 
     def read(
         self, found: PredictionColumns, table: SurvivalTable, cause: str | None, unit: str, **kinds: Any

@@ -1,10 +1,10 @@
-"""``drosurv monitor``: alarms about a model in use, from the growing table of its patients."""
+"""``drosurv monitor``: alarms option a model in use, from the growing table of its patients."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,9 +16,9 @@ from drosurv.cli.options import (
     ModelFile,
     OutputOptions,
     TargetOptions,
-    about,
     cause_number,
     command,
+    option,
 )
 from drosurv.cli.outputs import check_outputs, print_json, printable, write_plot
 from drosurv.errors import InputError
@@ -36,27 +36,21 @@ def monitor(
     target: TargetOptions,
     file: FileOptions,
     groups: Groups = (),
-    every: Annotated[
-        str,
-        about(
-            "Dates of looks: every day, month, year, number of days (or of the unit of numbers), or event."
-        ),
-    ] = "month",
-    lag: Annotated[
-        float, about("Days until outcomes are known; more than the time between two visits.")
-    ] = 0.0,
-    tolerance: Annotated[
-        float, about("Ratios from 1/tolerance to tolerance are no reason for an alarm.")
-    ] = 1.1,
-    alpha: Annotated[float, about("Probability of any false alarm, ever.")] = 0.05,
+    every: str = option(
+        "Dates of looks: every day, month, year, number of days (or of the unit of numbers), or event.",
+        default="month",
+    ),
+    lag: float = option("Days until outcomes are known; more than the time between two visits.", default=0.0),
+    tolerance: float = option(
+        "Ratios from 1/tolerance to tolerance are no reason for an alarm.", default=1.1
+    ),
+    alpha: float = option("Probability of any false alarm, ever.", default=0.05),
     cause: Cause = None,
-    time_unit: Annotated[
-        str | None, about("Unit of the model's times: days, weeks, months or years.", "Columns")
-    ] = None,
-    output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("monitor.html"),
-    path: Annotated[Path | None, about("CSV file to write the numbers of every look to.", "Output")] = None,
-    plot: Annotated[Path | None, about("Picture of everybody (PNG, SVG, PDF).", "Output")] = None,
-    title: Annotated[str | None, about("Heading of the page.", "Output")] = None,
+    time_unit: str | None = option("Unit of the model's times: days, weeks, months or years.", "Columns"),
+    output: Path = option("Page to write.", None, "--output", "-o", default=Path("monitor.html")),
+    path: Path | None = option("CSV file to write the numbers of every look to.", "Output"),
+    plot: Path | None = option("Picture of everybody (PNG, SVG, PDF).", "Output"),
+    title: str | None = option("Heading of the page.", "Output"),
 ) -> None:
     """Monitor a model in use: compare its patients' events with those it expects, overall and by group.
 

@@ -7,7 +7,7 @@ import csv
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
@@ -49,6 +49,14 @@ def as_typed(path: Path) -> str:
 def about(help: str, panel: str | None = None, *flags: str, **more: Any) -> Any:
     """Return an option with its help text; options in a panel are explained by --help-all only."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+def option(help: str, panel: str | None = None, *flags: str, default: Any = None, **more: Any) -> Any:
+    """Return what a parameter of a command, or a field of a dataclass of options, is set to: an option with a default.
+
+    Without a default, MISSING, the option is required.
+    """
+    return field(default=default, metadata={"option": about(help, panel, *flags, **more)})
 
 
 _COLUMNS, _FILE, _MODEL, _OUTPUT = "Columns", "File", "Model", "Output"
@@ -143,11 +151,16 @@ def _panel(option: inspect.Parameter) -> str | None:
 def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """Parameters of a function, dataclasses replaced by their fields."""
     hints = get_type_hints(function, include_extras=True)
+    declared = {one.name: one for one in fields(function)} if is_dataclass(function) else {}
     for name, parameter in inspect.signature(function).parameters.items():
         hint, default = hints[name], parameter.default
         if is_dataclass(hint):
             yield from _flattened(cast(Callable[..., Any], hint))
             continue
+        made = declared.get(name, default)
+        if isinstance(made, Field) and "option" in made.metadata:
+            hint = cast(Any, Annotated)[hint, made.metadata["option"]]
+            default = parameter.empty if made.default is MISSING else made.default
         if get_origin(hint) is Annotated and hint.__origin__ == Names:
             hint, default = Annotated[list[str] | None, get_args(hint)[1], Names], None
         yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint, default=default)
@@ -212,44 +225,35 @@ def _mark(text: str | None) -> str | None:
 class OutputOptions:
     """How results are given."""
 
-    force: Annotated[bool, about("Overwrite files that drosurv did not write.", _OUTPUT, "--force")] = False
-    as_json: Annotated[bool, about("Print JSON for programs.", _OUTPUT, "--json")] = False
+    force: bool = option("Overwrite files that drosurv did not write.", _OUTPUT, "--force", default=False)
+    as_json: bool = option("Print JSON for programs.", _OUTPUT, "--json", default=False)
 
 
 @dataclass(frozen=True)
 class RunOptions(OutputOptions):
     """How results are given, and the seed of what is random."""
 
-    seed: Annotated[int, about("Seed of everything random.", _OUTPUT, min=0)] = 0
+    seed: int = option("Seed of everything random.", _OUTPUT, min=0, default=0)
 
 
 @dataclass(frozen=True)
 class FileOptions:
     """Format of the input files."""
 
-    missing: Annotated[
-        Names,
-        about(
-            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column; age=* '
-            "for each text that is no number. "
-            "Quote a text that holds a comma twice: '\"<0,5\"'.",
-            _FILE,
-        ),
-    ] = ()
-    separator: Annotated[
-        str | None,
-        about("Separator of a CSV file, such as ';' or tab; recognised if not given.", _FILE, callback=_mark),
-    ] = None
-    decimal: Annotated[str | None, about("Decimal mark of a CSV file; recognised if not given.", _FILE)] = (
-        None
+    missing: Names = option(
+        'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column; age=* '
+        "for each text that is no number. "
+        "Quote a text that holds a comma twice: '\"<0,5\"'.",
+        _FILE,
+        default=(),
     )
-    encoding: Annotated[
-        str | None, about("Encoding of a CSV file, such as cp1252; recognised if not given.", _FILE)
-    ] = None
-    sheet: Annotated[str | None, about("Sheet of an Excel workbook: its name or number.", _FILE)] = None
-    header_row: Annotated[
-        int | None, about("Row that names the columns, from 1; recognised if not given.", _FILE)
-    ] = None
+    separator: str | None = option(
+        "Separator of a CSV file, such as ';' or tab; recognised if not given.", _FILE, callback=_mark
+    )
+    decimal: str | None = option("Decimal mark of a CSV file; recognised if not given.", _FILE)
+    encoding: str | None = option("Encoding of a CSV file, such as cp1252; recognised if not given.", _FILE)
+    sheet: str | None = option("Sheet of an Excel workbook: its name or number.", _FILE)
+    header_row: int | None = option("Row that names the columns, from 1; recognised if not given.", _FILE)
 
     @property
     def format(self) -> FileFormat:
@@ -263,31 +267,25 @@ class FileOptions:
 class ColumnOptions:
     """Columns of the target and of the patient, and those that are categories."""
 
-    event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
-    time: Annotated[str | None, about("Column of times, such as days of follow-up.")] = None
-    start: Annotated[str | None, about("Instead of --time: column of first dates, or numbers.", _COLUMNS)] = (
-        None
+    event: str | None = option("Column of events, if not the one trained on.")
+    time: str | None = option("Column of times, such as days of follow-up.")
+    start: str | None = option("Instead of --time: column of first dates, or numbers.", _COLUMNS)
+    end: str | None = option("Column of last dates (time in days) or numbers.", _COLUMNS)
+    entry: str | None = option("Column of times from which patients are observed, if not from 0.", _COLUMNS)
+    event_value: str | None = option("The value that means the event, where it is not clear.", _COLUMNS)
+    id: str | None = option("Column that names the patient.")
+    categorical: Names = option(
+        "Columns that are categories although they hold numbers.", _COLUMNS, default=()
     )
-    end: Annotated[str | None, about("Column of last dates (time in days) or numbers.", _COLUMNS)] = None
-    entry: Annotated[
-        str | None, about("Column of times from which patients are observed, if not from 0.", _COLUMNS)
-    ] = None
-    event_value: Annotated[
-        str | None, about("The value that means the event, where it is not clear.", _COLUMNS)
-    ] = None
-    id: Annotated[str | None, about("Column that names the patient.")] = None
-    categorical: Annotated[
-        Names, about("Columns that are categories although they hold numbers.", _COLUMNS)
-    ] = ()
 
 
 @dataclass(frozen=True)
 class TargetOptions(ColumnOptions):
     """Columns of the target and of the patient, of a table whose target is complete or is made so."""
 
-    drop_missing_target: Annotated[
-        bool, about("Leave out rows without a valid time or event.", _COLUMNS, "--drop-missing-target")
-    ] = False
+    drop_missing_target: bool = option(
+        "Leave out rows without a valid time or event.", _COLUMNS, "--drop-missing-target", default=False
+    )
 
 
 @dataclass(frozen=True)
@@ -295,14 +293,12 @@ class FeatureOptions:
     """Columns that are features."""
 
     drop: Drop = ()
-    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
-    keep_columns: Annotated[
-        Names,
-        about(
-            "Columns to use although they look like the outcome: they are known when a prediction is made.",
-            _COLUMNS,
-        ),
-    ] = ()
+    numeric: Names = option("Columns that are amounts although they look like codes.", _COLUMNS, default=())
+    keep_columns: Names = option(
+        "Columns to use although they look like the outcome: they are known when a prediction is made.",
+        _COLUMNS,
+        default=(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,29 +306,24 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
     """A training table, the roles of its columns, and what is held out or kept of its rows."""
 
     data: DataFile
-    event: Annotated[str, about("Column of events, such as 1, yes or dead.")] = field()
-    features: Annotated[Names, about("Columns to predict from; by default all that are left.", _COLUMNS)] = ()
-    complete_cases: Annotated[
-        bool,
-        about(
-            "Leave out patients without a value in some feature, as R and lifelines do, instead of filling it in.",
-            _COLUMNS,
-            "--complete-cases",
-        ),
-    ] = False
+    event: str = option("Column of events, such as 1, yes or dead.", default=MISSING)
+    features: Names = option("Columns to predict from; by default all that are left.", _COLUMNS, default=())
+    complete_cases: bool = option(
+        "Leave out patients without a value in some feature, as R and lifelines do, instead of filling it in.",
+        _COLUMNS,
+        "--complete-cases",
+        default=False,
+    )
 
-    hold_out: Annotated[
-        Path | None, about("CSV file of patients to keep out of training; written if it does not exist.")
-    ] = None
-    hold_out_share: Annotated[
-        float | None, about("Share of the patients to hold out; 0.25 by default.", _OUTPUT)
-    ] = None
-    row_hashes: Annotated[
-        bool,
-        about(
-            "Keep salted hashes of the training rows in the file, to recognise them in other tables.", _OUTPUT
-        ),
-    ] = True
+    hold_out: Path | None = option(
+        "CSV file of patients to keep out of training; written if it does not exist."
+    )
+    hold_out_share: float | None = option("Share of the patients to hold out; 0.25 by default.", _OUTPUT)
+    row_hashes: bool = option(
+        "Keep salted hashes of the training rows in the file, to recognise them in other tables.",
+        _OUTPUT,
+        default=True,
+    )
 
     def divided(
         self, table: SurvivalTable, seed: int, *, force: bool

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.options import Drop, FileOptions, Names, RunOptions, TargetOptions, about, command
+from drosurv.cli.options import Drop, FileOptions, Names, RunOptions, TargetOptions, command, option
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
 
@@ -24,42 +24,29 @@ def plan(
         Path | None,
         typer.Argument(metavar="DATA", help="Pilot table, from which rates and groups are taken."),
     ] = None,
-    events: Annotated[
-        float | None, about("Without DATA: share of the patients who have the event in the follow-up.")
-    ] = None,
-    groups: Annotated[
-        Names,
-        about(
-            "Groups with their shares, such as 'women=0.4,over 75=0.15:0.5', where 0.5 is the group's share of events; "
-            "with DATA, its columns."
-        ),
-    ] = (),
+    events: float | None = option("Without DATA: share of the patients who have the event in the follow-up."),
+    groups: Names = option(
+        "Groups with their shares, such as 'women=0.4,over 75=0.15:0.5', where 0.5 is the group's share of events; "
+        "with DATA, its columns.",
+        default=(),
+    ),
     drop: Drop = (),
-    model: Annotated[Path | None, about("Saved model, whose spread of risks in DATA is used.")] = None,
-    n: Annotated[
-        int | None, about("Number of patients: also say which errors they can exclude.", None, "--n")
-    ] = None,
-    ratio: Annotated[
-        float, about("Factor between observed and expected events to exclude, or to find.")
-    ] = 1.2,
-    power: Annotated[float, about("Probability with which errors are found.")] = 0.8,
-    level: Annotated[float, about("Confidence of the intervals.")] = 0.95,
-    c_index: Annotated[float | None, about("The model's c-index, which gives the spread.", _ASSUMED)] = None,
-    spread: Annotated[
-        float | None, about("Standard deviation of the log risks at the events.", _ASSUMED)
-    ] = None,
-    columns: Annotated[
-        int | None, about("Columns that may define subgroups; 10 if not given.", _ASSUMED)
-    ] = None,
-    tests: Annotated[int, about("Tests between which 1 - level is divided.", _ASSUMED)] = 1,
-    slope_width: Annotated[float, about("Width of the interval of the calibration slope.", _WANTED)] = 0.2,
-    c_index_width: Annotated[float, about("Width of the interval of the c-index.", _WANTED)] = 0.1,
-    subgroup_share: Annotated[float, about("Share of the patients that makes a subgroup.", _WANTED)] = 0.05,
-    subgroup_ratio: Annotated[float, about("Error of a subgroup to be found, or excluded.", _WANTED)] = 1.5,
-    plot: Annotated[
-        Path | None,
-        about("Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."),
-    ] = None,
+    model: Path | None = option("Saved model, whose spread of risks in DATA is used."),
+    n: int | None = option("Number of patients: also say which errors they can exclude.", None, "--n"),
+    ratio: float = option("Factor between observed and expected events to exclude, or to find.", default=1.2),
+    power: float = option("Probability with which errors are found.", default=0.8),
+    level: float = option("Confidence of the intervals.", default=0.95),
+    c_index: float | None = option("The model's c-index, which gives the spread.", _ASSUMED),
+    spread: float | None = option("Standard deviation of the log risks at the events.", _ASSUMED),
+    columns: int | None = option("Columns that may define subgroups; 10 if not given.", _ASSUMED),
+    tests: int = option("Tests between which 1 - level is divided.", _ASSUMED, default=1),
+    slope_width: float = option("Width of the interval of the calibration slope.", _WANTED, default=0.2),
+    c_index_width: float = option("Width of the interval of the c-index.", _WANTED, default=0.1),
+    subgroup_share: float = option("Share of the patients that makes a subgroup.", _WANTED, default=0.05),
+    subgroup_ratio: float = option("Error of a subgroup to be found, or excluded.", _WANTED, default=1.5),
+    plot: Path | None = option(
+        "Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."
+    ),
 ) -> None:
     """Plan an audit: how many patients it needs to judge a model, its groups and any subgroup.
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, OutputOptions, Strata, about, command
+from drosurv.cli.options import (
+    DataFile,
+    FileOptions,
+    ModelFile,
+    Names,
+    OutputOptions,
+    Strata,
+    command,
+    option,
+)
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import InputError
 
@@ -18,16 +26,13 @@ def predict(
     model: ModelFile,
     data: DataFile,
     file: FileOptions,
-    output: Annotated[
-        Path | None, about("CSV file to write; the terminal if not given.", None, "--output", "-o")
-    ] = None,
-    times: Annotated[Names, about("Times at which to give survival probabilities, such as 12,24.")] = (),
-    keep: Annotated[Names, about("Columns of the table to copy, such as the patient's number.")] = (),
+    output: Path | None = option("CSV file to write; the terminal if not given.", None, "--output", "-o"),
+    times: Names = option("Times at which to give survival probabilities, such as 12,24.", default=()),
+    keep: Names = option("Columns of the table to copy, such as the patient's number.", default=()),
     strata: Strata = None,
-    predictions: Annotated[
-        Path | None,
-        about("For repaired predictions: table of those of these patients, if they are not columns of DATA."),
-    ] = None,
+    predictions: Path | None = option(
+        "For repaired predictions: table of those of these patients, if they are not columns of DATA."
+    ),
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
 

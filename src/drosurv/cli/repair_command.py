@@ -1,4 +1,4 @@
-"""``drosurv repair``: find the groups that a model is wrong about, and correct it there."""
+"""``drosurv repair``: find the groups that a model is wrong option, and correct it there."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from drosurv.cli.options import (
     RunOptions,
     Settings,
     TrainingTable,
-    about,
     cause_number,
     command,
     make_estimator,
+    option,
     piped,
     read_settings,
 )
@@ -52,23 +52,16 @@ def repair(
     run: RunOptions,
     source: TableToRepair,
     made: PredictionOptions,
-    model: Annotated[
-        str | None,
-        about(
-            "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv."
-        ),
-    ] = None,
+    model: str | None = option(
+        "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv."
+    ),
     coefficients: Coefficients = None,
-    output: Annotated[
-        Path | None, about("File to write the repaired model to.", None, "--output", "-o")
-    ] = None,
-    corrected: Annotated[
-        Path | None, about("CSV file to write repaired --predictions to.", "Other models")
-    ] = None,
+    output: Path | None = option("File to write the repaired model to.", None, "--output", "-o"),
+    corrected: Path | None = option("CSV file to write repaired --predictions to.", "Other models"),
     cause: Cause = None,
-    max_repairs: Annotated[int, about("Largest number of repairs.", "Search")] = 5,
-    max_conditions: Annotated[int, about("Largest number of conditions in a rule.", "Search")] = 2,
-    evidence: Annotated[float, about("Smallest e-value that a repair must reach.", "Search")] = 20.0,
+    max_repairs: int = option("Largest number of repairs.", "Search", default=5),
+    max_conditions: int = option("Largest number of conditions in a rule.", "Search", default=2),
+    evidence: float = option("Smallest e-value that a repair must reach.", "Search", default=20.0),
     set_: Settings = None,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from drosurv.cli.options import ModelFile, OutputOptions, about, command
+from drosurv.cli.options import ModelFile, OutputOptions, command, option
 from drosurv.cli.outputs import check_outputs, print_json, printable
 from drosurv.cli.repair_command import in_words
 
@@ -16,13 +16,12 @@ from drosurv.cli.repair_command import in_words
 def summary(
     run: OutputOptions,
     model: ModelFile,
-    level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,
-    output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
-    cause: Annotated[
-        str | None,
-        about("Cause to show, of a model of several causes, by its number or name; by default all."),
-    ] = None,
-    style: Annotated[str, about("text, markdown, latex or html.", None, "--format")] = "text",
+    level: float = option("Confidence level of the intervals, in (0, 1).", default=0.95),
+    output: Path | None = option("CSV file to write the table to.", None, "--output", "-o"),
+    cause: str | None = option(
+        "Cause to show, of a model of several causes, by its number or name; by default all."
+    ),
+    style: str = option("text, markdown, latex or html.", None, "--format", default="text"),
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,10 +13,10 @@ from drosurv.cli.options import (
     RunOptions,
     Settings,
     TrainingTable,
-    about,
     check_parameters,
     command,
     make_estimator,
+    option,
     read_grid,
     read_settings,
 )
@@ -32,27 +32,24 @@ if TYPE_CHECKING:
 def tune(
     run: RunOptions,
     source: TrainingTable,
-    model: Annotated[str, about("Estimator whose settings are tried, beside plain Cox.")] = "dro-cox",
+    model: str = option("Estimator whose settings are tried, beside plain Cox.", default="dro-cox"),
     network: Network = None,
-    grid: Annotated[
-        list[str] | None,
-        about(
-            "Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's values of "
-            "alpha, or of the weight of a penalty, by default.",
-            metavar="NAME=VALUES",
-        ),
-    ] = None,
+    grid: list[str] | None = option(
+        "Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's values of "
+        "alpha, or of the weight of a penalty, by default.",
+        metavar="NAME=VALUES",
+    ),
     set_: Settings = None,
     groups: Groups = (),
-    tolerance: Annotated[
-        float, about("Share of plain Cox's gain in log likelihood for everybody to give up.", "Choice")
-    ] = 0.1,
-    folds: Annotated[int, about("Folds that every setting is scored on.", "Choice")] = 5,
-    output: Annotated[
-        Path | None, about("File for the chosen model, trained on all patients.", None, "--output", "-o")
-    ] = None,
-    table: Annotated[Path | None, about("CSV file to write every setting's scores to.", "Output")] = None,
-    jobs: Annotated[int, about("Processes.", "Choice")] = 1,
+    tolerance: float = option(
+        "Share of plain Cox's gain in log likelihood for everybody to give up.", "Choice", default=0.1
+    ),
+    folds: int = option("Folds that every setting is scored on.", "Choice", default=5),
+    output: Path | None = option(
+        "File for the chosen model, trained on all patients.", None, "--output", "-o"
+    ),
+    table: Path | None = option("CSV file to write every setting's scores to.", "Output"),
+    jobs: int = option("Processes.", "Choice", default=1),
 ) -> None:
     """Try a grid of settings on patients not trained on, and choose the one that serves the worst group best.
 
