@@ -265,7 +265,8 @@ class CoxPHCV(SurvivalModel):
         offset : (n,) array, optional
             Known effects, for a model that was fitted with an offset.
         """
-        return self.estimator_.predict(self._frame(self._new_features(X)), offset=offset)
+        features = self._new_features(X)
+        return self.estimator_.predict(self._frame(features), offset=offset)
 
     def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
         return self.estimator_._hazard_errors(self._frame(self._new_features(X)), times, strata, offset)

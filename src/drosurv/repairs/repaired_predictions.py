@@ -214,7 +214,7 @@ class RepairedPredictions(SurvivalModel):
     def _curves(
         self, X: Any, features: Any, return_array: bool, times: ArrayLike | None, *, survival: bool
     ) -> NDArray[Any]:
-        at = self._curve_times if times is None else checked_times(times)
+        at = self.unique_times_ if times is None else checked_times(times)
         values = self._values(X, features, at, survival=survival)
         return values if return_array or times is not None else step_functions(at, values)
 
