@@ -29,7 +29,7 @@ _TOGETHER = 256
 
 
 class Accumulated(NamedTuple):
-    """Expected events of patients until a time, the accumulated hazard, and the variance of the events around it."""
+    """Expected events of patients until a time, which are their summed hazards, and the variance of their events."""
 
     hazard: FloatArray
     variance: FloatArray

@@ -200,7 +200,7 @@ def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
 def warn_caller(
     message: str | Warning, category: type[Warning] = ArgumentWarning, *, argument: str | None = None
 ) -> None:
-    """Give a warning that points to the user's line: the one that called this package, or scikit-learn, which did."""
+    """Give a warning that points to the user's line, which called this package, or scikit-learn that calls it."""
     if isinstance(message, Warning):
         warning = message
     else:

@@ -209,7 +209,7 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
 
 
 def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> Kind | None:
-    """Return what names say that probabilities at one time are, None if they do not; raise if values say otherwise."""
+    """Return the kind of probabilities at one time that names state, or None; raise if the values contradict it."""
     named: Kind | None = next((kind for kind in KINDS if kind == found.kind), None)
     assert found.survival is not None
     if named is None or _kind_by_time(found.survival):

@@ -125,7 +125,7 @@ class Rows:
 
     @property
     def copies(self) -> IntArray | None:
-        """Rows in which each stands as often as its weight says; None if all weights are 1."""
+        """Row numbers, each repeated as often as its weight says; None if all weights are 1."""
         if self.weight is None or (self.weight == 1).all():
             return None
         wrong = self.weight % 1 != 0
@@ -281,7 +281,7 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
 
 
 def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
-    """Add the offset to scores (n,); raise unless it is given exactly if the model was fitted with one."""
+    """Add the offset to scores (n,); raise if it is missing, or given to a model fitted without one."""
     if fitted_with and offset is None:
         raise ArgumentError(
             "offset", f"the model was fitted with an offset: give {arg('offset')}, zeros for none."
@@ -375,7 +375,7 @@ def no_seed(random_state: Any) -> ArgumentError:
 def sample_rows(
     n: int, size: int, rng: np.random.Generator, clusters: IntArray | None = None
 ) -> NDArray[np.intp]:
-    """Draw `size` of n rows without replacement, in order: all rows if there are no more.
+    """Draw `size` of n rows without replacement, in ascending order; all rows if there are fewer.
 
     Of numbered `clusters` (n,), whole ones are drawn until they have so many rows.
 
@@ -394,7 +394,7 @@ def sample_rows(
 
 
 def sample_size(n: float, events: float, most: int, wanted: int) -> int:
-    """Return the size of a sample of n patients with `wanted` events, but at least so many and at most `most`."""
+    """Return the size of a sample of n patients with `wanted` events: at least `wanted` and at most `most` patients."""
     return int(np.clip(wanted * n / max(events, 1.0), min(wanted, most), most))
 
 

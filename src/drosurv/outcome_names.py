@@ -91,7 +91,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def names_time(name: str) -> float:
-    """Return 3 for a name that can only be that of a follow-up time, 2 for a likely one, 1 for a perhaps, else 0.
+    """Return how surely a name is that of a follow-up time: 3 for certain, 2 for likely, 1 for possible, else 0.
 
     >>> [names_time(name) for name in ("futime", "time_to_treatment", "days to death", "Überlebenszeit (Tage)", "age")]
     [3.0, 0.0, 3.0, 3.0, 0.0]
@@ -123,7 +123,7 @@ def names_entry(name: str) -> bool:
 
 
 def names_event(name: str) -> tuple[float, Meaning]:
-    """Return how sure a name is that of an event, as :func:`names_time` does, and what it says of a 1 in the column.
+    """Return how surely a name is that of an event, as in :func:`names_time`, and what a 1 in the column means.
 
     A 1 means the event ("event"; for a "status" by convention), that there was none ("event free"), perhaps that the
     patient is "censored", or it is "unclear".

@@ -199,7 +199,7 @@ class Predicted:
 
     @cached_property
     def curves(self) -> SurvivalCurves | None:
-        """Survival curves; None if there are none. With causes, of an event of any cause, or the hazards of the one."""
+        """Survival curves, or None; with causes, of an event of any cause, or of the hazard of the chosen cause."""
         if self.cause is not None:
             return self._curves_of_cause(self.cause)
         if self.given is not None:
@@ -532,7 +532,7 @@ class Patients(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def of(self, given: Any) -> Any:
-        """Return the patients' part of an argument with one value per row of the table."""
+        """Select the patients' rows of an argument with one value per row of the table."""
         return given if self.rows is None else select_rows(given, self.rows)
 
 

@@ -118,5 +118,5 @@ def check(
 
 
 def _unless_1(event_value: str | None) -> str | None:
-    """Return the value that means the event, unless every command would take it."""
+    """Return the value that means the event; None for 1 and True, which every command assumes."""
     return None if event_value in ("1", "True", "true") else event_value

@@ -108,7 +108,7 @@ def monitor(
 def in_unit_of_model(
     opened: OpenedModel, table: SurvivalTable, target: TargetOptions, time_unit: str | None
 ) -> tuple[str, Any]:
-    """Return the unit of the times, and the target in it: times between dates become those of the training times."""
+    """Return the unit of the times and the target; times between dates are in the unit of the training times."""
     from drosurv.presentation import DAYS, unit_in
 
     noted = opened.notes.get("target", {})

@@ -119,7 +119,7 @@ def command(place: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function of all options, which calls `function` with the options of each dataclass put together."""
+    """Return a function with one parameter per option, which collects them into the dataclasses of `function`."""
     # Required ones first, those about the output last.
     options = sorted(
         _flattened(function),
@@ -405,7 +405,7 @@ def cause_number(cause: str | None, table: SurvivalTable) -> int | None:
 
 
 def shell_options(bundle: Any, kind: type[Any]) -> list[str]:
-    """Return the arguments in a shell that set the fields of dataclass `kind` as `bundle` has them, less defaults."""
+    """Return command-line arguments for the fields of `bundle`, a dataclass `kind`, that differ from their defaults."""
     found: list[str] = []
     for option in fields(kind):
         value = getattr(bundle, option.name)

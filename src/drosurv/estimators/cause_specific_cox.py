@@ -445,7 +445,7 @@ def _title(cause: int, names: Sequence[str]) -> str:
 
 
 def _of_all_causes(tables: Sequence[CoxTable], names: Sequence[str]) -> CoxTable:
-    """Return the tables of causes 1, 2, ..., called `names`, as one; notes that differ say of which cause they are."""
+    """Join the tables of causes 1, 2, ..., called `names`; notes that differ between causes name the cause."""
     numbered = list(enumerate(tables, start=1))
     found = CoxTable(pd.concat([pd.DataFrame(table) for table in tables]))
     found.insert(

@@ -113,7 +113,7 @@ class OutcomesAtHorizon:
         return found
 
     def is_known(self, rows: IntArray) -> bool:
-        """Whether the follow-up of some patients reaches the horizon: one is known to be free then, or all known."""
+        """Whether outcomes at the horizon can be estimated: one patient is known to be free then, or all are known."""
         known = self.inverse[rows] > 0
         return bool(known.all() or (known & (self.happened[rows] == 0)).any())
 

@@ -111,7 +111,7 @@ def parse_attributes(
     name: str = "sensitive_features",
     at_least: int = 2,
 ) -> list[Attribute]:
-    """Return an `Attribute` for each column of n labels, each with `at_least` so many groups; else as in `evaluate`.
+    """Return an `Attribute` for each column of n labels; raise if one has fewer than `at_least` groups.
 
     Error messages call the argument `name`, and unnamed columns get their names from it.
     """

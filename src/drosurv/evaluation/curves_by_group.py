@@ -111,7 +111,7 @@ def _decisions(
     benefit: Any,
     level: float | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the measures of one group: ratios of sums of two terms, a constant and one that is weighted events."""
+    """Yield the measures of one group, each a ratio of two sums over patients, of constants and weighted events."""
     weight, risk, events = outcomes.weight[rows], outcomes.risk[rows], outcomes.events[rows]
     above = (risk >= threshold).astype(np.float64)
     one, none, below = np.ones(len(rows)), np.zeros(len(rows)), 1 - above
@@ -217,7 +217,7 @@ def shrunken_ratios(groups: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def funnel(expected: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the limits between which chance leaves observed over expected events of a right model."""
+    """Return limits that contain observed over expected events of a right model with probability `level`."""
     z = float(ndtri((1 + level) / 2))
     # The square root of a Poisson count has a standard deviation of about 1/2.
     low, high = (np.maximum(np.sqrt(expected) + sign * z / 2, 0.0) ** 2 / expected for sign in (-1, 1))

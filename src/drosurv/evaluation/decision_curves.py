@@ -126,7 +126,7 @@ def _covariance(
 
 
 def _recalibrated(outcomes: OutcomesAtHorizon, rows: IntArray) -> FloatArray:
-    """Return the risks of a group with its own level and slope, drawn towards the predicted ones where it is small."""
+    """Return the risks of a group, recalibrated by its level and slope; the correction is shrunken in small groups."""
     x, weight = cloglog(outcomes.risk[rows]), outcomes.weight[rows]
     centre = float(weight @ x / weight.sum())
     fitted = None

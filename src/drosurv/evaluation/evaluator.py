@@ -218,14 +218,14 @@ class Evaluator:
 
     @cached_property
     def _samples(self) -> dict[Key, Subset]:
-        """Samples of everybody and of groups, where these are very many patients; their metrics are resampled."""
+        """Samples of everybody and of groups of very many patients, from which replicates are drawn."""
         everybody = {(EVERYONE, ALL): self.everyone, **self.members}
         found = {key: sample_of(patients, self.clusters) for key, patients in everybody.items()}
         return {key: some for key, some in found.items() if some is not everybody[key]}
 
     @cached_property
     def _compared_samples(self) -> dict[str, tuple[Subset, Groups]]:
-        """Samples of the patients of all groups of a partition, with these groups, where patients are very many."""
+        """Samples of the patients of a partition, with their groups, if these are very many patients."""
         found = {}
         for name, partition in self.partitions.items():
             rows, groups = self._sample_of_groups(partition), partition.kept_groups
@@ -234,7 +234,7 @@ class Evaluator:
         return found
 
     def _sample_of_groups(self, partition: Attribute) -> IntArray | None:
-        """Return the rows, among patients in a group, of a sample that has patients of all groups; None for all."""
+        """Return the rows of a sample with patients of all groups of a partition; None if all patients are used."""
         clusters = None if self.clusters is None else self.clusters[partition.kept]
         smallest = int(partition.kept_groups.sizes.min())
         target = self.everyone.target.take(partition.kept)
@@ -242,7 +242,7 @@ class Evaluator:
 
     @cached_property
     def _drawn_rows(self) -> IntArray | None:
-        """Rows of all patients in samples, of whom replicates are drawn; None if replicates are of all patients."""
+        """Rows of the patients in any sample; None if replicates are drawn from all patients."""
         if not self._samples:
             return None
         needed = [self._samples.get(key, some).rows for key, some in self.members.items()]
@@ -255,7 +255,7 @@ class Evaluator:
 
     @cached_property
     def _places(self) -> IntArray | None:
-        """Place (n,) among all patients in samples of each that is; None if replicates are of all patients."""
+        """Position (n,) of each patient in `_drawn_rows`; None if replicates are drawn from all patients."""
         if self._drawn_rows is None:
             return None
         places = np.zeros(len(self.everyone), dtype=np.intp)
@@ -408,7 +408,7 @@ class Evaluator:
 
 
 def sample_of(patients: Subset, clusters: IntArray | None = None) -> Subset:
-    """Return a random sample of very many patients, with whole clusters (n,) of all patients; else these patients."""
+    """Return a random sample of very many patients, clusters whole; fewer patients are returned unchanged."""
     if clusters is not None and patients.rows is not None:
         clusters = clusters[patients.rows]
     rows = sample_of_many(patients.target, clusters, resampled=True)

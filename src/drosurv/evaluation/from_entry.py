@@ -220,7 +220,7 @@ def since_entry(
 
 
 def as_one_event(target: CompetingTarget, cause: int, seed: int = 0) -> Target:
-    """Return the target of a cause, with patients who had another one free of it until a drawn time of censoring."""
+    """Return the target of a cause; after another cause, patients count as free of it until a drawn censoring time."""
     _, censoring = KaplanMeier.both(Target(target.cause > 0, target.time))
     other = (target.cause > 0) & (target.cause != cause)
     last = target.time.max()

@@ -113,7 +113,7 @@ class GroupPicture:
         return tuple(tick for tick in _TICKS if 1 / self.reach <= tick <= self.reach)
 
     def counts(self, **words: Any) -> str:
-        """Say how many of 100 patients had the event, of the group with the most serious problem, or of everybody.
+        """Say how many of 100 patients had the event, in the group with the most serious problem or in everybody.
 
         Words are those of :func:`~drosurv.findings.words.counts_sentence`.
         """

@@ -66,7 +66,7 @@ def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Fe
 
 
 def plain_cox(model: Any) -> CoxPH:
-    """Return a plain Cox model that treats ties as the model does, so that the two do not differ in that."""
+    """Return a plain Cox model with the same method for ties as the model."""
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 

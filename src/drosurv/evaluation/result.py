@@ -176,7 +176,7 @@ class EvaluationResult:
 
     @cached_property
     def shrunken(self) -> pd.DataFrame:
-        """Of attributes with more than 8 groups, such as hospitals: observed over expected events, shrunken.
+        """Shrunken ratios of observed to expected events, for attributes with more than 8 groups, such as hospitals.
 
         Columns are ``observed`` and ``expected`` events, their ``ratio``, and the ratio ``shrunken`` towards the mean
         of all groups, with ``low`` and ``high``. The last row of an attribute, "a new one", is the prediction interval
@@ -386,7 +386,7 @@ class EvaluationResult:
         return None
 
     def counts(self, unit: str = "") -> str:
-        """Say how many of 100 patients the model expected to have the event, and had it, in the picture's words."""
+        """Say how many of 100 patients the model expected to have the event, and how many had it."""
         until, settings = self.last_judged, self.settings
         return self.picture.counts(
             by="" if until is None else moment(until, unit),

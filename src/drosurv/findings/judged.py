@@ -89,7 +89,7 @@ class Cohort:
         return np.zeros(len(self)) if self.target.entry is None else self.target.entry
 
     def null_at(self, times: FloatArray, read: Callable[[FollowUp, FloatArray], FloatArray]) -> FloatArray:
-        """Return `read` of the one curve for everybody at k times, (1, k); with folds, of each fold's curve, (n, k)."""
+        """Return the one curve for everybody, read by `read` at k times, (1, k); with folds, each fold's, (n, k)."""
         if not self.folds:
             return read(self.follow_up, times)[None]
         found = np.empty((len(self), len(times)))

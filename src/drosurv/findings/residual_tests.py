@@ -175,7 +175,7 @@ def spread(
     *,
     horizon: int = -1,
 ) -> JudgedValue | None:
-    """Return the calibration slope of the patients of a group: the tests of predictions spread too far, or too little.
+    """Return the calibration slope of a group, with the test that predicted risks differ too much or too little.
 
     `score` (n,) is the log cumulative hazard at the horizon; for predictions at few times, `horizon` is the part at
     whose end it is. `error` returns the covariance (J, J) that estimation error adds to a weighted sum. It counts only
@@ -347,7 +347,7 @@ class _AtOneTime:
         return found
 
     def _shift(self, change: float) -> float:
-        """Return the shift with which as many events are predicted as happened, by Newton's steps on their log."""
+        """Return the shift of log hazards that predicts as many events as were observed, by Newton's method."""
         observed, shift = float(self.happened.sum()), 0.0
         for _ in range(_MOST_STEPS if 0 < observed < self.known.sum() else 0):
             hazard = self._hazard(shift, change)

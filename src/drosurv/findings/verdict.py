@@ -132,7 +132,7 @@ def data_problem(text: str) -> FindingRow:
 def subgroup_problem(
     worst: Mapping[str, Any], searched: int, after: str = "", others: str = "", unit: str = ""
 ) -> FindingRow:
-    """Return the finding of the subgroup that differs most of those searched, a row of significant subgroups.
+    """Return the finding for the subgroup that differs most, given as a row of the significant subgroups.
 
     `after` and `others` are words for its sentence, `unit` is that of times.
     """
@@ -228,7 +228,7 @@ def _without_problems(rows: Sequence[FindingRow], bounds: Bounds | None) -> tupl
 
 
 def _too_few(everybody: FindingRow, named: Sequence[FindingRow], bounds: Bounds | None) -> str:
-    """Say why nothing can be told with so few patients; empty if something can."""
+    """Say why there are too few patients for a verdict; empty if there are enough."""
     start = "Cannot tell with so few patients"
     if everybody.status == "too_few":
         return f"{start}. {everybody.text}"

@@ -97,7 +97,7 @@ def _p(found: Adjusted) -> str:
 
 
 def _fields(name: str, found: Adjusted) -> dict[str, str]:
-    """Return what sentences may name: the group, its number, when, and what was given."""
+    """Return the values that sentences may use: the group, its number, the time, and what was given."""
     details, estimate = found.test.details, found.test.estimate
     assert estimate is not None
     unit, reference = details.get("unit", ""), details.get("reference", "the reference")
@@ -155,7 +155,7 @@ def counts_sentence(
     by: str = "",
     several: bool = False,
 ) -> str:
-    """Say how many of 100 patients, of everybody or of a group, were expected to have an event, and had it.
+    """Say how many of 100 patients were expected to have an event, and how many had one.
 
     `by` is the time until which events are counted, and `several` whether patients have several events.
 

@@ -104,7 +104,7 @@ class TorchLoss(OnePerPatient):
         return by_score, by_extra
 
     def _weighted(self, weights: FloatArray) -> Tensor:
-        """Return the weighted sum of the losses: a number, because torch imports its compiler for gradients of more."""
+        """Return the weighted sum of the losses; for gradients of more than one number torch imports its compiler."""
         import torch
 
         assert self._losses is not None, "losses come before their gradients"

@@ -127,7 +127,7 @@ def _likelihood(O: FloatArray, E: FloatArray, mean: float, spread: float) -> flo
 
 
 def _mean_error(O: FloatArray, E: FloatArray, mean: float, spread: float) -> float:
-    """Return the standard error of the mean from the curvature of the likelihood, also by the spread."""
+    """Return the standard error of the mean, from the curvature of the likelihood in mean and spread."""
     step = 1e-3
 
     def at(i: int, j: int) -> float:

@@ -161,7 +161,7 @@ class Log:
 
     @property
     def _day(self) -> float:
-        """How exact positions in the calendar are: a day, or the unit of whole numbers."""
+        """Precision of positions in the calendar: 1 for dates (a day) and whole numbers, 0 for other numbers."""
         whole = self.calendar.dated or not (np.append(self.start, self.target.time) % 1).any()
         return 1.0 if whole else 0.0
 

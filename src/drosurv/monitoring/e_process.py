@@ -39,7 +39,7 @@ def log_likelihood_ratio(events: Any, expected: Any, ratio: Any) -> FloatArray:
 
 
 def log_e_value(events: Any, expected: Any, tolerance: float) -> FloatArray:
-    """Return the log e-value against every ratio between 1 / tolerance and tolerance: the smallest of these."""
+    """Return the smallest log e-value over all ratios between 1 / tolerance and tolerance."""
     d, e = np.asarray(events, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     nearest = np.clip((d + _NONE) / (e + _NONE), 1.0 / tolerance, tolerance)
     return log_martingale(d, e) - log_likelihood_ratio(d, e, nearest)

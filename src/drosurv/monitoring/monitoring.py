@@ -164,7 +164,7 @@ def monitor(
 
 
 def _by_date(rows: list[dict[str, Any]], path: pd.DataFrame, more: tuple[str, ...]) -> pd.DataFrame:
-    """Return rows as a table by date; also a table without rows has columns of the path's types."""
+    """Return rows as a table by date; without rows too, its columns have the types of the path."""
     types = {name: path["date" if name == "since" else name].dtype for name in (*_COUNTS, *more)}
     found = pd.DataFrame(rows, columns=list(types)).astype(types)
     return found.sort_values("date", kind="stable").reset_index(drop=True)

@@ -240,7 +240,7 @@ def _in_subgroups(
 
 
 def _expected(rate: float, ratio: float) -> float:
-    """Return the events that a model expects of a patient whose hazard is `ratio` times as high: fewer, as time ends.
+    """Return the events that a model expects of a patient whose hazard is `ratio` times as high.
 
     With the right hazards the share `rate` has the event; follow-up ends at the event.
     """

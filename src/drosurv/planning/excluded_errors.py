@@ -1,4 +1,4 @@
-"""One sentence on what an audit could exclude, with which audits, checks and certificates end."""
+"""The last sentence of audits, checks and certificates: which errors could not be excluded."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axe
 
 
 def lines_or_new(ax: Axes | None, n: int) -> Axes:
-    """Return the given axes, or those of a new figure, for n lines with names: with many there is room beside them."""
+    """Return the given axes, or those of a new figure, which is wider if n lines need a legend beside the axes."""
     return axes_or_new(ax, width=9.4 if n > _MANY_LINES else 6.4)
 
 
@@ -36,7 +36,7 @@ def line_style(k: int) -> str:
 
 
 def name_lines(ax: Axes) -> None:
-    """Draw the legend; of many lines, which it would cover, to the right of the axes."""
+    """Draw the legend; with many lines, to the right of the axes."""
     if len(ax.get_legend_handles_labels()[1]) > _MANY_LINES:
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     else:

@@ -134,7 +134,7 @@ class Sample:
     shared: float = 0.0
 
     def units(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Return standard exponential numbers (clusters, n_draws) of those who have the same fate; NaN for others."""
+        """Return exponential numbers (clusters, n_draws) of clusters whose rows have one outcome; NaN for others."""
         if self.clusters is None:
             return np.empty((0, n_draws))
         size = (int(self.clusters.max()) + 1, n_draws)

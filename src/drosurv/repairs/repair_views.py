@@ -247,7 +247,7 @@ def _periods_in_words(repair: Repair, periods: Periods, frozen: bool, unit: str)
 
 
 def _change(slopes: FloatArray) -> str:
-    """Say whether slopes of the score fade, grow or change; a step back of a quarter of the change is disregarded."""
+    """Say whether slopes of the score fade, grow or change; reversals below a quarter of the change are ignored."""
     whole = float(slopes[-1] - slopes[0])
     if np.ptp(slopes) < 2 * LEAST_PERIOD:
         return "is different from the predicted one"

@@ -65,7 +65,7 @@ class Criterion:
 
     @property
     def least_scale(self) -> float:
-        """Smallest scale of relative gaps, for objectives that may be near zero.
+        """Least denominator of relative gaps, because objectives may be near zero.
 
         It is zero for losses that are never negative: their gaps are relative to the objective.
         """

@@ -291,7 +291,7 @@ def _learn_category(
 
 
 def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
-    """Return the texts that are no numbers of a column with these texts, if most of the different ones are numbers."""
+    """Return the texts of a column that are not numbers, if most of its distinct texts are numbers."""
     texts = sorted(counts, key=lambda text: -counts[text])
     numeric = ~np.isnan(pd.to_numeric(np.array(texts, dtype=object), errors="coerce").astype(np.float64))
     numbers = numeric | np.array([*map(has_decimal_comma, texts)])
@@ -301,7 +301,7 @@ def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
 
 
 def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
-    """Return the few texts, with their numbers of rows, of a column that is otherwise one of numbers.
+    """Return the few texts in a column of numbers, with the number of rows of each.
 
     It is empty if there are many such texts, or rows with them: they may have a meaning.
     """

@@ -102,7 +102,7 @@ def _months(column: pd.Series[Any], argument: str) -> FloatArray:
 
 
 def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    """Return a column of dates, written as text, numbers such as 20210331 or dates; raise if some are none."""
+    """Return a column of text, of numbers such as 20210331, or of dates as dates; raise if some are not dates."""
     if column.dtype.kind == "M":
         return _possible(column, pd.to_datetime(column, utc=True), argument)
     form = dates_in_numbers(column)
@@ -125,7 +125,7 @@ def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
 
 
 def _possible(written: pd.Series[Any], read: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    """Return the dates that were read; raise if one is none, or is so late that it means an unknown date."""
+    """Return the dates that were read; raise if one is not a date, or so late that it means an unknown date."""
     late = written.astype("string").str.contains(
         r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
     )

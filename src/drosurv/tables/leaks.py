@@ -137,7 +137,7 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
 
 
 def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
-    """Return columns from which the time is the difference to another one, as an exit is to an entry."""
+    """Return columns whose difference from another column is the time, as exit less entry is."""
     numbers = _amounts(frame)
     found: dict[str, str] = {}
     if len(numbers) > _MOST_SUBTRACTED:
@@ -155,7 +155,7 @@ def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
 
 
 def _chance_never_later(values: FloatArray, time: FloatArray, times: FloatArray) -> float:
-    """Return the probability that no value (m,) is above a time drawn for it; 1 if one is above its patient's (m,).
+    """Return the probability that no value (m,) exceeds a randomly drawn time; 1 if one exceeds its own time (m,).
 
     Times are drawn without replacement from `times` (n,), which include those of the patients with a value.
     """

@@ -141,7 +141,7 @@ def _own_mark(known: pd.Series[str]) -> str:
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str] | None:
-    """Return numbers with a decimal point and without separators of thousands; None where commas separate neither."""
+    """Return numbers with a decimal point and without separators of thousands; None if a comma is neither mark."""
     other = _OTHER.get(decimal, ".")
     mark, thousands = re.escape(decimal), re.escape(other)
     marked = text[text.str.contains(other, regex=False)]

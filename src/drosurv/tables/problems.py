@@ -89,7 +89,7 @@ def table_problems(
 
 
 def refuse_totals(frame: pd.DataFrame) -> None:
-    """Raise if the last row of a table holds the sums of those above it, as spreadsheets have, and is no patient."""
+    """Raise if the last row of a table is not a patient but the sums of the rows above it."""
     if len(frame) < _FEWEST_ROWS:
         return
     numbers = [
@@ -210,7 +210,7 @@ def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> I
 def _kinds_of_events(
     frame: pd.DataFrame, features: Sequence[str], id: str | None
 ) -> Iterator[ArgumentWarning]:
-    """Warn where patients have a row for each kind of event, which one column tells and all others do not."""
+    """Warn if patients have one row for each kind of event, and only one column differs between these rows."""
     if id is None or not frame[id].duplicated().any():
         return
     patient = pd.factorize(frame[id])[0]
@@ -229,7 +229,7 @@ def _kinds_of_events(
 
 
 def start_dates(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> list[str]:
-    """Return columns, nearest first, that are to `time` as start dates are to an end date, as numbers.
+    """Return columns of numbers that look like start dates to the end date `time`, nearest first.
 
     All values of both are far from 0, and the start is never above the end. Columns in `others` are no starts.
     """

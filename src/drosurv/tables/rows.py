@@ -68,7 +68,7 @@ def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _ten_digits(values: FloatArray) -> FloatArray:
-    """Round to ten digits, which every program writes to a file: R writes 15, where a float may need 17."""
+    """Round to ten digits, which survive in files of every program; R writes 15 digits, a float may need 17."""
     with np.errstate(all="ignore"):
         unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
         rounded = np.round(values / unit) * unit

@@ -99,7 +99,7 @@ def _judged_cause(frame: pd.DataFrame, columns: TargetColumns, cause: str) -> st
 
 
 def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:
-    """Raise if a 1 means the event by convention only, and its rows have longer times, as those of survivors have."""
+    """Raise if 1 is taken as the event by convention only, and rows with a 1 have longer times, as survivors have."""
     value = str(columns.event_value)
     if names_event(columns.event)[1] != "status" or value_word(value) not in YES | {"2"}:
         return

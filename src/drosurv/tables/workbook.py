@@ -70,7 +70,7 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
 
 
 def _sheets(path: Path) -> list[Sheet]:
-    """Read all visible sheets; a cell that was merged of several gives its value to each of them."""
+    """Read all visible sheets; every cell of a merged range gets its value."""
     from openpyxl import load_workbook
 
     with path.open("rb") as file, warnings.catch_warnings(action="ignore"):

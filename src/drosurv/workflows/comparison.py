@@ -37,7 +37,7 @@ _WHO = {GAIN: "everybody", f"worst_group_{GAIN}": "the worst group"}
 
 @dataclass(frozen=True, eq=False)
 class PlainComparison:
-    """Comparison of a model with plain Cox: the table of :func:`drosurv.compare`, and on which `patients`, in words.
+    """Comparison of a model with plain Cox: the table of :func:`drosurv.compare`, and a description of the `patients`.
 
     The model is better, or worse, if its gain in log likelihood over no model is, of everybody or of the group with the
     lowest gain: by at least 0.0005, and significantly after adjustment for the two. Whether the model was recalibrated

@@ -31,7 +31,7 @@ _TRUTH = "x5 > 1.04"
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Three models trained on the same patients and compared on others, with `n_events`, of the dataset `data`.
+    """Three models of the dataset `data`, trained on the same patients and compared on others with `n_events`.
 
     `rules` are the subgroups that the repaired model found; `group` is the subgroup of the table, "" for none. The
     table has one row per model: ``gain`` and ``c_index`` of all held-out patients; of the subgroup ``observed`` and

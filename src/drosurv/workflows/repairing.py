@@ -79,7 +79,7 @@ def corrected(
 
 
 def noted_predictions(columns: PredictionColumns, read: ReadPredictions) -> dict[str, Any]:
-    """Return what a file keeps of predictions that were repaired, to read those of other patients alike."""
+    """Return how repaired predictions were read, which a file keeps to read those of other patients the same way."""
     assert read.form is not None, "of probabilities"
     form = {"kind": read.form.kind, "percent": read.form.percent}
     assert columns.times is not None

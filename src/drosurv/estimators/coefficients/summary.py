@@ -308,7 +308,7 @@ class Findings:
 
     @property
     def weights(self) -> str:
-        """What weights that are no copies sum to, as a sentence; empty if there are none."""
+        """A sentence with the sum of weights that are not numbers of copies; empty if there are none."""
         if self.unweighted is None:
             return ""
         return f"The weights of the patients sum to {self.n_patients:,.1f}, those of events to {self.n_events:,.1f}."

@@ -350,7 +350,7 @@ def interval_of(
 
 
 def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[float, float]:
-    r"""Return the interval of a distance, a mean of absolute errors, which chance makes larger than it is.
+    r"""Return the interval of a mean of absolute errors, corrected for the upward bias by chance.
 
     Its square is nearly a multiple of a noncentral chi-square variable, as the squared length of normal errors is:
 

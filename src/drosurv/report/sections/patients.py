@@ -193,7 +193,7 @@ def collect(evidence: Evidence) -> Part:
 
 
 def _since(evidence: Evidence) -> str:
-    """Return what times are counted from, if it is not the time zero of the table."""
+    """Say from when times are counted, unless it is time 0 of the table."""
     return "" if evidence.rows.entry is None else " since entry"
 
 
