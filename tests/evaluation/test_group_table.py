@@ -137,7 +137,9 @@ def test_right_model_is_seldom_called_wrong():
             prepare(
                 as_predictions(model, None, len(y)), y, y_train=None, sensitive_features=group, wanted=()
             ),
-            {},
+            (),
+            Horizon(),
+            Inference(),
         )
         .table["status"]
         .isin(PROBLEMS)
@@ -257,7 +259,7 @@ def test_right_model_of_groups_with_different_follow_up_has_no_gaps():
         assert any("follow-up differs between groups" in note for note in evaluator.notes)
         p_values = evaluator.p_values(Inference(n_bootstrap=39))
         assert {metric for _, metric in p_values} == set(wanted)
-        table = group_table(evaluator, {}).table
+        table = group_table(evaluator, (), Horizon(), Inference()).table
         found.append(
             [
                 p_values["sensitive_feature", "integrated_brier_score"] < 0.05,

@@ -34,7 +34,6 @@ from drosurv.evaluation.group_table import (
     gaps_between_large,
     group_table,
     group_tables,
-    parse_subgroups,
     rows_of,
     warn_of_undefined_rows,
     with_findings,
@@ -52,7 +51,7 @@ from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
-from drosurv.presentation import Statement, counted, moment, written
+from drosurv.presentation import counted, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (
     FloatArray,
@@ -280,23 +279,8 @@ def evaluate_rows(
     between_large = gaps_between_large(table, evaluator, drawn, p_values, small, inference)
     warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
-    ranked = {
-        (row.attribute, row.group): row
-        for row in table
-        if row.metric == "concordance_index" and row.kind != "gap"
-    }
-    everybody = ranked.get((EVERYONE, ALL))
-    judged = group_table(
-        evaluator,
-        {key: (row.value, row.low, row.high) for key, row in ranked.items()},
-        error=float("nan") if everybody is None else everybody.standard_error,
-        subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
-        threshold=at.threshold,
-        level=inference.level,
-        reference=reference_name,
-        time_unit=at.time_unit,
-        further_tests=inference.further_tests,
-    )
+    rough = f"intervals and tests are rough: they come from only {inference.n_bootstrap} replicates."
+    judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
     return EvaluationResult(
         findings=to_frame(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference),
@@ -305,13 +289,15 @@ def evaluate_rows(
         **group_tables(evaluator, drawn, inference.level),
         control=control,
         between_large=frame_of(between_large),
-        hazards=tuple if has_causes(y) else partial(_tested_hazards, model, X, y, rows, inference),
+        hazards=tuple
+        if has_causes(y)
+        else partial(hazards_statement, model, X, parse_target(y), rows.observed, inference.level),
         by_cause=by_cause,
         notes=(
             *patients.notes,
             *evaluator.notes,
             *_not_counted(data),
-            *_rough(inference),
+            *([rough] if 0 < inference.n_bootstrap < _FEW else ()),
             *(without_intervals(table) if inference.n_bootstrap else ()),
             *(() if control is None else control.notes),
         ),
@@ -331,11 +317,6 @@ def evaluate_rows(
             rows=len(data.target),
         ),
     )
-
-
-def _tested_hazards(model: Any, X: Any, y: Any, rows: Rows, inference: Inference) -> tuple[Statement, ...]:
-    """State whether effects change with time."""
-    return hazards_statement(model, X, parse_target(y), rows.observed, inference.level)
 
 
 def prepare(
@@ -473,13 +454,6 @@ def _not_counted(data: EvaluationData) -> tuple[str, ...]:
     return (f"{counted(later, 'event')} {verb} not counted as observed: the predictions end before.",)
 
 
-def _rough(inference: Inference) -> tuple[str, ...]:
-    """Return a note that intervals and tests are rough, if they come from few replicates."""
-    if not 0 < inference.n_bootstrap < _FEW:
-        return ()
-    return (f"intervals and tests are rough: they come from only {inference.n_bootstrap} replicates.",)
-
-
 def _sampled(evaluator: Evaluator) -> str:
     """Return a note on the standard error of disparities if pairs are sampled; else an empty text."""
     data = evaluator.everyone.data
@@ -523,19 +497,13 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
+    needed = {"log hazard", "hazards"} if data.predicted.has_risk else {"risk", "log hazard", "hazards"}
+    labels = [one.label for one in CATALOGUE.values() if one.label and needed & {*one.needs}]
     if not data.predicted.has_risk:
-        labels = [
-            metric.label
-            for metric in CATALOGUE.values()
-            if {"risk", "log hazard", "hazards"} & {*metric.needs}
-        ]
-        notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
+        notes.append(f"{', '.join(labels)} are left out: no risk scores were given.")
     elif not data.predicted.has_log_hazards:
-        labels = [
-            metric.label for metric in CATALOGUE.values() if {"log hazard", "hazards"} & {*metric.needs}
-        ]
         notes.append(
-            f"{', '.join(filter(None, labels))} are left out: they need scores that are log hazards, and these are "
+            f"{', '.join(labels)} are left out: they need scores that are log hazards, and these are "
             f"{_SCORES[data.predicted.score_type]}."
         )
     elif not evaluator.has_hazards:

@@ -13,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.data import Subset
+from drosurv.evaluation.data import Horizon, Subset
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, sample_of
 from drosurv.findings.adjustment import Question
 from drosurv.findings.questions import FEWEST_PATIENTS, n_patients, questions, ranking
@@ -281,56 +280,52 @@ class JudgedGroups(NamedTuple):
 
 def group_table(
     evaluator: Evaluator,
-    c_index: Mapping[Key, tuple[float, float, float]],
+    numbers: Sequence[Row],
+    at: Horizon,
+    inference: Inference,
     *,
-    error: float = float("nan"),
-    subgroups: Mapping[str, IntArray] | None = None,
-    threshold: float | None = None,
-    level: float = 0.95,
+    subgroups: Mapping[str, Any] | None = None,
     reference: str = "plain Cox",
-    time_unit: str = "",
-    further_tests: int = 0,
 ) -> JudgedGroups:
     """Judge everybody and every group; return one row for each, serious problems first.
 
-    `c_index` holds the c-index and the ends of its interval, by attribute and group, and `error` the standard error of
-    that of everybody. `subgroups` are rows of the patients of subgroups that were found, by name. `level` is the
-    simultaneous confidence level of all intervals, which are adjusted for `further_tests` of the same patients too;
-    `reference` and `time_unit` are words for sentences.
+    C-indices are those of the table of `numbers`. `subgroups` are masks (n,) of the patients of subgroups that were
+    found, by name; `reference` is a name for sentences. Intervals are simultaneous.
     """
     everyone = evaluator.everyone
-    named = {(EVERYONE, ALL): everyone, **evaluator.members}
-    found = {(SUBGROUP, name): everyone.take(rows) for name, rows in (subgroups or {}).items()}
-    patients = {**named, **found}
-    masks = {key: _mask(one, len(everyone)) for key, one in patients.items()}
+    found = parse_subgroups(subgroups, len(everyone))
+    patients = {(EVERYONE, ALL): everyone, **evaluator.members}
+    patients |= {(SUBGROUP, name): everyone.take(rows) for name, rows in found.items()}
+    masks = {key: np.zeros(len(everyone), np.bool_) for key in patients}
+    for key, one in patients.items():
+        masks[key][slice(None) if one.rows is None else one.rows] = True
+    c_index = {
+        (row.attribute, row.group): row
+        for row in numbers
+        if row.metric == "concordance_index" and row.kind != "gap"
+    }
+    asked = []
     if everyone.data.is_judged:
-        how: dict[str, Any] = {"threshold": threshold, "reference": reference, "time_unit": time_unit}
+        how: dict[str, Any] = {"threshold": at.threshold, "reference": reference, "time_unit": at.time_unit}
         asked = questions(everyone.data.judged, masks, **how)
-    else:
-        asked = [ranking(c_index[EVERYONE, ALL][0], error)] if (EVERYONE, ALL) in c_index else []
-    said = findings(asked, level, further_tests)
+    elif (EVERYONE, ALL) in c_index:
+        ranked = c_index[EVERYONE, ALL]
+        asked = [ranking(ranked.value, ranked.standard_error)]
+    said = findings(asked, inference.level, inference.further_tests)
     rows = [
-        _row(key, one, masks[key], c_index.get(key), asked, said, found=key in found)
+        _row(key, one, masks[key], c_index.get(key), asked, said, found=key[0] == SUBGROUP)
         for key, one in patients.items()
     ]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return JudgedGroups(table, said, number_of_tests(asked) + further_tests)
-
-
-def _mask(patients: Subset, n: int) -> BoolArray:
-    if patients.rows is None:
-        return np.ones(n, np.bool_)
-    mask = np.zeros(n, np.bool_)
-    mask[patients.rows] = True
-    return mask
+    return JudgedGroups(table, said, number_of_tests(asked) + inference.further_tests)
 
 
 def _row(
     key: Key,
     patients: Subset,
     mask: BoolArray,
-    c_index: tuple[float, float, float] | None,
+    c_index: Row | None,
     asked: list[Question],
     said: list[FindingRow],
     *,
@@ -340,7 +335,8 @@ def _row(
     row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
     row |= {"attribute": key[0], "group": key[1], "patients": len(patients), "status": ""}
     row["observed"] = patients.target.n_events
-    row |= dict(zip(("c_index", "c_index_low", "c_index_high"), c_index or (), strict=False))
+    if c_index is not None:
+        row |= {"c_index": c_index.value, "c_index_low": c_index.low, "c_index_high": c_index.high}
     if found and patients.data.predicted.has_risk:
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
@@ -414,14 +410,6 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def _mean_survival(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Return the mean survival at k times, (k,), in batches of patients."""
-    total = np.zeros(len(times))
-    for rows in batches(len(curves), _PATIENTS_AT_ONCE):
-        total += curves.take(rows).survival(times).sum(axis=0)
-    return total / len(curves)
-
-
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:
     """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
@@ -465,9 +453,11 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         """Mean predicted survival and, until the last follow-up time, Kaplan-Meier."""
         observed = KaplanMeier.of(subset.target)
         low, high = observed.interval(times, level)
+        some = (subset.curves.take(rows) for rows in batches(len(subset), _PATIENTS_AT_ONCE))
         return {
             "time": times,
-            "predicted": _mean_survival(subset.curves, times),
+            "predicted": np.sum([curves.survival(times).sum(axis=0) for curves in some], axis=0)
+            / len(subset),
             "observed": observed.at(times),
             "low": low,
             "high": high,

@@ -13,9 +13,10 @@ import pandas as pd
 
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.estimators import CoxPH, CoxPHCV
-from drosurv.evaluation.attributes import ALL, EVERYONE
+from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.group_table import group_table, parse_subgroups
+from drosurv.evaluation.group_table import group_table, rows_of
+from drosurv.observation import Inference
 from drosurv.predictions import as_predictions
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
@@ -144,12 +145,9 @@ def _compare(
                 reference=fitted[PLAIN],
                 wanted=["concordance_index"],
             )
-            c_index = evaluator.everyone.harrell.concordance(np.ones(len(y)))
-            scored = group_table(
-                evaluator,
-                {(EVERYONE, ALL): (c_index, np.nan, np.nan)},
-                subgroups=parse_subgroups({group: inside} if group else None, len(y)),
-            ).table
+            numbers = rows_of(evaluator, evaluator.draw(), {}, (), 0.95)
+            subgroups = {group: inside} if group else None
+            scored = group_table(evaluator, numbers, Horizon(), Inference(), subgroups=subgroups).table
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:
