@@ -12,6 +12,7 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import known_throughout
 from drosurv.findings.questions import questions
 from drosurv.findings.verdict import PROBLEMS, findings, judge
+from drosurv.metrics import FollowUp
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
 from drosurv.target import Target
@@ -294,3 +295,30 @@ def test_all_rows_of_a_patient_are_taken_out_together():
     found = problems(survival[again], times, y[again], g[again], rows=rows)
     assert found
     assert all("without row 8 of those judged" in row.text for row in found)
+
+
+def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():
+    y, *_ = draw("exponential", 3, n=300)
+    curve = FollowUp.parse(y)
+    predicted = as_predictions((curve.times, np.tile(curve.survival, (300, 1))), None, 300)
+    found = judged_patients(predicted, y)
+    # The one curve is less what it gained from being fitted to these patients: 1/2 in each of 20 intervals.
+    np.testing.assert_allclose(found.gains, found.own_curve.gained, atol=1e-9)
+    assert found.gains.sum() == pytest.approx(10.0, abs=0.2)
+
+
+def test_the_influence_of_a_patient_on_the_one_curve_is_its_derivative():
+    y, S, g, _ = draw("whole years", 3, n=200)
+    at = np.array(TIMES["years"])
+
+    def gain(weight):
+        judged = judged_patients(as_predictions((at, S(at)), None, 200), y, Rows(weight=weight))
+        return judged, (judged.gains - judged.own_curve.gained)[g].sum()
+
+    judged, before = gain(np.ones(200))
+    influence = judged.own_curve.influence(g.astype(float))
+    np.testing.assert_allclose(judged.own_curve.influence(np.ones(200)), 0.0, atol=1e-12)
+    for patient in range(0, 200, 25):
+        more = np.ones(200)
+        more[patient] += 1e-5
+        assert (before - gain(more)[1]) / 1e-5 == pytest.approx(influence[patient], abs=1e-5)

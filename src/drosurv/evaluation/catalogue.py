@@ -69,7 +69,8 @@ class Metric:
     distances, "hazards" exp(risk) that are finite and positive, or "groups". `test` returns the statistic of a
     permutation test, a function of group labels (the largest difference between groups in standard errors); without it
     the p-value of a gap comes from the bootstrap. A ratio of sums has `terms`, of each patient above and below, (n,),
-    which give its `test` and, where replicates are of a sample, the standard error of all patients.
+    which give its `test` and, where replicates are of a sample, the standard error of all patients. `error` returns the
+    standard error where replicates do not show it.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "distance" is a mean of absolute values, which chance makes larger than it is. A "t"
@@ -86,6 +87,7 @@ class Metric:
     reads: tuple[str, ...] = ()
     test: Callable[[Subset], Callable[[Groups], float]] | None = None
     terms: Callable[[Subset], tuple[FloatArray, FloatArray | float]] | None = None
+    error: Callable[[Subset], float] | None = None
     by_group: bool = True
     resampled: bool = True
     interval: Method = "percentile"
@@ -252,6 +254,7 @@ def brier_skill(subset: Subset, weight: FloatArray) -> float:
     "higher",
     needs=("gains",),
     terms=lambda subset: (subset.gains, 1.0),
+    error=lambda subset: subset.gain_error,
     interval="t",
 )
 def likelihood_gain(subset: Subset, weight: FloatArray) -> float:

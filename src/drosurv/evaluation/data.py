@@ -15,6 +15,7 @@ from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged, known_throughout
+from drosurv.findings.residual_tests import standard_error
 from drosurv.groups import Groups
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.brier import BrierAgainstNull, brier_against_null, weight_error
@@ -332,6 +333,14 @@ class Subset:
     def gains(self) -> FloatArray:
         """Gains in log likelihood over one curve for everybody."""
         return self._select(self.data.judged.gains)
+
+    @cached_property
+    def gain_error(self) -> float:
+        """Standard error of the mean gain."""
+        judged, member = self.data.judged, np.zeros(len(self.data.judged.gains), np.bool_)
+        member[slice(None) if self.rows is None else self.rows] = True
+        cohort = judged.cohort
+        return standard_error(judged.gains, member, cohort.copies, cohort.clusters, judged.own_curve).value
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:

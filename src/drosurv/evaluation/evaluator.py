@@ -212,6 +212,8 @@ class Evaluator:
                 some, whole = self._compared_samples.get(key[0], (None, None))[0], self.kept[key[0]]
             if some is not None:
                 drawn = value + _scale(metric, some, whole) * (drawn - centres[key])
+            if metric.error is not None and np.nanstd(drawn) > 0:
+                drawn = value + metric.error(whole) / np.nanstd(drawn) * (drawn - value)
             error, freedom = self._weight_error(key), self._freedom(key)
             numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, error, freedom=freedom)
         return BootstrapValues(numbers, weights)

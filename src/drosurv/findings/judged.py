@@ -18,12 +18,14 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.log_score import (
+    ScoredIntervals,
     hazard_scores,
     log_scores,
     probability_scores,
     rounding_unit,
     scored_times,
 )
+from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residual_tests import slope_at_one_time
 from drosurv.findings.residuals import (
     PatientResiduals,
@@ -36,7 +38,7 @@ from drosurv.findings.residuals import (
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import interval_edges
-from drosurv.metrics.nonparametric import aalen_johansen, step_function
+from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # A table is known throughout if no step between its times has more than this share of the events.
@@ -48,6 +50,10 @@ _AT_JUMPS = 0.5
 # With more jumps, likelihoods are those of continuous times.
 _FEW_JUMPS = 100
 _LEAST_HAZARD = 1e-9
+# Largest number of intervals of one curve for everybody, and fewest events in each if it is fitted to these patients.
+_MOST_INTERVALS, _EVENTS_PER_INTERVAL = 20, 5
+# Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
+_CELLS = (0.5, 0.75, 0.875)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,6 +136,8 @@ class Judged:
         Time at which decisions are made; with entry times since entry, but for predictions at few times.
     gains, over_reference : (n,) arrays
         Gains in log likelihood over one curve for everybody, and over the reference; None without a reference.
+    own_curve : OwnCurve or None
+        The one curve if it was fitted to these patients, which `gains` allow for.
     error, error_at_horizon : EstimationError or None
         Estimation error of the model, where its training patients are known.
     few_times : bool
@@ -146,6 +154,7 @@ class Judged:
     horizon: float
     gains: FloatArray
     over_reference: FloatArray | None = None
+    own_curve: OwnCurve | None = None
     error: EstimationError | None = None
     error_at_horizon: EstimationError | None = None
     few_times: bool = False
@@ -377,6 +386,7 @@ def _throughout(
         hazard = hazard - known.accumulated(since)[0]
         survival = survival / np.maximum(known.curves.at_patient_times(since), _LEAST_HAZARD)
     model = _log_likelihood(known, cohort, known.few_jumps, known.until)
+    null, own = _log_likelihood_of_one_curve(known, cohort)
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -384,8 +394,9 @@ def _throughout(
         score=np.log(np.maximum(hazard, _LEAST_HAZARD)),
         risk=1 - survival if not known.interpolated else -np.expm1(-hazard),
         horizon=at,
-        gains=model - _log_likelihood_of_one_curve(known, cohort),
+        gains=model - null,
         over_reference=_over_reference(reference, known, cohort),
+        own_curve=own,
         curves=known,
     )
 
@@ -396,30 +407,70 @@ def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: A
         times = known.curves.times
         assert times is not None
         return probability_scores(np.diff(known.at(times), axis=1, prepend=0.0), times, cohort.target)
-    edges, end, happened = _scored_parts(cohort, until)
+    intervals, end, happened = _scored_parts(cohort, until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    joined = isinstance(known.curves, StepCurves)
-    return hazard_scores(known.at(edges), hazard, edges, cohort.target.time, happened, joined=joined)
+    rates = intervals.rates(known.at(intervals.edges), joined=isinstance(known.curves, StepCurves))
+    return hazard_scores(rates, hazard, intervals.of(cohort.target.time), happened)
 
 
-def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> FloatArray:
-    """Return log likelihoods (n,) of the patients under one curve for everybody, scored as other curves are."""
-    own = _own_null(cohort)
+def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, OwnCurve | None]:
+    """Return log likelihoods (n,) of the patients under one curve for everybody, scored as other curves are.
+
+    If it was fitted to these patients, they are less what it gains so, and the curve is returned too.
+    """
+    time, since = cohort.target.time, cohort.since
     if known.few_jumps:
         times = known.curves.times
         assert times is not None
-        null = np.diff(cohort.null_at(times, FollowUp.cumulative_hazard_at), axis=1, prepend=0.0)
-        return probability_scores(null, times, cohort.target, own=own)
-    edges, end, happened = _scored_parts(cohort, known.until)
-    hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
-    at_edges = cohort.null_at(edges, FollowUp.cumulative_hazard_at)
-    return hazard_scores(at_edges, hazard, edges, cohort.target.time, happened, own=own)
+        at_ends = cohort.null_at(times, FollowUp.cumulative_hazard_at)
+        found = probability_scores(np.diff(at_ends, axis=1, prepend=0.0), times, cohort.target)
+        begins, end, happened = np.append(0.0, times[:-1]), np.minimum(time, times[-1]), time <= times[-1]
+        happened &= cohort.target.event
+        interval, start = (np.clip(np.searchsorted(times, at), 0, len(times) - 1) for at in (time, since))
+    else:
+        intervals, end, happened = _scored_parts(cohort, known.until)
+        hazard = cohort.null_hazard(end) - cohort.null_hazard(since)
+        rates = intervals.rates(cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at))
+        begins = intervals.edges[: rates.shape[1]]
+        interval, start = intervals.of(time), intervals.of(since)
+        found = hazard_scores(rates, hazard, interval, happened)
+    copies = _own_null(cohort)
+    if copies is None:
+        return found, None
+    at_begins = cohort.follow_up.cumulative_hazard_at(np.append(begins[1:], end.max()))
+    at_begins = np.append(0.0, at_begins)
+    own = OwnCurve(
+        interval=interval,
+        happened=happened,
+        copies=copies,
+        steps=np.diff(at_begins),
+        summed=cohort.null_hazard(end) - at_begins[interval],
+        start=start if since.any() else None,
+        before=cohort.null_hazard(since) - at_begins[start] if since.any() else None,
+        discrete=known.few_jumps,
+    )
+    return found - own.gained, own
 
 
-def _scored_parts(cohort: Cohort, until: Any) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return the times between which hazards are constant, each patient's end, and who has an event, until a time."""
-    edges: FloatArray = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
-    return edges, np.minimum(cohort.target.time, until), cohort.target.event & (cohort.target.time <= until)
+def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArray, BoolArray]:
+    """Return intervals on which hazards are constant, each patient's end, and who has an event, until a time."""
+    end, happened = np.minimum(cohort.target.time, until), cohort.target.event & (cohort.target.time <= until)
+    own = _own_null(cohort)
+    if own is None:
+        edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
+        return ScoredIntervals(edges, np.ones(1)), end, happened
+    n_intervals = int(np.clip(own[happened].sum() // _EVENTS_PER_INTERVAL, 1, _MOST_INTERVALS))
+    # Also the time after the last event has a hazard: the last interval reaches until the end of all observation.
+    edges = np.append(interval_edges(cohort.follow_up, n_intervals)[:-1], [0.0, end.max()])
+    edges = np.unique(np.minimum(edges, end.max()))
+    begin = edges[-2]
+    late = end > begin
+    cells = weighted_quantiles(end[late], cohort.copies[late], _CELLS)
+    edges = np.unique(np.append(edges, cells[(cells > begin) & (cells < edges[-1])]))
+    begins = edges[:-1][edges[:-1] >= begin]
+    ends = np.append(begins[1:], edges[-1])
+    spent = np.minimum.outer(end[late], ends) - np.maximum.outer(cohort.since[late], begins)
+    return ScoredIntervals(edges, cohort.copies[late] @ np.maximum(spent, 0.0)), end, happened
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:
@@ -492,9 +543,8 @@ def _at_few_times(
     residuals = weighted_residuals(target, times, F, columns, **how)
     at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
     scored = scored_times(survival, unit)
-    score = _scores_at_times(residuals, cohort, times[scored], unit)
-    model = score(survival[:, scored], None)
-    null = score(_null_survival(cohort, times[scored]), _own_null(cohort))
+    score, own = _scores_at_times(residuals, cohort, times[scored], unit)
+    model, null = score(survival[:, scored]), score(_null_survival(cohort, times[scored]))
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -502,8 +552,9 @@ def _at_few_times(
         score=cloglog(at_horizon.probability[:, -1], unit),
         risk=at_horizon.probability[:, -1],
         horizon=horizon,
-        gains=model - null,
-        over_reference=None if reference is None else model - score(reference.survival(times[scored]), None),
+        gains=model - null if own is None else model - null + own.gained,
+        over_reference=None if reference is None else model - score(reference.survival(times[scored])),
+        own_curve=own,
         few_times=True,
     )
 
@@ -523,14 +574,19 @@ def _null_survival(cohort: Cohort, times: FloatArray) -> FloatArray:
 
 def _scores_at_times(
     residuals: WeightedResiduals, cohort: Cohort, times: FloatArray, unit: float
-) -> Callable[[FloatArray, FloatArray | None], FloatArray]:
+) -> tuple[Callable[[FloatArray], FloatArray], OwnCurve | None]:
+    """Return the function that scores probabilities of no event at the times, and `Judged.own_curve`."""
     other = np.zeros(len(cohort), np.bool_) if cohort.other is None else cohort.other
     _, inverse = known_status(cohort.target, other, times, residuals.start, residuals.censoring)
-    time = np.where(other, np.inf, cohort.target.time)
+    time, event, start = np.where(other, np.inf, cohort.target.time), cohort.target.event, residuals.start
 
-    def score(survival: FloatArray, own: FloatArray | None) -> FloatArray:
-        return log_scores(
-            survival, times, time, cohort.target.event, inverse, start=residuals.start, unit=unit, own=own
-        )
+    def score(survival: FloatArray) -> FloatArray:
+        return log_scores(survival, times, time, event, inverse, start=start, unit=unit)
 
-    return score
+    copies = _own_null(cohort)
+    if copies is None:
+        return score, None
+    interval = np.minimum(np.searchsorted(times, time), len(times) - 1)
+    happened = event & (time <= times[-1]) & (start <= np.append(0.0, times)[interval])
+    known = inverse[np.arange(len(time)), interval]
+    return score, OwnCurve(interval=interval, happened=happened, copies=copies, known=known)

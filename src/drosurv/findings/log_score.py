@@ -10,6 +10,8 @@ as constant between few times too, since it knows no model of censoring.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from drosurv.metrics.likelihood_gain import interval_rates
@@ -64,14 +66,11 @@ def log_scores(
     *,
     start: FloatArray | None = None,
     unit: float = 0.0,
-    own: FloatArray | None = None,
 ) -> FloatArray:
     """Return each patient's log score (n,) of probabilities of no event (n, K), or (K,) for all, by K times.
 
     `inverse` (n, K) are weights of those whose status at each time is known, else 0. Patients count from their `start`
     (n,) on, one of the times. Rounded probabilities (`unit`) of 0 and 1 count as those in the middle of their range.
-    `own` are numbers of copies (n,) if the probabilities were fitted to the patients themselves: then each interval
-    gained about 1/2, which is taken away.
     """
     least = unit / 4 if unit else LEAST
     S = np.clip(np.broadcast_to(survival, inverse.shape), least, 1.0)
@@ -84,46 +83,56 @@ def log_scores(
     if start is not None:
         at_risk &= start[:, None] <= begins
     logs = np.where(happened, np.log(drop), np.log1p(-drop))
-    if own is not None:
-        counts = own @ (happened & at_risk)
-        logs = logs - np.where(happened, 0.5 / np.maximum(counts, 1.0), 0.0)
     found: FloatArray = np.where(at_risk, inverse * logs, 0.0).sum(axis=1)
     return found
 
 
-def hazard_scores(
-    hazard: FloatArray,
-    total: FloatArray,
-    edges: FloatArray,
-    time: FloatArray,
-    happened: BoolArray,
-    *,
-    joined: bool = False,
-    own: FloatArray | None = None,
-) -> FloatArray:
-    """Return each patient's log likelihood (n,) under hazards that are constant between the edges (m + 1,).
+@dataclass(frozen=True, eq=False)
+class ScoredIntervals:
+    """ScoredIntervals of the follow-up on which hazards are constant, between edges (m + 1,).
 
-    `hazard` (n, m + 1), or (1, m + 1) for all, are the cumulative hazards at the edges, `total` (n,) those of each
-    patient while observed. If `joined`, an interval without a step of the curve is merged with the next that has one.
-    `own` are numbers of copies (n,) if the hazards were fitted to the patients themselves: then each interval gained
-    about 1/2, which is taken away.
+    The last ones may be cells of one interval: its hazard is their mean, weighted by the time for which patients were
+    observed in each, `observed` (c,).
     """
-    rate = np.maximum(interval_rates(hazard, edges, joined=joined), LEAST / edges[-1])
-    interval = np.clip(np.searchsorted(edges, time), 1, len(edges) - 1) - 1
-    logs = np.log(rate)[np.arange(len(time)) if len(rate) > 1 else np.zeros(len(time), np.intp), interval]
-    if own is not None:
-        counts = np.bincount(interval[happened], own[happened], len(edges) - 1)
-        logs = logs - 0.5 / np.maximum(counts[interval], 1.0)
-    found: FloatArray = np.where(happened, logs, 0.0) - total
+
+    edges: FloatArray
+    observed: FloatArray
+
+    def rates(self, hazard: FloatArray, *, joined: bool = False) -> FloatArray:
+        """Return hazards (n, k) in k intervals from cumulative hazards (n, m + 1) at the edges.
+
+        If `joined`, an interval without a step of the curve is merged with the next that has one.
+        """
+        cells = len(self.observed)
+        whole = np.append(np.arange(len(self.edges) - cells), len(self.edges) - 1)
+        rates = interval_rates(hazard[:, whole], self.edges[whole], joined=joined)
+        if cells > 1:
+            in_cells = np.diff(hazard[:, -cells - 1 :], axis=1) / np.diff(self.edges[-cells - 1 :])
+            last = in_cells @ (self.observed / self.observed.sum())
+            rates[:, -1] = np.where(last > 0, last, rates[:, -1])
+        return np.asarray(np.maximum(rates, LEAST / self.edges[-1]), np.float64)
+
+    def of(self, time: FloatArray) -> IntArray:
+        """Return the number of the interval of each time."""
+        last = len(self.edges) - 1 - len(self.observed)
+        return np.clip(np.searchsorted(self.edges, time) - 1, 0, last)
+
+
+def hazard_scores(rate: FloatArray, total: FloatArray, interval: IntArray, happened: BoolArray) -> FloatArray:
+    """Return each patient's log likelihood (n,) under hazards that are constant on k intervals.
+
+    `rate` (n, k), or (1, k) for all, are the hazards, `total` (n,) those summed while each patient was observed, and
+    `interval` (n,) the numbers of the intervals in which observation ended.
+    """
+    rows = np.arange(len(total)) if len(rate) > 1 else np.zeros(len(total), np.intp)
+    found: FloatArray = np.where(happened, np.log(rate[rows, interval]), 0.0) - total
     return found
 
 
-def probability_scores(
-    p: FloatArray, times: FloatArray, target: Target, *, own: FloatArray | None = None
-) -> FloatArray:
+def probability_scores(p: FloatArray, times: FloatArray, target: Target) -> FloatArray:
     """Return each patient's log likelihood (n,) of event probabilities (n, K), or (K,) for all, at K times.
 
-    Patients are at risk at the times after entry until their own; `own` as in :func:`hazard_scores`.
+    Patients are at risk at the times after entry until their own.
     """
     p = np.clip(np.broadcast_to(p, (len(target), len(times))), LEAST, 1 - LEAST)
     since = np.zeros(len(target)) if target.entry is None else target.entry
@@ -134,9 +143,5 @@ def probability_scores(
     happened = target.event & (target.time <= times[-1])
     # An event between two times is one of the next time.
     through = np.where(target.time < times[index], 0.0, np.log1p(-p[rows, index]))
-    logs = np.log(p[rows, index])
-    if own is not None:
-        counts = np.bincount(index[happened], own[happened], len(times))
-        logs = logs - 0.5 / np.maximum(counts[index], 1.0)
-    found = found + np.where(happened, logs - through, 0.0)
+    found = found + np.where(happened, np.log(p[rows, index]) - through, 0.0)
     return np.asarray(found, np.float64)

@@ -17,6 +17,7 @@ from drosurv.findings import words
 from drosurv.findings.adjustment import Question
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.judged import Judged
+from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residual_tests import JudgedValue
 from drosurv.findings.residuals import PatientResiduals, Sums
 from drosurv.findings.words import ALL, EVERYONE, Kind, percent
@@ -238,7 +239,7 @@ def ranking(c_index: float, error: float) -> Question:
     clear="The model predicts {name} better than one curve: gain per patient {number}.",
 )
 def _gain(group: JudgedGroup) -> JudgedValue | None:
-    return _mean(group, group.judged.gains)
+    return _mean(group, group.judged.gains, group.judged.own_curve)
 
 
 @question(
@@ -255,10 +256,9 @@ def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
     return None if values is None else _mean(group, values)
 
 
-def _mean(group: JudgedGroup, values: FloatArray) -> JudgedValue | None:
-    cohort, mask = group.judged.cohort, group.mask
-    clusters = None if cohort.clusters is None else cohort.clusters[mask]
-    return tests.mean(values[mask], cohort.copies[mask], clusters)
+def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = None) -> JudgedValue | None:
+    cohort = group.judged.cohort
+    return tests.mean(values, group.mask, cohort.copies, cohort.clusters, own_curve)
 
 
 @question(

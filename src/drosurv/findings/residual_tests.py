@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtr, stdtrit, xlogy
 
+from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residuals import PatientResiduals, Sums, WeightedResiduals, by_cluster
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -29,6 +31,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 _FARTHEST = 20.0
 _TINY = 1e-12
 _LAST_DIGITS = 1e-6
+# Least share of the squares of gains that remains where they overstate the variance.
+_LEAST_SQUARES = 0.85
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
 _MOST_STEPS = 50
@@ -91,27 +95,58 @@ class JudgedValue:
         return float(np.clip(np.log(max(value, _TINY)), -_FARTHEST + 1, _FARTHEST - 1))
 
 
-def mean(values: FloatArray, weight: FloatArray, clusters: IntArray | None = None) -> JudgedValue | None:
-    """Return the mean of values (n,) of patients, such as gains, tested against 0; None if all are equal.
+def mean(
+    values: FloatArray,
+    member: BoolArray,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
+    own_curve: OwnCurve | None = None,
+) -> JudgedValue | None:
+    """Return the mean of values (n,) of the members of a group, such as gains, tested against 0; None if all are equal.
 
-    A patient of weight 2 counts as two; values of one cluster are summed.
+    A patient of weight 2 counts as two; values of one cluster are summed. Gains may be those over an `own_curve`, whose
+    error is then part of theirs.
     """
-    total = float(weight.sum())
-    average = float(weight @ values) / max(total, _TINY)
-    variance, freedom = (
-        float(weight @ (values - average) ** 2) / max(total - 1, 1.0) / max(total, _TINY),
-        np.inf,
-    )
-    if clusters is not None:
-        sums = (weight * (values - average))[:, None]
-        clustered, freedom = by_cluster(sums, clusters, np.ones(len(values), np.bool_), weight)
-        if clustered is not None:
-            variance = max(variance, float(clustered[0, 0]) / total**2)
-    error = float(np.sqrt(variance))
+    error = standard_error(values, member, weight, clusters, own_curve)
     # Two fits of one model differ in their last digits only, which must not be tested.
-    if not error > _LAST_DIGITS:
+    if not error.value > _LAST_DIGITS:
         return None
-    return JudgedValue(average, lambda value: (average - value) / error, 0.0, 1, freedom, on_log_scale=False)
+    average = float(np.average(values[member], weights=weight[member]))
+    return JudgedValue(
+        average, lambda value: (average - value) / error.value, 0.0, 1, error.freedom, on_log_scale=False
+    )
+
+
+class StandardError(NamedTuple):
+    """A standard error with its degrees of freedom."""
+
+    value: float
+    freedom: float = np.inf
+
+
+def standard_error(
+    values: FloatArray,
+    member: BoolArray,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
+    own_curve: OwnCurve | None = None,
+) -> StandardError:
+    """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
+    inside = weight * member
+    total = float(inside.sum())
+    if not total > 0:
+        return StandardError(0.0)
+    each, overstated = member * (values - float(inside @ values) / total), 0.0
+    if own_curve is not None:
+        influence, overstated = own_curve.influence(inside), own_curve.overstated_variance(inside)
+        each = each if influence is None else each - influence
+    squares = float(weight @ each**2)
+    # Where predictions hardly differ from one curve, squares vary with the gain.
+    squares, freedom = max(squares - overstated, _LEAST_SQUARES * squares), np.inf
+    if clusters is not None:
+        clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
+        squares = squares if clustered is None else max(squares, float(clustered[0, 0]))
+    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1.0))) / total, freedom)
 
 
 def level(sums: Sums) -> JudgedValue:
