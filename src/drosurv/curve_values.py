@@ -258,7 +258,9 @@ class ProportionalValues(HazardValues):
             self._at_index(curve, rows, index, 0.0) for curve in (base, squares, largest_jumps)
         )
         hazard = scale * at
-        variance = hazard - scale**2 * squared
+        # Hazards that overflow have increments above 1, whose variance is computed below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = hazard - scale**2 * squared
         for row in np.flatnonzero(scale * largest > 1.0):
             own = jumps if self.stratum is None else jumps[self.stratum[rows][row]]
             d = scale[row] * own[self.times <= times[row]]
