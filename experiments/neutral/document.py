@@ -197,9 +197,10 @@ def _learners(means: pd.DataFrame, published: pd.DataFrame, score: Score, ours: 
         f"### {score.label[0].upper()}{score.label[1:]}",
         "",
         *table(header, body),
-        f"Learners tuned for this score, where the publication has that. Each of our models is ranked alone among the "
-        f"{n - 1} learners; the ranks of these are given beside {LABELS[ours[-1]]}. Mean ranks of {n} methods on "
-        f"{len(own)} datasets differ significantly (Nemenyi, 5 %) only by {nemenyi(n, len(own)):.1f} or more. "
+        f"Published learners are those tuned for this score, if there are any. Each of our models is ranked without "
+        f"our others among the {n - 1} learners, whose ranks are those beside {LABELS[ours[-1]]}. "
+        f"Mean ranks of {n} methods on {len(own)} datasets differ significantly (Nemenyi, 5 %) only by "
+        f"{nemenyi(n, len(own)):.1f} or more. "
         "Intervals are percentiles of 10,000 resamples of the datasets.",
         "",
     ]
@@ -238,9 +239,10 @@ def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> li
         lines += table([*header, "without its failed datasets", "p"], body)
         best = LEARNERS[str(ranks.index[0])]
         lines += [
-            f"Of {len(ranks)} learners, {LABELS[method]} has the better mean {score.label} than {counts['all'][0]} "
-            f"(significantly, p < 0.05 by Wilcoxon's test, than {counts['all'][1]}); without failed datasets than "
-            f"{counts['kept'][0]} ({counts['kept'][1]}). The learner with the best mean rank is: {best}.",
+            f"The mean {score.label} of {LABELS[method]} is better than that of {counts['all'][0]} of {len(ranks)} "
+            f"learners, of {counts['all'][1]} significantly (p < 0.05, Wilcoxon's test); without failed datasets, than "
+            f"that of {counts['kept'][0]}, of {counts['kept'][1]} significantly. Among the learners, "
+            f"{best} has the best mean rank.",
             "",
         ]
     return lines

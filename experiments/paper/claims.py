@@ -167,8 +167,8 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
         f"Our CI of DRO-COX is within two standard deviations of the published one in {near[0]} cells when they are "
         f"chosen there, and in {near[1]} when they are chosen on the test set; for the other methods, in {near[2]} and "
         f"{near[3]}.",
-        "Choosing on the test set is no way to get a result: it is shown to see how the published values may have "
-        "come about. In parentheses: the difference from the published value in published standard deviations.",
+        "A choice on the test set gives no valid result; it is shown because the published values may have been chosen "
+        "that way. In parentheses: the difference from the published value in published standard deviations.",
         table_of_markdown("Published CI (%) and the choice of settings", header, table),
     )
 

@@ -52,14 +52,14 @@ have come about that way. Letters mean what they mean above."""
 
 # What is said of cells that differ, by the code of the first reason that holds.
 _DEMONSTRATED = {
-    "log-outside-gradient": "in rows that one setting gives once the split loss is trained with the "
-    "published gradient, which takes a log term for a constant (`python -m "
+    "log-outside-gradient": "are in rows that one setting reproduces if the split loss is trained with the "
+    "published gradient, which treats a log term as a constant (`python -m "
     "experiments.paper`, method names ending in as-published)",
     "ties": "agree once the measured effect of the published running sum on tied times is added "
     "(`python -m experiments.paper.ties`)",
 }
 _POSSIBLE = {
-    "other-setting": "are in rows to which some setting of the grid comes near in every cell",
+    "other-setting": "are in rows of which some setting of the grid comes near every cell",
     "ci-choice": "are published CIs that are consistent with a choice of settings on the test set",
     "seer-row-order": "are on SEER, whose rows stand in another order here",
     "imputed-from-training": "are on data that are imputed from training rows only here",

@@ -147,9 +147,8 @@ def nulls(data):
     return [
         "## A Cox model that is right",
         "",
-        f"Nothing should be repaired: {total} of {len(data):,} runs were repaired. Largest e is of those few "
-        f"attempts that passed "
-        "all other tests, for which alone it is computed.",
+        f"Nothing should be repaired: {total} of {len(data):,} runs were repaired. The e-value is computed only "
+        "for attempts that passed all other tests; *largest e* is the largest of these.",
         "",
         *table(["patients", "runs", "false repairs", "share", "largest e"], rows),
     ]
@@ -184,11 +183,10 @@ def frozen(data):
     return [
         "## Frozen models",
         "",
-        "Predictions of 600 patients. Right: the theorem says that e has mean at most 1 (an attempt "
-        "that was not made counts "
-        "as 1), and that at most 5 % of runs have a false repair of each kind. Off for everybody: "
-        "the level is 2 times "
-        "too high, or the slope half of what it should be; then a recalibration is right, and a group is false.",
+        "Predictions of 600 patients. If the model is right, the theorem says that e has mean at most 1 (an attempt "
+        "that was not made counts as 1), and that at most 5 % of runs have a false repair of each kind. *Off for "
+        "everybody*: the level is twice as high as it should be, or the slope half. Then a recalibration is right, "
+        "and a repaired group is false.",
         "",
         *table(
             [
