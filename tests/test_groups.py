@@ -5,6 +5,8 @@ import pytest
 
 from drosurv.evaluation.attributes import named_columns
 from drosurv.groups import parse_groups
+from drosurv.repairs.rules import Condition
+from drosurv.tables.survival_table import group_labels
 
 
 @pytest.mark.parametrize(
@@ -132,3 +134,12 @@ def test_labels_of_another_data_frame_library_are_understood():
         == parse_groups(pd.DataFrame({"s": ["f", "m", "f"], "t": ["a", "a", "b"]})).labels
     )
     assert [*named_columns(table, "sensitive_features")] == ["sex", "site"]
+
+
+def test_groups_by_date_are_named_without_a_time_of_day():
+    dates = pd.Series(pd.to_datetime(["2021-06-01", "2020-01-01", None]))
+    assert list(map(str, parse_groups(dates).labels)) == ["2020-01-01", "2021-06-01", "missing"]
+    table = pd.DataFrame({"opened": dates})
+    assert group_labels(table, ["opened"])["opened"][:2].tolist() == ["2021-06-01", "2020-01-01"]
+    assert str(Condition("opened", "is", dates[0])) == "opened = 2021-06-01"
+    assert str(parse_groups(dates + pd.Timedelta(hours=5)).labels[0]) == "2020-01-01 05:00:00"

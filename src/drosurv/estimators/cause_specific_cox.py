@@ -275,10 +275,11 @@ class CauseSpecificCox(SurvivalModel):
     def score(  # type: ignore[override]
         self, X: Any, y: Any, cause: int | str = 1, *, offset: ArrayLike | None = None
     ) -> float:
-        """Return the concordance index of one cause, with patients ranked by :meth:`predict`.
+        """Return the concordance index of one cause, with patients ranked by :meth:`predict`, as in scikit-survival.
 
-        ``evaluate`` ranks them by their incidence (:func:`drosurv.metrics.concordance_by_cause`), which depends on the
-        hazards of the other causes too.
+        This is the log hazard of the cause. ``evaluate`` ranks patients by their incidence, which depends on the hazards
+        of the other causes too. In both, patients with another event never have this one
+        (:func:`drosurv.metrics.concordance_by_cause`).
         """
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=self._row(cause) + 1))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import on_host
+from drosurv.tables.values import label
 from drosurv.target import BoolArray, FloatArray
 
 Comparison = Literal["<=", ">", "is", "is not", "is missing"]
@@ -39,7 +40,7 @@ class Condition:
         if self.comparison == "is missing":
             return f"{self.column} is missing"
         # 15 digits show the threshold, and no rounding errors of binary fractions.
-        value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
+        value = f"{self.value:.15g}" if isinstance(self.value, float) else label(self.value)
         return f"{self.column} {_SIGNS.get(self.comparison, self.comparison)} {value}"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, warn_caller
-from drosurv.outcome_names import ALIVE, NO, YES, names_event, value_of_event, value_word
+from drosurv.outcome_names import ALIVE, NO, YES, names_event, value_of_event, value_word, words
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
 from drosurv.tables.reading import TableNote, require_columns
@@ -331,9 +331,11 @@ class TargetColumns:
         ]
         first = ": pass"
         if 2 <= len(causes) < len(counts) <= 6:
+            # The most frequent one, unless it is called that of others.
+            suggested = next((cause for cause in causes if "other" not in words(cause)), causes[0])
             first = (
                 f". If {listing(list(map(repr, causes)))} are competing causes, such as a disease and death without "
-                f"it, judge one with `drosurv check --cause {quote(causes[-1])}`, or model all with `drosurv fit "
+                f"it, judge one with `drosurv check --cause {quote(suggested)}`, or model all with `drosurv fit "
                 "--model cause-specific-cox`. Otherwise pass"
             )
         return ArgumentError(

@@ -29,7 +29,12 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 def label(value: Any) -> str:
-    """Return a value as text; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
+    """Return a value as text; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category.
+
+    Dates have no time of day.
+    """
+    if isinstance(value, pd.Timestamp) and value == value.normalize():
+        return str(value.date())
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()

@@ -11,6 +11,7 @@ import drosurv
 from drosurv import CauseSpecificCox, CoxPH, Surv
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import CompetingRisks
+from drosurv.metrics import concordance_by_cause
 from drosurv.target import CompetingTarget, Target
 
 
@@ -124,7 +125,11 @@ def test_saved_models_predict_the_same(alpha, tmp_path):
         loaded.predict_cumulative_incidence(X, TIMES, cause=2),
         model.predict_cumulative_incidence(X, TIMES, cause=2),
     )
-    assert loaded.score(X, Y) == model.score(X, Y)
+    assert (
+        loaded.score(X, Y)
+        == model.score(X, Y)
+        == concordance_by_cause(Y["cause"], Y["time"], model.predict(X))
+    )
 
 
 def test_robust_models_minimise_the_worst_case_of_the_summed_regrets():
