@@ -7,6 +7,7 @@ ratios. Their kind is recognised from their values; if that is not possible, an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +18,7 @@ from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.predictions import Predictions
+from drosurv.predictions import Predicted, Predictions
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
 from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target
@@ -306,6 +307,15 @@ def log_mean_hazard(hazard: FloatArray) -> FloatArray:
     """
     risk: FloatArray = np.log(np.maximum(hazard.mean(axis=1), _SMALLEST_HAZARD))
     return risk
+
+
+def ranked_by_hazard(predicted: Predicted) -> Predicted:
+    """Return predictions at times that come without risk scores with those that they imply, of the type "other"."""
+    curves, given = predicted.curves, predicted.given
+    if given is None or given.risk is not None or curves is None or curves.times is None:
+        return predicted
+    implied = log_mean_hazard(curves.cumulative_hazard(curves.times[curves.times > 0]))
+    return replace(predicted, model=replace(given, risk=implied, score_type="other"))
 
 
 def form_of(

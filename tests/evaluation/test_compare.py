@@ -159,7 +159,9 @@ def test_survival_curves_alone_are_compared_without_a_reference(model, train, he
     table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
     known = table[table["model"] == "curves"]["metric"].tolist()
     assert "integrated_brier_score" in known
-    assert "concordance_index" not in known
+    ranked = table[table["metric"] == "concordance_index"]["value"]
+    assert len(ranked) == 2
+    assert ranked.iloc[0] == pytest.approx(ranked.iloc[1])
     assert "share_of_gain" not in table["metric"].tolist()
 
 

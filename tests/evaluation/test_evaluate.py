@@ -638,7 +638,7 @@ def test_an_evaluation_counts_its_replicates_and_tests_and_notes_that_they_are_f
     assert "evaluating" not in capsys.readouterr().err
 
 
-def test_curves_alone_leave_out_what_needs_a_risk_and_say_so(model, train, held_out):
+def test_curves_alone_rank_patients_and_leave_out_what_needs_log_hazards(model, train, held_out):
     options = {
         "y_train": train.y,
         "X_train": train.X,
@@ -649,21 +649,24 @@ def test_curves_alone_leave_out_what_needs_a_risk_and_say_so(model, train, held_
     curves = evaluate(said, held_out.X, held_out.y, **options)
     full = evaluate(model, held_out.X, held_out.y, **options).to_frame()
     found = curves.to_frame()
-    needs_risk = {
-        name for name, metric in CATALOGUE.items() if {"risk", "log hazard", "hazards"} & set(metric.needs)
+    needs_hazards = {
+        name for name, metric in CATALOGUE.items() if {"log hazard", "hazards"} & set(metric.needs)
     }
-    expected = full[~full["metric"].isin(needs_risk)].reset_index(drop=True)
+    # Hazards are proportional: curves rank patients as the model's scores do.
+    assert "concordance_index" in set(found["metric"])
+    expected = full[~full["metric"].isin(needs_hazards)].reset_index(drop=True)
     # The model's own hazards are not those of its curves, where times are tied.
     hazards = expected["metric"].isin(["likelihood_gain", "calibration_slope"])
     pd.testing.assert_frame_equal(found[~hazards], expected[~hazards])
     np.testing.assert_allclose(found["value"][hazards], expected["value"][hazards], atol=0.1)
-    (note,) = (note for note in curves.notes if "no risk scores were given" in note)
-    for label in ("c-index", "AUC", "CI", "F_I", "F_cap"):
+    (note,) = (note for note in curves.notes if "they need scores that are log hazards" in note)
+    for label in ("LPL", "F_I", "F_cap"):
         assert label in note
+    said = "patients are ranked by the mean of their predicted cumulative hazards: no risk scores were given."
+    assert said in curves.notes
     assert "Brier skill" in repr(curves)
     assert "IBS" in curves.summary()
     assert curves.control is None
-    assert curves.to_dict()["cross_group"] == []
 
 
 def test_predictions_of_nothing_are_refused():

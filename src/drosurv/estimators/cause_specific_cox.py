@@ -277,8 +277,8 @@ class CauseSpecificCox(SurvivalModel):
     ) -> float:
         """Return the concordance index of one cause, with patients ranked by :meth:`predict`, as in scikit-survival.
 
-        This is the log hazard of the cause. ``evaluate`` ranks patients by their incidence, which depends on the hazards
-        of the other causes too. In both, patients with another event never have this one
+        This is the log hazard of the cause. ``evaluate`` ranks patients by their incidence, which depends on the
+        hazards of the other causes too. In both, patients with another event never have this one
         (:func:`drosurv.metrics.concordance_by_cause`).
         """
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)

@@ -46,6 +46,7 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
+from drosurv.given_predictions import ranked_by_hazard
 from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
@@ -356,6 +357,12 @@ def prepare(
         notes += since_entry.notes
         outcomes, trained = since_entry.y, since_entry.follow_up
         measured = as_predictions(since_entry.predictions, X, n)
+    elif not predicted.has_risk:
+        measured = ranked_by_hazard(predicted)
+        if measured.has_risk:
+            notes.append(
+                "patients are ranked by the mean of their predicted cumulative hazards: no risk scores were given."
+            )
     target = parse_target(outcomes)
     trained = measured.follow_up if trained is None else trained
     if trained is None:

@@ -15,7 +15,7 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
-from drosurv.given_predictions import ReadPredictions, log_mean_hazard, read_predictions
+from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import (
@@ -276,16 +276,14 @@ def _evidence_of_predictions(
     """Return fields of the evidence for given predictions; without scores, patients are ranked by mean hazard."""
     predictions, curves = predicted.model, predicted.curves
     if isinstance(curves, PointCurves) and curves.times is not None and predictions.trained_on is None:
-        target, points = parse_target(of_any_cause(y)), curves.times[curves.times > 0]
+        target = parse_target(of_any_cause(y))
         if not (target.event & (target.time <= predicted.until)).any():
             raise ArgumentError(
                 "predictions",
                 f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict "
                 "later times, in the unit of the observed times.",
             )
-        if not predicted.has_risk:
-            implied = log_mean_hazard(curves.cumulative_hazard(points))
-            predictions = replace(predictions, risk=implied, score_type="other")
+        predictions = ranked_by_hazard(predicted).model
     missing: tuple[str, ...] = (f"{UNTESTED}predictions come without a model's coefficients.",)
     if reference is None:
         missing += ("The model is not compared with another one: no other predictions were given.",)
