@@ -1,12 +1,8 @@
-"""Compare models on the same patients by paired differences.
-
-All models are evaluated on the same bootstrap replicates (`_drawn`): differences are paired, and vary less than the
-numbers of each model.
-"""
+"""Compare models by paired differences, on the same patients and the same bootstrap replicates of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -105,14 +101,7 @@ def compare(
     ['Cox', 'DRO-COX']
     """
     inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
-    observed = Rows.parse(
-        y,
-        entry=entry,
-        strata=strata,
-        offset=offset,
-        id=id,
-        sample_weight=sample_weight,
-    )
+    observed = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
     patients = one_row_each(y, observed)
@@ -132,7 +121,8 @@ def compare(
         "wanted": metrics,
         "cause": chosen_cause(cause, y),
     }
-    evaluators = (prepare(one, y, **how) for one in predicted.values())
+    # Made once: without a seed, each model would otherwise draw other replicates.
+    same = replace(inference, random_state=seed_sequence(inference.random_state))
     rows: list[dict[str, Any]] = []
     # Numbers of the first model. It has no differences itself; those of numbers that it lacks are NaN.
     baseline: dict[Key, Draws] = {}
@@ -140,8 +130,9 @@ def compare(
     undefined: list[str] = []
     n_compared = len(models) - 1
     with bar("comparing", len(models) * inference.n_bootstrap, shown=verbose, late=True) as advance:
-        pairs = _drawn(evaluators, inference, advance)
-        for name, (evaluator, drawn) in zip(models, pairs, strict=True):
+        for name, one in predicted.items():
+            evaluator = prepare(one, y, **how)
+            drawn = evaluator.draw(same, advance=advance)
             numbers, worst = _numbers(evaluator, drawn)
             unknown = [
                 f"{metric} of {whose(attribute, group)}"
@@ -193,16 +184,6 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
                 f"{', '.join(observed.observed)} needs, got {one.title}.",
             )
     return found
-
-
-def _drawn(
-    evaluators: Iterable[Evaluator], inference: Inference, advance: Callable[[], None] = lambda: None
-) -> Iterator[tuple[Evaluator, BootstrapValues]]:
-    """Yield the numbers of each model on the same replicates of the patients."""
-    # Made once: without a seed, each model would otherwise draw other replicates.
-    same = replace(inference, random_state=seed_sequence(inference.random_state))
-    for evaluator in evaluators:
-        yield evaluator, evaluator.draw(same, advance=advance)
 
 
 def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Draws], dict[Key, str]]:

@@ -193,14 +193,7 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    rows = Rows.parse(
-        y,
-        entry=entry,
-        strata=strata,
-        offset=offset,
-        id=id,
-        sample_weight=sample_weight,
-    )
+    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
     return evaluate_rows(
         model,
         X,

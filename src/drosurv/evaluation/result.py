@@ -189,10 +189,6 @@ class EvaluationResult:
         """The rows of the table."""
         return rows_in(self.table)
 
-    @cached_property
-    def _rows_between_large(self) -> tuple[Row, ...]:
-        return rows_in(self.between_large)
-
     @property
     def attributes(self) -> tuple[str, ...]:
         """Attributes whose groups are shown."""
@@ -230,7 +226,7 @@ class EvaluationResult:
         For metrics of how well groups are predicted, only groups that are large enough to be judged are compared.
         """
         if metric in JUDGED_GAPS:
-            return [row for row in self._rows_between_large if row.metric == metric]
+            return [row for row in rows_in(self.between_large) if row.metric == metric]
         return self.select(metric=metric, kind="gap")
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:

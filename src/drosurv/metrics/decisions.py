@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.inference.gaps import largest_difference
-from drosurv.metrics.inference.intervals import Draws, bootstrap
+from drosurv.metrics.inference.intervals import Draws, Interval, bootstrap
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import BoolArray, FloatArray, Target, parse_target
 
@@ -103,7 +103,9 @@ def decisions(
     require(0 < as_number(horizon) < np.inf, "horizon", "be a positive time", horizon)
     target = parse_target(y, require_event=False)
     positive = _probabilities(event_probability, len(target)) >= threshold
-    of = _groups(groups, len(target), missing)
+    of = Groups(np.zeros(len(target), dtype=np.intp), ("all",))
+    if groups is not None:
+        of = parse_groups(groups, len(target), missing=missing, at_least=1)
     members = [np.flatnonzero(of.codes == k) for k in range(len(of))]
     parts = [(target.take(rows), positive[rows]) for rows in members]
 
@@ -202,12 +204,6 @@ def _probabilities(event_probability: Any, n: int) -> FloatArray:
     return found
 
 
-def _groups(groups: Any, n: int, missing: Missing) -> Groups:
-    if groups is None:
-        return Groups(np.zeros(n, dtype=np.intp), ("all",))
-    return parse_groups(groups, n, missing=missing, at_least=1)
-
-
 def _tables(
     groups: Groups,
     parts: list[tuple[Target, BoolArray]],
@@ -219,45 +215,29 @@ def _tables(
 ) -> Decisions:
     """Tables of the values (k, 5) of k groups and their replicates (replicates, k, 5)."""
     rows, gaps = [], []
-    for k, label in enumerate(groups.labels):
-        target, positive = parts[k]
+    for k, (label, (target, positive)) in enumerate(zip(groups.labels, parts, strict=True)):
+        counts = {"patients": len(target), "positives": int(positive.sum())}
         for m, metric in enumerate(DECISION_METRICS):
             bounds = (-np.inf, 1.0) if metric == "net_benefit" else (0.0, 1.0)
-            found = Draws(float(estimate[k, m]), draws[:, k, m], *bounds).interval(level)
-            rows.append(
-                {
-                    "group": label,
-                    "metric": metric,
-                    "value": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
-                    "reason": why_undefined(metric, target, positive, horizon)
-                    if np.isnan(found.estimate)
-                    else "",
-                    "patients": len(target),
-                    "positives": int(positive.sum()),
-                }
-            )
+            value = float(estimate[k, m])
+            ends = _ends(Draws(value, draws[:, k, m], *bounds).interval(level))
+            reason = why_undefined(metric, target, positive, horizon) if np.isnan(value) else ""
+            rows.append({"group": label, "metric": metric, **ends, "reason": reason, **counts})
     for m, metric in enumerate(DECISION_METRICS if len(groups) > 1 else ()):
         unknown = [
-            label for label, value in zip(groups.labels, estimate[:, m], strict=True) if np.isnan(value)
+            str(label) for label, bad in zip(groups.labels, np.isnan(estimate[:, m]), strict=True) if bad
         ]
-        if unknown:
-            names = ", ".join(map(str, unknown))
-            gap = {"value": np.nan, "low": np.nan, "high": np.nan, "p": np.nan}
-            gaps.append({"metric": metric, **gap, "reason": f"not estimable in {names}"})
-            continue
-        largest = largest_difference(estimate[:, m], draws[:, :, m])
-        found = largest.interval(level)
-        gaps.append(
-            {
-                "metric": metric,
-                "value": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "p": largest.p,
-                "reason": "",
-            }
-        )
+        row: dict[str, Any] = {
+            "metric": metric,
+            "reason": f"not estimable in {', '.join(unknown)}" if unknown else "",
+        }
+        if not unknown:
+            largest = largest_difference(estimate[:, m], draws[:, :, m])
+            row |= {**_ends(largest.interval(level)), "p": largest.p}
+        gaps.append(row)
     columns = ["metric", "value", "low", "high", "p", "reason"]
     return Decisions(pd.DataFrame(rows), pd.DataFrame(gaps, columns=columns), threshold, horizon)
+
+
+def _ends(found: Interval) -> dict[str, float]:
+    return {"value": found.estimate, "low": found.low, "high": found.high}

@@ -130,7 +130,8 @@ class CheckedSearch:
             return None
         inside, overlaps, r_before = np.zeros(n, dtype=np.bool_), [], np.zeros(n)
         gains, common = np.zeros((len(found.choices), n)), np.zeros(n)
-        expected = self.residuals.expected.copy()
+        before = self.residuals.expected
+        expected = before.copy()
         repeated: list[Found | None] = []
         for fold, search in enumerate(self.without_fold):
             self.progress(1 + fold)
@@ -208,15 +209,10 @@ class CheckedSearch:
             r_before=r_before,
             r_after=r_after,
             gains=gains[best],
-            factor=self._factor(expected),
+            factor=np.divide(expected, before, out=np.ones(n), where=before > 0),
             periods=periods,
             held_out=held_out,
         )
-
-    def _factor(self, expected: FloatArray) -> FloatArray:
-        """Return expected events as multiples of those of the model."""
-        before = self.residuals.expected
-        return np.divide(expected, before, out=np.ones_like(expected), where=before > 0)
 
     def z_of(self, gains: FloatArray, own: BoolArray) -> float:
         """Return the sum of the gains of some patients divided by its standard error, from the sums of clusters."""

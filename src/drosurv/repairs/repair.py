@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -278,7 +278,9 @@ def effect_changes(
         some = [rows for rows in parts if len(rows)]
         tables = [changed_column(take(X, rows), column, which) for rows in some for which in (0, 1)]
         rows = np.concatenate([np.tile(rows, 2) for rows in parts])
-        risk = predict(_stacked(tables), rules.iloc[rows] if with_features else None)
+        framed = isinstance(tables[0], pd.DataFrame)
+        stacked = pd.concat(tables, ignore_index=True) if framed else np.concatenate(tables)
+        risk = predict(stacked, rules.iloc[rows] if with_features else None)
         ratios = [
             # The median, because a repair is constant beyond the quantiles of the risk: the mean is no patient's ratio.
             float(np.exp(np.median(high - low))) if len(low) else float("nan")
@@ -286,13 +288,6 @@ def effect_changes(
         ]
         found.append(EffectChange(column.label, column.contrast, *ratios))
     return found
-
-
-def _stacked(tables: Sequence[Any]) -> Any:
-    """Tables of the same columns, or arrays, one below the other."""
-    if isinstance(tables[0], pd.DataFrame):
-        return pd.concat(tables, ignore_index=True)
-    return np.concatenate(tables)
 
 
 def changed_column(X: Any, column: EffectColumn, which: int) -> Any:

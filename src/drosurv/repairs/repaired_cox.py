@@ -411,7 +411,8 @@ class RepairedCox(RepairedPredictions):
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
         if accepted:
             self.held_out_ = accepted[-1].r_after
-        self.status_ = status(self.repairs_, int(residuals.events.sum()), self.min_group_, self._base_name)
+        searched = "the model" if self.base_ is None else type(final_step(self.base_)).__name__
+        self.status_ = status(self.repairs_, int(residuals.events.sum()), self.min_group_, searched)
         if clusters.of_several:
             rows, number = f"{self.n_patients_:,} rows", f"{len(clusters):,} clusters"
             self.status_ += f" The {rows} are in {number}, each of which counts as one patient."
@@ -427,11 +428,6 @@ class RepairedCox(RepairedPredictions):
             self.repairs_[k] = replace(
                 repair, changes=tuple(changed), linear_in=only_linear_column(repair, linear)
             )
-
-    @property
-    def _base_name(self) -> str:
-        """Class of the model that was searched."""
-        return "the model" if self.base_ is None else type(final_step(self.base_)).__name__
 
     def in_words(self, time_unit: str = "") -> list[str]:
         """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -453,7 +452,10 @@ class SubgroupBounds:
         found = self.rescaled if self.rescaled is not None else self.significant
         after = f"{first_upper(self.correction)}, " if wrong else ""
         if len(found):
-            shown = "; ".join(_described(row, time_unit) for row in plain_rows(found.head(_SHOWN)))
+            shown = "; ".join(
+                f"{row['group']}: {subgroup_events(row, time_unit)}, p = {row['p']:.3f})"
+                for row in plain_rows(found.head(_SHOWN))
+            )
             more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
             verb = "differs" if len(found) == 1 else "differ"
             differ = f"{counted(len(found), 'subgroup')} {verb} significantly from what the model predicts"
@@ -571,10 +573,6 @@ class SubgroupBounds:
 
 # Largest number of significant subgroups in a sentence or figure.
 _SHOWN = 5
-
-
-def _described(row: Mapping[Any, Any], unit: str) -> str:
-    return f"{row['group']}: {subgroup_events(row, unit)}, p = {row['p']:.3f})"
 
 
 def _outward(value: float, side: int, digits: int) -> float:
