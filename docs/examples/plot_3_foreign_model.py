@@ -3,7 +3,7 @@ Auditing somebody else's model
 ==============================
 
 All that is needed are predictions beside what happened: from R, lifelines, a vendor, or an export of health records.
-Here boosted trees stand for the model that nobody can look into.
+Here boosted trees take the place of a model that cannot be inspected.
 """
 
 from textwrap import fill

@@ -31,7 +31,7 @@ for _ in range(150):
     history.append(objective.item())
 
 # %%
-# The worst-case weights say which patients the objective listens to.
+# The worst-case weights say how much each patient counts in the objective.
 
 weights = worst_case_weights(losses.detach(), alpha=0.3)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
