@@ -124,7 +124,7 @@ def test_a_subgroup_without_events_is_an_arrow_and_does_not_stretch_the_axis():
     none, few = (PictureRow("x > 3", "found", 100, ratio * 20.0, 20.0, ratio) for ratio in (0.0, 0.001))
     assert GroupPicture.of([everybody, none]).reach == 2.0
     picture = GroupPicture.of([everybody, few])
-    assert picture.reach == 4.0
+    assert picture.reach == 5.0
     axes = GroupPicture.of([everybody, none]).plot(Figure().subplots())
     (arrow,) = (line for line in axes.get_lines() if line.get_marker() == "<")
     assert arrow.get_xdata()[0] == 0.5

@@ -26,7 +26,7 @@ State = Literal["all", "wrong", "right", "small", "found"]
 _ORDER: tuple[State, ...] = ("all", "wrong", "right", "small", "found")
 # The axis reaches from one over the first number to it at least, and to the second at most; because of subgroups that
 # were found, which may have no event in a part of the follow-up, to the third at most.
-_NARROWEST, _WIDEST, _WIDEST_FOUND = 2.0, 10.0, 4.0
+_NARROWEST, _WIDEST, _WIDEST_FOUND = 2.0, 10.0, 5.0
 _TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Letters of the text: longest name, and the width of the axis.
 _NAME, _STRIP = 32, 21

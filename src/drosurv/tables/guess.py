@@ -156,8 +156,9 @@ def guess_columns(
         if groups:
             guessed.append("groups")
             notes.append(f"groups are defined by {listing(list(groups))}.")
-    asked = () if entry is not None else entry_not_given(frame, map(str, frame.columns), time)
-    question = next(map(str, asked), "")
+    question = ""
+    if entry is None:
+        question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")
     return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed), question)
 
 
