@@ -74,7 +74,7 @@ def separator_of(text: str, decimal: str | None) -> str:
         return line[1]
     best, most = ",", (0.0, 1)
     for separator in _SEPARATORS:
-        if separator == decimal or not (rows := _sampled(text, separator)):
+        if separator == decimal or separator not in text or not (rows := _sampled(text, separator)):
             continue
         width, lines = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]))
         score = (lines / len(rows), width)
@@ -136,10 +136,11 @@ def _numbered(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         delimiter=separator,
         skipinitialspace=True,
     )
+    before = first_row(text) - 1
     try:
         rows = (row for row in reader if any(map(str.strip, row)))
         for row in islice(rows, _SAMPLE_LINES):
-            yield reader.line_num + first_row(text) - 1, row
+            yield reader.line_num + before, row
     except csv.Error:
         return
 

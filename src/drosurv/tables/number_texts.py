@@ -33,6 +33,8 @@ _SURE = {
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}")
 _ANY_NUMBER, _IS_SPACED, _SPACE = re.compile(_NUMBER), re.compile(_SPACED), re.compile(rf"[{_SPACES}]")
 _WHOLE = re.compile(r"[+-]?\d+")
+# Most numbers, which have no signs to remove.
+_PLAIN = re.compile(r"-?\d+\.?\d*")
 # With so many different whole numbers, all below 1,000, a mark before three digits separates thousands: it would be
 # a strange accident that numbers with three decimals are so often whole.
 _FEWEST_WHOLE = 3
@@ -84,7 +86,7 @@ def _mark_of(texts: Sequence[str]) -> str | None:
     counts = Counter(filter(None, texts))
     sure, either, whole, numbers, dated = dict.fromkeys(_SURE, 0), [], set(), 0, False
     for text, times in counts.items():
-        plain = _without_signs(text)
+        plain = text if _PLAIN.fullmatch(text) else _without_signs(text)
         if _WHOLE.fullmatch(plain):
             whole.add(int(plain))
         elif match := _EITHER.fullmatch(plain):
@@ -113,7 +115,10 @@ def number_column(texts: pd.Series[str], decimal: str | None) -> pd.Series[float
     With `decimal` None, a column whose numbers may have two meanings is an error that asks for it.
     """
     known = texts.dropna()
-    if len(known) == 0 or known.str.match(CODE).any():
+    # Most columns of texts are known by their first one; pandas' search in all of them takes milliseconds.
+    if len(known) == 0 or not _ANY_NUMBER.fullmatch(_without_signs(known.iloc[0])):
+        return None
+    if known.str.match(CODE).any():
         return None
     percent = known.str.endswith("%")
     if percent.any() and not percent.all():
