@@ -17,7 +17,8 @@ def table(tmp_path):
 
 def test_new_files_and_old_ones_that_are_no_input_may_be_written(tmp_path, table):
     (tmp_path / "old").write_text("")
-    check_outputs([tmp_path / "old", tmp_path / "new", None], [table, None, tmp_path / "not there"])
+    outputs = [tmp_path / "old", tmp_path / "new", None]
+    assert check_outputs(outputs, [table, None, tmp_path / "not there"]) is None
 
 
 def test_an_input_is_not_overwritten_under_another_name_either(tmp_path, table):
@@ -111,7 +112,7 @@ def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_pat
         (("certify", model, data, "--replicates", "19"), "--plot", at / "c.svg", "-o", at / "c.csv"),
     ):
         drosurv.ok(*command, *outputs)
-        check_outputs(outputs[1::2], [])
+        assert check_outputs(outputs[1::2], []) is None
 
 
 def test_two_outputs_are_two_files(tmp_path, monkeypatch):

@@ -50,16 +50,12 @@ def fit(estimator, X, y, **more):
     return estimator.fit(X, y, **more)
 
 
-@pytest.mark.parametrize(("value", "message"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
-def test_features_that_are_no_numbers_are_refused(cls, value, message):
+def test_features_that_are_no_numbers_are_refused(cls):
     X, y = sample()
-    X[3, 1] = value
-    with pytest.raises(ValueError, match=f"X contains {message}"):
-        fit(cls(), X, y)
-
-
-def test_features_that_are_texts_are_refused(cls):
-    X, y = sample()
+    for value, message in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+        X[3, 1] = value
+        with pytest.raises(ValueError, match=f"X contains {message}"):
+            fit(cls(), X, y)
     table = pd.DataFrame(X, columns=list("abc")).assign(b="high")
     with pytest.raises(ValueError, match="could not convert string to float"):
         fit(cls(), table.to_numpy(), y)
@@ -75,65 +71,46 @@ def test_masked_arrays_and_dates_are_refused_by_name(cls):
         fit(cls(), pd.DataFrame(X, columns=list("abc")).assign(b=pd.Timestamp("2020-01-01")), y)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 4: nan"),
-        (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 4: inf"),
-        (
-            lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, -1.0, y["time"])),
-            r"negative time \(row 4",
-        ),
-        (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
-        (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"same time, 7\.0, for every patient"),
-        (lambda y: y["time"], "structured array with two fields"),
-        (lambda y: None, "structured array with two fields"),
-        (lambda y: (y["event"], y["time"]), r"drosurv\.Surv\.from_arrays"),
-        (lambda y: pd.DataFrame(y), r"drosurv\.Surv\.from_dataframe"),
-        (lambda y: y.astype([("event", "i8"), ("time", "f8")]), "must be bool"),
-        (lambda y: y[:50], "same number of rows, got 60 and 50"),
-    ],
-    ids=[
-        "nan",
-        "inf",
-        "negative",
-        "no event",
-        "one time",
-        "plain",
-        "none",
-        "tuple",
-        "table",
-        "ints",
-        "short",
-    ],
-)
-def test_targets_that_are_none_are_refused(cls, change, message):
+TARGETS = [
+    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 4: nan"),
+    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 4: inf"),
+    (
+        lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, -1.0, y["time"])),
+        r"negative time \(row 4",
+    ),
+    (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
+    (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"same time, 7\.0, for every patient"),
+    (lambda y: y["time"], "structured array with two fields"),
+    (lambda y: None, "structured array with two fields"),
+    (lambda y: (y["event"], y["time"]), r"drosurv\.Surv\.from_arrays"),
+    (lambda y: pd.DataFrame(y), r"drosurv\.Surv\.from_dataframe"),
+    (lambda y: y.astype([("event", "i8"), ("time", "f8")]), "must be bool"),
+    (lambda y: y[:50], "same number of rows, got 60 and 50"),
+]
+
+
+def test_targets_that_are_none_are_refused(cls):
     X, y = sample()
-    with pytest.raises(ValueError, match=message):
-        fit(cls(), X, change(y))
+    for change, message in TARGETS:
+        with pytest.raises(ValueError, match=message):
+            fit(cls(), X, change(y))
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.full(60, -1.0), "Negative values"),
-        (np.full(60, np.nan), "NaN"),
-        (np.ones(59), "sample_weight.shape == .*59"),
-        # Newer versions of scikit-learn refuse them first.
-        (np.zeros(60), "at least one non-zero number|every event has weight 0"),
-    ],
-    ids=["negative", "nan", "short", "zero"],
-)
-def test_weights_that_are_none_are_refused(cls, weight, message):
+WEIGHTS = [
+    (np.full(60, -1.0), "Negative values"),
+    (np.full(60, np.nan), "NaN"),
+    (np.ones(59), "sample_weight.shape == .*59"),
+    # Newer versions of scikit-learn refuse them first.
+    (np.zeros(60), "at least one non-zero number|every event has weight 0"),
+    (~sample()[1]["event"], "leaves no patient with an event"),
+]
+
+
+def test_weights_that_are_none_are_refused(cls):
     X, y = sample()
-    with pytest.raises(ValueError, match=message):
-        fit(cls(), X, y, sample_weight=weight)
-
-
-def test_weights_that_leave_no_event_are_refused(cls):
-    X, y = sample()
-    with pytest.raises(ValueError, match="leaves no patient with an event"):
-        fit(cls(), X, y, sample_weight=~y["event"])
+    for weight, message in WEIGHTS:
+        with pytest.raises(ValueError, match=message):
+            fit(cls(), X, y, sample_weight=weight)
 
 
 def test_a_single_patient_is_refused(cls):
@@ -142,42 +119,38 @@ def test_a_single_patient_is_refused(cls):
         fit(cls(), X[:1], y[:1])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver": "sgd"}, "solver must be one of .* got 'sgd'"),
-        ({"network": "cnn"}, "network must be one of .* or a callable .* got 'cnn'"),
-        ({"network": 3}, "network must be .* got 3"),
-        ({"max_iter": 0}, "max_iter must be .* got 0"),
-        ({"max_iter": 2.5}, "max_iter must be .* got 2.5"),
-        ({"lr": 0.0}, "lr must be .* got 0.0"),
-        ({"lr": np.nan}, "lr must be .* got nan"),
-        ({"lr": np.inf}, "lr must be .* got inf"),
-        ({"l2": -1.0}, "l2 must .* got -1.0"),
-        ({"l2": np.inf}, "l2 must .* got inf"),
-        ({"tol": -1e-3}, "tol must .* got -0.001"),
-        ({"tol": np.nan}, "tol must .* got nan"),
-        ({"network": MLP(dropout="some")}, r"dropout must lie in \[0, 1\), got 'some'"),
-        ({"network": MLP(dropout=1)}, r"dropout must lie in \[0, 1\), got 1"),
-        ({"network": MLP(validation_fraction=None)}, r"validation_fraction must lie in \(0, 1\), got None"),
-        ({"network": MLP((8, 0))}, r"hidden must list widths .* got \(8, 0\)"),
-        ({"network": MLP(24)}, "hidden must list widths .* got 24"),
-        ({"network": "mlp", "solver": "convex"}, "solver='convex' needs network='linear'"),
-        ({"device": "abacus"}, "device='abacus' .* use 'auto', 'cpu' or 'cuda'"),
-    ],
-    ids=str,
-)
-def test_parameters_outside_their_range_are_refused(with_network, parameters, message):
-    X, y = sample()
-    with pytest.raises(ValueError, match=message):
-        fit(with_network(**parameters), X, y)
+PARAMETERS = [
+    ({"solver": "sgd"}, "solver must be one of .* got 'sgd'"),
+    ({"network": "cnn"}, "network must be one of .* or a callable .* got 'cnn'"),
+    ({"network": 3}, "network must be .* got 3"),
+    ({"max_iter": 0}, "max_iter must be .* got 0"),
+    ({"max_iter": 2.5}, "max_iter must be .* got 2.5"),
+    ({"lr": 0.0}, "lr must be .* got 0.0"),
+    ({"lr": np.nan}, "lr must be .* got nan"),
+    ({"lr": np.inf}, "lr must be .* got inf"),
+    ({"l2": -1.0}, "l2 must .* got -1.0"),
+    ({"l2": np.inf}, "l2 must .* got inf"),
+    ({"tol": -1e-3}, "tol must .* got -0.001"),
+    ({"tol": np.nan}, "tol must .* got nan"),
+    ({"network": MLP(dropout="some")}, r"dropout must lie in \[0, 1\), got 'some'"),
+    ({"network": MLP(dropout=1)}, r"dropout must lie in \[0, 1\), got 1"),
+    ({"network": MLP(validation_fraction=None)}, r"validation_fraction must lie in \(0, 1\), got None"),
+    ({"network": MLP((8, 0))}, r"hidden must list widths .* got \(8, 0\)"),
+    ({"network": MLP(24)}, "hidden must list widths .* got 24"),
+    ({"network": "mlp", "solver": "convex"}, "solver='convex' needs network='linear'"),
+    ({"device": "abacus"}, "device='abacus' .* use 'auto', 'cpu' or 'cuda'"),
+    *(
+        ({"random_state": seed}, "random_state must be None, a RandomState or a whole number")
+        for seed in (-1, 2**32, 1.5, "seven", np.random.default_rng(0))
+    ),
+]
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "seven", np.random.default_rng(0)])
-def test_seeds_that_are_none_are_refused(with_network, seed):
+def test_parameters_outside_their_range_are_refused(with_network):
     X, y = sample()
-    with pytest.raises(ValueError, match="random_state must be None, a RandomState or a whole number"):
-        fit(with_network(random_state=seed), X, y)
+    for parameters, message in PARAMETERS:
+        with pytest.raises(ValueError, match=message):
+            fit(with_network(**parameters), X, y)
 
 
 def test_a_fit_that_fails_leaves_no_model(cls):
@@ -199,7 +172,7 @@ def test_a_fit_that_fails_leaves_no_model(cls):
 def test_a_training_that_diverges_leaves_no_model():
     X, y = sample()
     model = CoxPH(network=MLP(max_iter=5), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="diverged"):
+    with pytest.raises(ValueError, match="training diverged to infinite scores; lower lr"):
         model.set_params(network__lr=1e30).fit(X, y)
     with pytest.raises(NotFittedError):
         model.predict(X)
@@ -212,12 +185,12 @@ def test_unknown_rules_for_ties_are_refused(cls):
         cls(ties="exact").fit(X, y)
 
 
-@pytest.mark.parametrize("alpha", [0.0, -0.1, 1.1, np.nan, "0.2x", [0.1, 0.2]])
 @pytest.mark.parametrize("cls", [DROCox, DROCoxSplit, SubgroupRobustCox])
-def test_alpha_outside_its_range_is_refused(cls, alpha):
+def test_alpha_outside_its_range_is_refused(cls):
     X, y = sample()
-    with pytest.raises(ValueError, match=r"alpha .*\(0, 1\].* got"):
-        cls(alpha=alpha).fit(X, y)
+    for alpha in (0.0, -0.1, 1.1, np.nan, "0.2x", [0.1, 0.2]):
+        with pytest.raises(ValueError, match=r"alpha .*\(0, 1\].* got"):
+            cls(alpha=alpha).fit(X, y)
 
 
 @pytest.mark.parametrize("cls", [DROCox, DROCoxSplit])
@@ -257,12 +230,6 @@ def test_a_half_without_events_is_refused():
         DROCoxSplit(shuffle=False).fit(X, y)
     # One side needs no events in the half it only compares with.
     assert DROCoxSplit(0.5, shuffle=False, sides="one", l2=0.1).fit(X, y).converged_
-
-
-def test_a_diverged_training_is_refused():
-    X, y = sample()
-    with pytest.raises(ValueError, match="training diverged to infinite scores; lower lr"):
-        CoxPH(network=MLP(lr=1e30, max_iter=5), random_state=0).fit(X, y)
 
 
 def test_networks_that_break_their_contract_are_refused():

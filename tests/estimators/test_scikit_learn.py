@@ -78,4 +78,4 @@ def expected_failures(estimator):
 def test_scikit_learn_conventions(estimator, check):
     if reason := expected_failures(estimator).get(check.func.__name__):
         pytest.xfail(reason)
-    check(estimator)
+    assert check(estimator) is None

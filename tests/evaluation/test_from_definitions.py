@@ -286,7 +286,7 @@ def rows_of(some):
     }
 
 
-def same(found, wanted):
+def assert_same(found, wanted):
     assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
@@ -295,7 +295,7 @@ def test_numbers_of_everybody_and_of_every_group(judged):
     for (attribute, label), rows in rows_of(some).items():
         group = None if attribute == "overall" else label
         for metric, wanted in of_patients(some, training, rows, result.settings.horizon).items():
-            same(result.value(metric, attribute, group), wanted)
+            assert_same(result.value(metric, attribute, group), wanted)
 
 
 def test_gaps_are_the_spread_over_groups(judged):
@@ -305,7 +305,7 @@ def test_gaps_are_the_spread_over_groups(judged):
         for metric in {row.metric for row in result.select(attribute=attribute, kind="group")}:
             if CATALOGUE[metric].of == "patients" and CATALOGUE[metric].resampled:
                 values = [result.value(metric, attribute, label) for label in labels]
-                same(result.value(metric, attribute), spread(values))
+                assert_same(result.value(metric, attribute), spread(values))
 
 
 def test_likelihood_and_slope(judged):
@@ -314,9 +314,9 @@ def test_likelihood_and_slope(judged):
     silent = log_partial_likelihood(*told, np.zeros(len(some.time)))
     own = log_partial_likelihood(*told, some.risk)
     reference = log_partial_likelihood(*told, some.X[:, 0] / 2) - silent
-    same(result.value("log_partial_likelihood"), own)
-    same(result.value("gain_over_null"), own - silent)
-    same(result.value("share_of_gain"), (own - silent) / reference if reference > 0 else nan)
+    assert_same(result.value("log_partial_likelihood"), own)
+    assert_same(result.value("gain_over_null"), own - silent)
+    assert_same(result.value("share_of_gain"), (own - silent) / reference if reference > 0 else nan)
     of_all = result.findings.query("question == 'spread' and attribute == 'overall'")
     for slope in of_all["value"]:
         assert result.value("calibration_slope") == pytest.approx(slope, rel=1e-4)
@@ -329,8 +329,8 @@ def test_concordance_fractions_and_imparity(judged):
         for label in sorted(set(some.groups[attribute])):
             members = (some.groups[attribute] == label).to_numpy()
             fractions.append(concordance_fraction(some.time, some.event, some.risk, members))
-            same(result.value("concordance_fraction", attribute, label), fractions[-1])
-        same(result.value("concordance_imparity", attribute), spread(fractions))
+            assert_same(result.value("concordance_fraction", attribute, label), fractions[-1])
+        assert_same(result.value("concordance_imparity", attribute), spread(fractions))
 
 
 def test_disparities_of_hazards(judged):
@@ -343,10 +343,10 @@ def test_disparities_of_hazards(judged):
     both = some.groups["g"] + some.groups["h"]
     between = individual_disparity(hazard, some.X)
     across = spread([np.log(hazard[both == label].mean()) for label in set(both)])
-    same(result.value("individual_disparity"), between)
-    same(result.value("intersectional_disparity"), across)
+    assert_same(result.value("individual_disparity"), between)
+    assert_same(result.value("intersectional_disparity"), across)
     alike = np.zeros(len(hazard))
-    same(
+    assert_same(
         result.value("censored_individual_disparity"),
         censored_disparity(*told, hazard, some.X, alike),
     )
@@ -355,10 +355,10 @@ def test_disparities_of_hazards(judged):
         means = {label: hazard[labels == label].mean() for label in set(labels)}
         largest = max(abs(mean - hazard.mean()) for mean in means.values())
         for label, mean in means.items():
-            same(result.value("mean_hazard", attribute, label), mean)
-        same(result.value("group_disparity", attribute), largest)
-        same(result.value("average_disparity", attribute), (between + largest + across) / 3)
-        same(
+            assert_same(result.value("mean_hazard", attribute, label), mean)
+        assert_same(result.value("group_disparity", attribute), largest)
+        assert_same(result.value("average_disparity", attribute), (between + largest + across) / 3)
+        assert_same(
             result.value("censored_group_disparity", attribute),
             censored_disparity(*told, hazard, some.X, labels),
         )

@@ -22,7 +22,7 @@ from drosurv.tables import TableEncoder, UnseenLevelWarning
 
 @parametrize_with_checks([TableEncoder()])
 def test_keeps_scikit_learns_contract(estimator, check):
-    check(estimator)
+    assert check(estimator) is None
 
 
 @pytest.fixture

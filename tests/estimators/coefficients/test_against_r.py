@@ -120,30 +120,30 @@ def case(request, r):
     return fit, codes, lambda wanted: r[f"{name}.{wanted}"]
 
 
-def agree(found, wanted, tolerance=1e-7):
+def assert_agrees(found, wanted, tolerance=1e-7):
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * np.abs(wanted).max())
 
 
 def test_covariances_are_those_of_coxph(case):
     fit, clusters, r = case
-    agree(fit.covariance, r("naive"))
-    agree(fitted_cox.sandwich(fit, clusters), r("robust"))
+    assert_agrees(fit.covariance, r("naive"))
+    assert_agrees(fitted_cox.sandwich(fit, clusters), r("robust"))
 
 
 def test_residuals_are_those_of_coxph(case):
     fit, _, r = case
-    agree(fitted_cox.martingale(fit), r("martingale")[:, 0])
+    assert_agrees(fitted_cox.martingale(fit), r("martingale")[:, 0])
     deviance = r("deviance")[:, 0]
     # On ARM, R rounds a martingale residual just above the event flag and gives NA; the residual is then about 0.
     known = np.isfinite(deviance)
     assert known.sum() >= len(known) - 3
-    agree(fitted_cox.deviance(fit)[known], deviance[known], 1e-6)
+    assert_agrees(fitted_cox.deviance(fit)[known], deviance[known], 1e-6)
     np.testing.assert_allclose(fitted_cox.deviance(fit)[~known], 0.0, atol=1e-3)
-    agree(fitted_cox.score(fit), r("score"))
-    agree(fitted_cox.dfbeta(fit), r("dfbeta"))
+    assert_agrees(fitted_cox.score(fit), r("score"))
+    assert_agrees(fitted_cox.dfbeta(fit), r("dfbeta"))
     # Events with the same time stand in the same order in both: by stratum, time and row.
-    agree(fitted_cox.schoenfeld(fit), r("schoenfeld"))
-    agree(fitted_cox.scaled_schoenfeld(fit), r("scaled_schoenfeld"))
+    assert_agrees(fitted_cox.schoenfeld(fit), r("schoenfeld"))
+    assert_agrees(fitted_cox.scaled_schoenfeld(fit), r("scaled_schoenfeld"))
 
 
 @pytest.mark.parametrize("transform", ["km", "rank", "identity", "log"])
@@ -151,5 +151,5 @@ def test_the_proportional_hazards_test_is_cox_zph(case, transform):
     fit, _, r = case
     found = proportional_hazards_test(fit, transform)
     wanted = r(f"zph_{transform}")
-    agree(found.chi_square, wanted[:, 0], 1e-6)
+    assert_agrees(found.chi_square, wanted[:, 0], 1e-6)
     np.testing.assert_allclose(found.p, wanted[:, 1], rtol=1e-5, atol=1e-12)
