@@ -121,7 +121,27 @@ class CensoringModel:
         self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
     ) -> FloatArray:
         """Return each patient's influence (n, K) on K sums of `values` (n, K), divided by G at the same times (n,)."""
-        return self._influence(*self.derivatives(values, before, after))
+        by_time, by_coefficient = self.derivatives(values, before, after)
+        at_risk = self.at_risk[:, None]
+        share = np.divide(by_time, at_risk, out=np.zeros_like(by_time), where=at_risk > 0)
+        slope = self.inverse @ by_coefficient
+        # At the last time, often the end of a study, all who are left are censored, whatever their hazards.
+        informative = self.remaining > 1e-9 * self.at_risk
+        hazard = np.where(informative, self.hazard, 0.0)
+        cumulative = np.append(0.0, np.cumsum(hazard))
+        # A patient's martingale is the censoring less the hazard while at risk, between these times of censoring.
+        since, until = self.first, self.position + self.censored
+        means = self.mean_columns @ slope
+        sums = np.cumsum(hazard[:, None] * (share - means), axis=0)
+        sums = np.vstack([np.zeros((1, share.shape[1])), sums])
+        own = cumulative[until] - cumulative[since]
+        found: FloatArray = sums[until] - sums[since] + own[:, None] * (self.columns @ slope)
+        found *= -self.relative[:, None]
+        said = np.flatnonzero(self.censored)
+        said = said[informative[self.position[said]]]
+        at = self.position[said]
+        found[said] += share[at] - means[at] + self.columns[said] @ slope
+        return found
 
     def derivatives(
         self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
@@ -145,38 +165,6 @@ class CensoringModel:
         sums[places] = np.add.reduceat(mass[order], first, axis=0)
         found: FloatArray = np.cumsum(sums[:0:-1], axis=0)[::-1]
         return found
-
-    def _influence(self, by_time: FloatArray, by_coefficient: FloatArray) -> FloatArray:
-        """Return influences (n, K) from derivatives by the log hazards (V, K) and by the coefficients (q, K)."""
-        share = np.divide(
-            by_time,
-            self.at_risk[:, None],
-            out=np.zeros_like(by_time),
-            where=self.at_risk[:, None] > 0,
-        )
-        slope = self.inverse @ by_coefficient
-        # At the last time, often the end of a study, all who are left are censored, whatever their hazards.
-        informative = self.remaining > 1e-9 * self.at_risk
-        hazard = np.where(informative, self.hazard, 0.0)
-        cumulative = np.append(0.0, np.cumsum(hazard))
-        # A patient's martingale is the censoring less the hazard while at risk.
-        none = np.zeros((1, share.shape[1]))
-        means = self.mean_columns @ slope
-        sums = np.vstack([none, np.cumsum(hazard[:, None] * (share - means), axis=0)])
-        until, since = self.until, self.first
-        own = cumulative[until] - cumulative[since]
-        found: FloatArray = sums[until] - sums[since] + own[:, None] * (self.columns @ slope)
-        found *= -self.relative[:, None]
-        said = np.flatnonzero(self.censored)
-        said = said[informative[self.position[said]]]
-        at = self.position[said]
-        found[said] += share[at] - means[at] + self.columns[said] @ slope
-        return found
-
-    @property
-    def until(self) -> IntArray:
-        """Number (n,) of the times of censoring at which each patient was at risk or had not entered."""
-        return self.position + self.censored
 
 
 def fit_censoring(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -80,7 +79,9 @@ def judged_patients(
     ]
     cohort = Cohort(
         target=target,
-        follow_up=_own_follow_up(target, rows) if stands_in else FollowUp.parse(trained),
+        follow_up=FollowUp.standing_in(target, weight=rows.weight, entry=rows.entry)
+        if stands_in
+        else FollowUp.parse(trained),
         folds=folds,
         other=other,
         columns=_censoring_columns(groups, features, len(target)),
@@ -88,11 +89,14 @@ def judged_patients(
         clusters=clusters,
         patients=None if rows.id is None else label_codes("id", rows.id, len(target))[0],
     )
+    design = design_columns(predicted)
+    if design is not None:
+        design = (design - design.mean(axis=0)) / np.maximum(design.std(axis=0), 1e-12)
     return judge_curves(
         known.curves,
         cohort,
         horizon=horizon,
-        design=_standardised(design_columns(predicted)),
+        design=design,
         stratum=stratum,
         training_events=events,
         reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
@@ -195,23 +199,12 @@ def _between_times(
     return np.divide(then - before, alive, out=np.zeros(len(then)), where=alive > 0)
 
 
-def _own_follow_up(target: Target, rows: Rows) -> FollowUp:
-    return replace(FollowUp.of(target, rows.weight, entry=rows.entry), stands_in=True, events=0.0)
-
-
 def _training_events(predicted: Predicted, trained: Any, cause: int | None) -> float | None:
     """Return the number of events, of one cause if given, that a model was fitted to; None if not known."""
     final = final_step(predicted.model)
     if cause is not None and np.ndim(getattr(final, "n_events_", 0)) == 1:
         return float(final.n_events_[cause - 1])
     return None if trained is None else FollowUp.parse(trained).training_events
-
-
-def _standardised(columns: FloatArray | None) -> FloatArray | None:
-    if columns is None:
-        return None
-    found: FloatArray = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-12)
-    return found
 
 
 def design_columns(predicted: Predicted) -> FloatArray | None:

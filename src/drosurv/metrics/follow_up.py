@@ -75,9 +75,9 @@ class FollowUp:
     scored_censoring: bool = False
 
     @classmethod
-    def standing_in(cls, target: Target, training_events: float | None = None) -> FollowUp:
-        """Use the follow-up of the scored patients because that of the training patients is unknown."""
-        return replace(cls.of(target), stands_in=True, events=training_events or 0.0)
+    def standing_in(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
+        """Use the follow-up of the scored patients, as `of` does, because that of the training patients is unknown."""
+        return replace(cls.of(target, **rows), stands_in=True, events=training_events or 0.0)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
