@@ -23,7 +23,6 @@ PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_som
 #: Statuses without a problem.
 OTHERS = ("too_few", "unclear", "no_groups", "clear")
 STATUSES = (*PROBLEMS, *OTHERS)
-COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "high", "p", "text")
 #: If larger factors between observed and expected events are not excluded, there are too few patients: the first is for
 #: all patients, the second for subgroups that were searched.
 WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
@@ -45,12 +44,12 @@ class FindingRow(NamedTuple):
     question: str
     attribute: str
     group: str
-    time: float
-    value: float
-    low: float
-    high: float
-    p: float
-    text: str
+    time: float = np.nan
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    text: str = ""
 
     @property
     def who(self) -> str:
@@ -108,25 +107,14 @@ def _finding(
     if by_one is not None:
         row, p = by_one
         text += f" One patient decides this: without row {row:,} of those judged, adjusted {p_text(p)}."
-    return FindingRow(
-        status,
-        test.question,
-        test.attribute,
-        test.group,
-        time,
-        found.value,
-        found.low,
-        found.high,
-        found.p,
-        text,
-    )
+    number = time, found.value, found.low, found.high, found.p
+    return FindingRow(status, test.question, test.attribute, test.group, *number, text)
 
 
 def data_problem(text: str) -> FindingRow:
     """Return a blocking problem of the data."""
-    nan = float("nan")
     said = f"{first_upper(text).rstrip('.')}."
-    return FindingRow("data_problem", "data", EVERYONE, "all", nan, nan, nan, nan, nan, said)
+    return FindingRow("data_problem", "data", EVERYONE, "all", text=said)
 
 
 def subgroup_problem(
@@ -141,21 +129,22 @@ def subgroup_problem(
         f"{worst['group']} differ most{after}: {subgroup_events(worst, unit)}, "
         f"adjusted {p_text(worst['p'])}{others})."
     )
-    nan, group = float("nan"), str(worst["group"])
-    number = worst["ratio"], nan, nan, worst["p"]
-    return FindingRow("miscalibrated", "subgroups", SUBGROUP, group, nan, *number, text)
+    about = ("miscalibrated", "subgroups", SUBGROUP, str(worst["group"]))
+    return FindingRow(*about, value=worst["ratio"], p=worst["p"], text=text)
 
 
 def to_frame(rows: Sequence[FindingRow]) -> pd.DataFrame:
     """Return findings as a table, the most serious first."""
     ordered: list[FindingRow] = sorted(rows, key=_place)
-    return pd.DataFrame(ordered, columns=list(COLUMNS))
+    return pd.DataFrame(ordered, columns=list(FindingRow._fields))
 
 
 def from_frame(table: pd.DataFrame) -> list[FindingRow]:
     """Return the rows of a table of findings."""
     # Lists of columns, because pandas takes long to give rows.
-    return [FindingRow(*row) for row in zip(*(table[name].tolist() for name in COLUMNS), strict=True)]
+    return [
+        FindingRow(*row) for row in zip(*(table[name].tolist() for name in FindingRow._fields), strict=True)
+    ]
 
 
 def _place(row: FindingRow) -> tuple[int, bool, int]:
