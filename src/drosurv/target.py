@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -237,7 +238,7 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
     if len(time) == 0:
         raise InputError(f"{name} is empty: at least one patient is needed.")
     lowest, highest = time.min(), time.max()
-    if not (np.isfinite(lowest) and np.isfinite(highest)):
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         bad = ~np.isfinite(time)
         row = int(np.flatnonzero(bad)[0])
         raise InputError(

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -52,3 +53,22 @@ def test_sums_between_groups_add_up_to_those_of_everybody_and_of_each_group_alon
         own = code == g
         alone = harrell_pairs(time[own], event[own], risk[own], weight[own]).sum(axis=1) / 2
         assert [sums[g, g] for sums in found] == alone.tolist()
+
+
+@pytest.mark.parametrize("n", [300, 6_000])
+def test_rows_are_by_time_then_events_first_then_score(n):
+    rng = np.random.default_rng(0)
+    event = rng.random(n) < 0.5
+    of_all_sizes = rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)
+    of_all_sizes[rng.integers(0, n, n // 3)], of_all_sizes[rng.integers(0, n, n // 9)] = 0.0, -0.0
+    in_the_last_bits = rng.choice(1.0 + np.arange(50) * np.finfo(float).eps, n)
+    for time, risk in (
+        (rng.exponential(size=n), -in_the_last_bits),
+        (rng.integers(0, 9, n).astype(float), of_all_sizes),
+        (in_the_last_bits, rng.normal(size=n)),
+    ):
+        harrell = PairOrder.for_harrell(Target(event, time), risk)
+        np.testing.assert_array_equal(harrell.rows, np.lexsort((risk, ~event, time)))
+        np.testing.assert_array_equal(harrell.rows[harrell.places], np.arange(n))
+        imparity = PairOrder.for_imparity(Target(event, time), risk)
+        np.testing.assert_array_equal(imparity.rows, np.lexsort((risk, time)))

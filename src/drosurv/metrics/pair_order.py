@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, stable_order
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 #: Scores this close are tied in Harrell's c-index, as in scikit-survival.
 HARRELL_TOLERANCE = 1e-8
-_FEW = 1_500
+# Values to sort from which on digits of 11 bits are faster than those of 8, and the farthest that insertion moves one.
+_MANY = 4_000
+_FAR = 16
 
 
 class PairCounts(NamedTuple):
@@ -38,17 +40,17 @@ class PairOrder(NamedTuple):
     time are two blocks, because a patient censored at the time of an event counts as observed longer.
 
     `rows` (n,) are the caller's row numbers, sorted by block and then by score; block b is
-    ``rows[blocks[b] : blocks[b + 1]]``. The other arrays (n,) are in the order of `rows`: `rank` is the rank of the
-    score among the `n_ranks` distinct scores, and the scores of ranks ``low <= r < high`` are tied with it.
-    `simultaneous` says whether patients of the same block are pairs too, as in Algorithm B.1.
+    ``rows[blocks[b] : blocks[b + 1]]``. `event` (n,) and `ranks` (n, 3) are in the order of `rows`. The first column of
+    `ranks` is the rank r of the score among the `n_ranks` distinct scores; the scores of ranks from the second to
+    before the third are tied with it. `places` (n,) are the positions in `rows` of the caller's rows. `simultaneous`
+    says whether patients of the same block are pairs too, as in Algorithm B.1.
     """
 
     rows: IntArray
     blocks: IntArray
     event: BoolArray
-    rank: IntArray
-    low: IntArray
-    high: IntArray
+    ranks: IntArray
+    places: IntArray
     n_ranks: int
     simultaneous: bool
 
@@ -68,19 +70,13 @@ class PairOrder(NamedTuple):
         The weight of a pair is the `weight` of the patient it is counted for times the `partner_weight`, by default
         the `weight`, of the other.
         """
-        patient, partner = (
-            weight[self.rows],
-            (weight if partner_weight is None else partner_weight)[self.rows],
-        )
+        patient = weight[self.rows]
+        partner = patient if partner_weight is None else partner_weight[self.rows]
         sums = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
         self._add_pairs(_earlier, patient, partner, sums)
         if self.simultaneous and len(self.blocks) <= len(self.rows):
-            _add_simultaneous(self.blocks, self.event, self.rank, partner, *sums)
-        counts = np.empty_like(sums)
-        # Row by row, which is twice as fast as both at once.
-        for found, of_patient in zip(counts, sums, strict=True):
-            found[self.rows] = patient * of_patient
-        return PairCounts(*counts)
+            _add_simultaneous(self.blocks, self.event, self.ranks, partner, sums)
+        return PairCounts(*(sums.take(self.places, axis=1) * weight))
 
     def harrell_sums(
         self,
@@ -98,10 +94,9 @@ class PairOrder(NamedTuple):
         patient = weight[self.rows]
         partner = patient if partner_weight is None else partner_weight[self.rows]
         patient = patient if event_weight is None else patient * event_weight[self.rows]
-        concordant, comparable = (
-            self._add_pairs(_later, patient, partner, np.zeros((2, len(weight)))) @ patient
-        )
-        return float(concordant), float(comparable)
+        sums = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
+        concordant, comparable = sums.dot(patient).tolist()
+        return concordant, comparable
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
         """Concordance index from `harrell_sums`; NaN if no pair is comparable."""
@@ -126,27 +121,22 @@ class PairOrder(NamedTuple):
 
         Weights and sums are in the order of `rows`.
         """
-        pairs(*self[1:6], patient_weight, weight, *np.zeros((2, self.n_ranks + 1)), *sums)
+        tree = np.zeros((2, self.n_ranks + 1))
+        pairs(self.blocks, self.event, self.ranks, patient_weight, weight, tree, sums)
         return sums
 
 
 def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
     """Sort for Algorithm B.1 if the tolerance is 0, else for Harrell's rule."""
     n = len(risk)
-    # Copies: numba would compile the loop again for arrays that are read-only or not contiguous.
+    # Copies: numba would compile the loops again for arrays that are read-only or not contiguous.
     time, event, risk = np.array(target.time), np.array(target.event), np.array(risk)
-    # Both orders need not be stable; for few patients a sort that is takes longer.
-    by_risk, rows = (np.argsort(risk), np.argsort(time)) if n < _FEW else (stable_order(risk), target.order)
-    in_order = time[rows]
-    differs = in_order[1:] != in_order[:-1]
-    if not differs.all():
-        # Equal times: by score and, in Harrell's rule, events first. Sorting integers is faster than a stable sort.
-        key, position = np.append(0, np.cumsum(differs)), np.empty(n, np.intp)
-        position[by_risk] = np.arange(n)
-        key = 2 * key + ~event[rows] if tolerance > 0.0 else key
-        rows = by_risk[np.sort(key * n + position[rows]) % n]
-    rank, low, high, rank_of, first, last = np.empty((6, n), np.intp)
+    memory = np.empty((7, n), np.intp)
+    ranks, tied, places, spare = memory[:3].reshape(n, 3), memory[3:5].reshape(n, 2), memory[5], memory[6]
     blocks, sorted_event, distinct = np.empty(n + 1, np.intp), np.empty(n, np.bool_), np.empty(n)
+    after = ~event if tolerance > 0.0 else np.zeros(n, np.bool_)
+    by_risk = _sorted(np.arange(n), risk, after, places, spare)
+    rows = _sorted(by_risk, time, after, places, spare)
     n_ranks, n_blocks = _fill(
         time,
         event,
@@ -154,17 +144,88 @@ def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
         by_risk,
         rows,
         tolerance,
-        rank,
-        low,
-        high,
-        rank_of,
-        first,
-        last,
+        places,
+        tied,
+        ranks,
         blocks,
         sorted_event,
         distinct,
     )
-    return PairOrder(rows, blocks[: n_blocks + 1], sorted_event, rank, low, high, n_ranks, tolerance == 0.0)
+    return PairOrder(rows, blocks[: n_blocks + 1], sorted_event, ranks, places, n_ranks, tolerance == 0.0)
+
+
+def _sorted(
+    rows: IntArray, values: FloatArray, after: BoolArray, keys: IntArray, spare: IntArray
+) -> IntArray:
+    """Return rows (n,) sorted by finite values (n,); equal values by the flag `after` (n,), and then as given.
+
+    `keys` and `spare` (n,) are working memory.
+    """
+    found, width = np.empty(len(rows), np.intp), 8 if len(rows) < _MANY else 11
+    counts = np.zeros((3, 1 << width), np.intp)
+    if _radix_sorts[width](rows, values, after, keys, spare, counts, found):
+        return found
+    return found[np.argsort(values[found], kind="stable")]
+
+
+def _radix_sort(width: int) -> Callable[..., bool]:
+    """Return a compiled loop that writes the rows that :func:`_sorted` returns, sorted by three digits of `width` bits.
+
+    The digits are the highest bits of the values, which separate nearly all, and the flag. The rest are sorted by
+    insertion; it returns False if that leaves values out of order. With 100,000 values it takes a fifth of the time of
+    ``np.argsort``. A loop for each width is a quarter faster than one for both.
+    """
+    start, mask, sign = 64 - 3 * width, (1 << width) - 1, np.int64(-(2**63))
+
+    @numba.njit(cache=True, nogil=True)
+    def sort(
+        rows: IntArray,
+        values: FloatArray,
+        after: BoolArray,
+        keys: IntArray,
+        spare: IntArray,
+        counts: IntArray,
+        found: IntArray,
+    ) -> bool:
+        n, done = rows.shape[0], True
+        for k in range(n):
+            row = rows[k]
+            # Integers in the order of the floats: all bits flipped if negative, else only the sign bit. Adding 0.0
+            # turns -0.0, which has other bits, into 0.0.
+            bits = np.float64(values[row] + 0.0).view(np.int64)
+            bits ^= (bits >> 63) | sign
+            # Below the digits is the row, which has at most 31 bits.
+            key = (bits >> (start + 1) << (start + 1)) | (np.int64(after[row]) << start) | row
+            keys[k] = key
+            for digit in range(3):
+                counts[digit, key >> (start + width * digit) & mask] += 1
+        for digit in range(3):
+            shift, place = start + width * digit, 0
+            if n == 0 or counts[digit, keys[0] >> shift & mask] == n:
+                continue
+            for value in range(mask + 1):
+                place += counts[digit, value]
+                counts[digit, value] = place - counts[digit, value]
+            for k in range(n):
+                key = keys[k]
+                value = key >> shift & mask
+                spare[counts[digit, value]] = key
+                counts[digit, value] += 1
+            keys, spare = spare, keys
+        for k in range(n):
+            row, place = keys[k] & (2**31 - 1), k
+            if k > 0 and keys[k] >> (start + 1) == keys[k - 1] >> (start + 1):
+                while place > 0 and k - place <= _FAR and values[found[place - 1]] > values[row]:
+                    found[place] = found[place - 1]
+                    place -= 1
+                done = done and k - place <= _FAR
+            found[place] = row
+        return done
+
+    return sort
+
+
+_radix_sorts = {width: _radix_sort(width) for width in (8, 11)}
 
 
 @numba.njit(cache=True, nogil=True)
@@ -175,12 +236,9 @@ def _fill(
     by_risk: IntArray,
     rows: IntArray,
     tolerance: float,
-    rank: IntArray,
-    low: IntArray,
-    high: IntArray,
-    rank_of: IntArray,
-    first: IntArray,
-    last: IntArray,
+    places: IntArray,
+    tied: IntArray,
+    ranks: IntArray,
     blocks: IntArray,
     sorted_event: BoolArray,
     distinct: FloatArray,
@@ -192,20 +250,22 @@ def _fill(
         if n_ranks == 0 or value != distinct[n_ranks - 1]:
             distinct[n_ranks] = value
             n_ranks += 1
-        rank_of[by_risk[k]] = n_ranks - 1
-    # The scores of ranks first <= r < last are tied with each rank. Rounded differences are monotone in either score,
-    # so both ends only increase.
+        places[by_risk[k]] = n_ranks - 1
+    # The scores of ranks tied[r, 0] <= j < tied[r, 1] are tied with rank r. Rounded differences are monotone in either
+    # score, so both ends only increase.
     start, stop = 0, 0
     for r in range(n_ranks):
         while distinct[r] - distinct[start] > tolerance:
             start += 1
         while stop < n_ranks and distinct[stop] - distinct[r] <= tolerance:
             stop += 1
-        first[r], last[r] = start, stop
+        tied[r, 0], tied[r, 1] = start, stop
     for k in range(n):
         row, before = rows[k], rows[k - 1 if k > 0 else 0]
-        r = rank_of[row]
-        rank[k], low[k], high[k], sorted_event[k] = r, first[r], last[r], event[row]
+        # Until here `places` holds the ranks.
+        r = places[row]
+        places[row] = k
+        ranks[k, 0], ranks[k, 1], ranks[k, 2], sorted_event[k] = r, tied[r, 0], tied[r, 1], event[row]
         if k == 0 or time[row] != time[before] or (tolerance > 0.0 and event[row] != event[before]):
             blocks[n_blocks] = k
             n_blocks += 1
@@ -225,42 +285,40 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
     def add(
         blocks: IntArray,
         event: BoolArray,
-        rank: IntArray,
-        low: IntArray,
-        high: IntArray,
+        ranks: IntArray,
         patient_weight: FloatArray,
         weight: FloatArray,
         tree: FloatArray,
-        at: FloatArray,
-        numerator: FloatArray,
-        denominator: FloatArray,
+        sums: FloatArray,
     ) -> None:
-        # The Fenwick tree over ranks, and `at`, the weight at each rank, begin with zeros.
+        # The Fenwick tree over ranks, tree[0], and the weight at each rank, tree[1], begin with zeros.
         entered, n_blocks = 0.0, len(blocks) - 1
         for step in range(n_blocks):
             block = n_blocks - 1 - step if later else step
             start, stop = blocks[block], blocks[block + 1]
             for k in range(start, stop):
                 if (event[k] or not later) and patient_weight[k] > 0.0:
-                    lower, j = 0.0, low[k]
+                    low, high = ranks[k, 1], ranks[k, 2]
+                    lower, j = 0.0, low
                     while j > 0:
-                        lower += tree[j]
+                        lower += tree[0, j]
                         j -= j & -j
-                    tied = at[low[k]]
-                    if high[k] > low[k] + 1:
-                        tied, j = -lower, high[k]
+                    tied = tree[1, low]
+                    if high > low + 1:
+                        tied, j = -lower, high
                         while j > 0:
-                            tied += tree[j]
+                            tied += tree[0, j]
                             j -= j & -j
                     lower += 0.5 * tied
-                    numerator[k] += lower if later else entered - lower
-                    denominator[k] += entered
+                    sums[0, k] += lower if later else entered - lower
+                    sums[1, k] += entered
             for k in range(start, stop):
                 if (event[k] or later) and weight[k] > 0.0:
-                    at[rank[k]] += weight[k]
-                    j = rank[k] + 1
-                    while j < len(tree):
-                        tree[j] += weight[k]
+                    j = ranks[k, 0]
+                    tree[1, j] += weight[k]
+                    j += 1
+                    while j < tree.shape[1]:
+                        tree[0, j] += weight[k]
                         j += j & -j
                     entered += weight[k]
 
@@ -274,10 +332,9 @@ _later, _earlier = _pairs_with(later=True), _pairs_with(later=False)
 def _add_simultaneous(
     blocks: IntArray,
     event: BoolArray,
-    rank: IntArray,
+    ranks: IntArray,
     weight: FloatArray,
-    numerator: FloatArray,
-    denominator: FloatArray,
+    sums: FloatArray,
 ) -> None:
     """Add the pairs of each patient within its block by Algorithm B.1; blocks are sorted by score.
 
@@ -302,7 +359,7 @@ def _add_simultaneous(
             end = k
             events_here = 0.0
             censored_here = 0.0
-            while end < stop and rank[end] == rank[k]:
+            while end < stop and ranks[end, 0] == ranks[k, 0]:
                 if event[end]:
                     events_here += weight[end]
                 else:
@@ -316,7 +373,7 @@ def _add_simultaneous(
                 else:
                     others = events
                     better = events_left
-                denominator[i] += others
-                numerator[i] += 0.5 * (others + better)
+                sums[1, i] += others
+                sums[0, i] += 0.5 * (others + better)
             censored_passed += censored_here
             k = end
