@@ -66,7 +66,8 @@ class Observation:
 
     def take(self, rows: NDArray[Any]) -> Observation:
         """Return the observation of some rows; strata keep their numbers."""
-        parts = {name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        given = vars(self).items()
+        parts: dict[str, Any] = {name: part[rows] for name, part in given if isinstance(part, np.ndarray)}
         return replace(self, **parts)
 
 

@@ -132,8 +132,8 @@ class PublishedCox(BaseEstimator):
         terms, table = self._checked(), in_pandas(X)
         if not isinstance(table, pd.DataFrame):
             raise ArgumentError("X", "X must be a DataFrame, because the terms of a score name its columns.")
-        center, mean = (self.center, 0.0) if isinstance(self.center, Mapping) else ({}, float(self.center))
-        total = np.full(len(table), -mean)
+        center: Mapping[str, float] = self.center if isinstance(self.center, Mapping) else {}
+        total = np.full(len(table), 0.0 if isinstance(self.center, Mapping) else -float(self.center))
         for term in terms:
             values = term.values(table)
             if term.text in center:
