@@ -10,6 +10,7 @@ with t > 0. Its weights q are allowed too, so that sum_i q_i l_i is at most the 
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -235,9 +236,11 @@ class FromSums(RobustObjective):
     smoothing = 0.0
     _last: tuple[WorstCase, ...] = ()
 
-    def smoothed(self, smoothing: float) -> Objective:
-        """Return the smoothed objective."""
-        return Smoothed(self, smoothing)
+    def smoothed(self, smoothing: float) -> FromSums:
+        """Return the same objective with smoothing t > 0."""
+        other = copy.copy(self)
+        other.smoothing, other._last = smoothing, ()
+        return other
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Return value, weights and threshold; the search for the threshold starts at the last one."""
@@ -251,6 +254,14 @@ class FromSums(RobustObjective):
         values, etas = np.array([(found.value, found.eta) for found in self._last]).T
         return Evaluation(values, weights, etas)
 
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """Return the second derivative at one row of losses (n,)."""
+        eta = float(at.eta[0])
+        # Usually these are the losses of the last call.
+        known = self._last and self._last[0].eta == eta
+        found = self._last[0] if known else self._worst_case(losses, mass, eta, 0)
+        return curvature_of(found, losses, mass)
+
     def _worst_case(self, losses: FloatArray, mass: FloatArray, start: float, row: int) -> WorstCase:
         lowest, highest = _ends(losses, mass)
         if np.isnan(lowest):
@@ -262,34 +273,6 @@ class FromSums(RobustObjective):
 
         sums = LossSums(partial(moments, losses, mass), members, lowest, highest, start)
         return self.from_sums(sums, self.smoothing, row)
-
-
-class Smoothed(FromSums):
-    """A robust objective `plain` with smoothing t > 0."""
-
-    def __init__(self, plain: FromSums, smoothing: float) -> None:
-        super().__init__(plain.alpha)
-        self.plain, self.smoothing = plain, smoothing
-
-    def smoothed(self, smoothing: float) -> Smoothed:
-        """Return the same objective with another smoothing."""
-        return Smoothed(self.plain, smoothing)
-
-    def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
-        """See :meth:`Objective.from_sums`."""
-        return self.plain.from_sums(sums, smoothing, row)
-
-    def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Raise an error: smoothed objectives are only used by the convex solver, on the CPU."""
-        raise self._needs_cpu()
-
-    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Return the second derivative at one row of losses (n,)."""
-        eta = float(at.eta[0])
-        # Usually these are the losses of the last call.
-        known = self._last and self._last[0].eta == eta
-        found = self._last[0] if known else self._worst_case(losses, mass, eta, 0)
-        return curvature_of(found, losses, mass)
 
 
 def curvature_of(found: WorstCase, losses: FloatArray, mass: FloatArray) -> Curvature | None:

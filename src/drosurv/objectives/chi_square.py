@@ -99,6 +99,8 @@ class ChiSquare(FromSums):
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Return value, worst-case weights and exact eta; the search for eta starts at the last one."""
+        if self.smoothing > 0.0:
+            return super().__call__(losses, mass)
         batch = len(losses)
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
@@ -111,6 +113,8 @@ class ChiSquare(FromSums):
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Return the second derivative at one row of losses, including the change of eta; None at a kink."""
+        if self.smoothing > 0.0:
+            return super().curvature(losses, mass, at)
         radius, eta = float(self.radius[0]), float(at.eta[0])
         if radius == 1.0:
             return None
