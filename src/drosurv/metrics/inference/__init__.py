@@ -26,15 +26,12 @@ among large groups only; that test permutes labels among the patients of these g
 
 from drosurv.metrics.inference.gaps import (
     Gap,
-    PairedComparison,
-    PermutationTest,
     adjusted_p,
     compare_draws,
     holm,
     judge_gaps,
     largest_deviation,
     largest_difference,
-    largest_gap,
     paired_comparison,
     permutation_test,
     shared_level,
@@ -42,33 +39,24 @@ from drosurv.metrics.inference.gaps import (
 )
 from drosurv.metrics.inference.intervals import (
     Draws,
-    Interval,
     Method,
     Replicates,
     bootstrap,
-    normal_interval,
     observed_over_expected,
 )
-from drosurv.observation import generator
 
 __all__ = [
     "Draws",
     "Gap",
-    "Interval",
     "Method",
-    "PairedComparison",
-    "PermutationTest",
     "Replicates",
     "adjusted_p",
     "bootstrap",
     "compare_draws",
-    "generator",
     "holm",
     "judge_gaps",
     "largest_deviation",
     "largest_difference",
-    "largest_gap",
-    "normal_interval",
     "observed_over_expected",
     "paired_comparison",
     "permutation_test",
