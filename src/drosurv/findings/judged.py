@@ -120,30 +120,14 @@ class Cohort:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judged:
-    """What tests are made from.
+    """What tests are made from: the patients, and their residuals over the follow-up and until the `horizon`.
 
-    Attributes
-    ----------
-    cohort : Cohort
-        The patients.
-    residuals, at_horizon : PatientResiduals
-        Residuals over the follow-up, and until the horizon.
-    score : (n,) array
-        Log cumulative hazard at the horizon.
-    risk : (n,) array
-        Predicted probability of the event by the horizon.
-    horizon : float
-        Time at which decisions are made; with entry times since entry, but for predictions at few times.
-    gains, over_reference : (n,) arrays
-        Gains in log likelihood over one curve for everybody, and over the reference; None without a reference.
-    own_curve : OwnCurve or None
-        The one curve if it was fitted to these patients, which `gains` allow for.
-    error, error_at_horizon : EstimationError or None
-        Estimation error of the model, where its training patients are known.
-    few_times : bool
-        Whether predictions are known at few times only.
-    curves : KnownCurves or None
-        Curves that are known throughout.
+    The horizon is when decisions are made; with entry times it counts from entry, but for predictions at few times. At
+    it, `score` (n,) is the log cumulative hazard and `risk` (n,) the predicted probability of the event. `gains` (n,)
+    in log likelihood are over one curve for everybody, `over_reference` (n,) over the reference, if there is one.
+    `own_curve` is the one curve if it was fitted to these patients, which `gains` allow for. The estimation `error` of
+    the model is known where its training patients are. `curves` are those that are known throughout, None for
+    predictions at `few_times`.
     """
 
     cohort: Cohort
@@ -304,28 +288,13 @@ def judge_curves(
     incidence: Callable[[float], FloatArray] | None = None,
     at_times: bool = False,
 ) -> Judged:
-    """Return what tests of predicted curves are made from.
+    """Return what tests of predicted curves, with causes those of the cause, are made from.
 
-    Parameters
-    ----------
-    curves : SurvivalCurves
-        Predictions of the n patients; with causes, those of the cause.
-    cohort : Cohort
-        Their outcomes.
-    horizon : float, optional
-        Time of decisions and of scores; by default the median follow-up, as far as predictions reach.
-    design : (n, p) array, optional
-        Columns of a linear model.
-    stratum : (n,) array, optional
-        Strata with baseline hazards of their own.
-    training_events : float, optional
-        Number of events that the model was fitted to, if known.
-    reference : SurvivalCurves, optional
-        Curves of the model to compare with.
-    incidence : callable, optional
-        For one of several causes: the probability (n,) of its event by a time since entry.
-    at_times : bool
-        Whether curves are judged at their times however many these are, as the incidence of one cause alone is.
+    The default `horizon` is the median follow-up, as far as predictions reach. `design` (n, p) are the columns of a
+    linear model, `stratum` (n,) strata with baseline hazards of their own, `training_events` the number of events that
+    the model was fitted to, if known. For one of several causes, `incidence` returns the probability (n,) of its event
+    by a time since entry. With `at_times`, curves are judged at their times however many these are, as the incidence of
+    one cause alone is.
     """
     few = at_times or not known_throughout(curves, cohort.target)
     if few and cohort.other is not None and cohort.since.any():
