@@ -88,14 +88,16 @@ def check(
     result.to_html(output)
     if save is not None:
         result.save(save, data)
-    found = result.columns
+    found, value = result.columns, result.table.columns.event_value
+    # Every command assumes these.
+    clear = value in ("1", "True", "true")
     named = {
         "time": None if columns.start else found.time,
         "event": found.event,
         "entry": found.entry,
         "id": found.id,
         "groups": found.groups,
-        "event_value": columns.event_value or _unless_1(result.table.columns.event_value),
+        "event_value": columns.event_value or (None if clear else value),
         "drop": (*columns.drop, *result.dropped),
         "drop_missing_target": result.n_dropped > 0,
     }
@@ -115,8 +117,3 @@ def check(
     kept = "" if save is None else f" The model is in {save}."
     typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))
     typer.echo(f"  {shlex.join(following)}")
-
-
-def _unless_1(event_value: str | None) -> str | None:
-    """Return the value that means the event; None for 1 and True, which every command assumes."""
-    return None if event_value in ("1", "True", "true") else event_value

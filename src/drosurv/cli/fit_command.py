@@ -22,6 +22,7 @@ from drosurv.cli.options import (
     command,
     make_estimator,
     option,
+    read_pairs,
     read_settings,
     shell_option,
     shell_options,
@@ -34,14 +35,13 @@ from drosurv.cli.outputs import (
     print_recalibration,
     printable,
 )
-from drosurv.errors import as_records, recording_warnings, require
+from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.estimators.coefficients import CoxTable
     from drosurv.tables import SurvivalTable
+    from drosurv.workflows.training import Trained
 
 _ABOUT = {
     "CoxPHCV": "It is Cox regression with ridge and splines chosen by cross-validation; --model cox trains plain Cox.\n"
@@ -130,7 +130,7 @@ def fit(
                 unseen=unseen,
                 observed=observed,
                 bootstrap=bootstrap,
-                reference=_references(reference),
+                reference=read_pairs(reference, "--reference", "COLUMN=LEVEL, such as sex=female"),
                 keep_columns=source.keep_columns,
                 verbose=not run.as_json and sys.stderr.isatty(),
             )
@@ -165,19 +165,10 @@ def fit(
     with bar("comparing with plain Cox"):
         compared = compare_with_plain_cox(trained, held, run.seed)
     summary["against_plain_cox"] = print_comparison(compared)
-    described = trained.encoder.describe()
     if run.as_json:
-        print_json({**summary, "columns": described.to_dict("records")})
+        print_json({**summary, "columns": trained.encoder.describe().to_dict("records")})
     else:
-        _show(summary, described, cox, effects, is_plain=trained.is_plain)
-
-
-def _references(entries: Names) -> dict[str, str]:
-    """Return the reference level of each column from entries such as sex=female."""
-    pairs = [entry.partition("=") for entry in entries]
-    for (name, equals, level), entry in zip(pairs, entries, strict=True):
-        require(name and equals and level, "reference", "be COLUMN=LEVEL, such as sex=female", entry)
-    return {name.strip(): level.strip() for name, _, level in pairs}
+        _show(summary, trained, held, cox, effects)
 
 
 def _observed(
@@ -200,22 +191,17 @@ def _size(table: SurvivalTable) -> dict[str, int]:
     return {"patients": table.n_patients, "rows": len(table)}
 
 
-def _patients(size: dict[str, Any]) -> str:
-    patients = counted(size["patients"], "patient")
-    return patients if size["rows"] == size["patients"] else f"{size['rows']:,} rows of {patients}"
-
-
 def _show(
     summary: dict[str, Any],
-    columns: pd.DataFrame,
+    trained: Trained,
+    held: SurvivalTable | None,
     cox: CoxTable | None,
     effects: CoxTable | None,
-    *,
-    is_plain: bool,
 ) -> None:
     import pandas as pd
 
-    shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
+    columns = trained.encoder.describe().drop(columns=["features", "kind"])
+    shown = columns.rename(columns={"filled_with": "filled with"})
     # Point out columns of which most values were filled in.
     shown.loc[shown["missing"] > summary["rows"] / 2, "filled with"] += " (most rows)"
     more = f" (the first {_MOST_SHOWN} of {len(shown)}; --json has all)" if len(shown) > _MOST_SHOWN else ""
@@ -227,7 +213,7 @@ def _show(
             # Both tables have the same notes on reference levels and missing values.
             effects.notes = tuple(note for note in effects.notes if cox is None or note not in cox.notes)
             typer.echo(printable(f"Saved model, {effects.to_table()}\n"))
-    elif summary["coefficients"] is not None and not is_plain:
+    elif summary["coefficients"] is not None and not trained.is_plain:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
         more = f" (15 of {len(largest)}, the largest)" if len(largest) > 15 else ""
@@ -236,16 +222,15 @@ def _show(
     status = summary["status"]
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
     typer.echo(
-        f"{summary['estimator']} trained on {_patients(summary)} with {counted(summary['events'], 'event')}{word}.\n"
+        f"{summary['estimator']} trained on {trained.table.size} with {counted(summary['events'], 'event')}{word}.\n"
         f"{sentence}"
         f"{_ABOUT.get(summary['estimator'], '')}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )
     print_recalibration(summary["recalibration"], "--no-recalibrate leaves them as they are")
-    if summary["held_out"] is not None:
-        held = summary["held_out"]
-        typer.echo(f"{_patients(held)} were held out in {held['file']}.")
+    if held is not None:
+        typer.echo(f"{held.size} were held out in {summary['held_out']['file']}.")
     if summary["next"] is not None:
         typer.echo(f"Next, find whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")
     elif summary["causes"]:

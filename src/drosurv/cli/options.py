@@ -6,7 +6,7 @@ import ast
 import csv
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
@@ -502,17 +502,19 @@ def _plain(name: str) -> str:
 def read_settings(entries: list[str] | None) -> dict[str, Any]:
     """Return the values that ``--set`` gives; each is read as JSON, else as Python, else as text."""
     return {
-        name: _value(text) for name, text in _pairs(entries, "--set", "NAME=VALUE, such as lr=0.001").items()
+        name: _value(text)
+        for name, text in read_pairs(entries, "--set", "NAME=VALUE, such as lr=0.001").items()
     }
 
 
 def read_grid(entries: list[str] | None) -> dict[str, list[Any]] | None:
     """Return the lists of values that ``--grid`` gives, separated by commas; None if there are none."""
-    given = _pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
+    given = read_pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
     return {name: _values(text) for name, text in given.items()} or None
 
 
-def _pairs(entries: list[str] | None, option: str, example: str) -> dict[str, str]:
+def read_pairs(entries: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
+    """Return the values by name of entries NAME=VALUE."""
     found: dict[str, str] = {}
     for entry in entries or []:
         name, equals, value = (part.strip() for part in entry.partition("="))

@@ -40,6 +40,7 @@ _COLUMNS = (
 def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, title: str) -> str:
     """Return the page, which needs no other file; also write it to `path` if given."""
     table, changes = _latest(found), _changes(found)
+    series = found.latest[["attribute", "group"]].astype(str).to_numpy().tolist()
     parts = {
         "verdict": Part(
             statements=tuple(Statement("alarm", text) for text in _statements(found)),
@@ -47,7 +48,7 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
             # A change is no alarm, but a reason to look.
             facts={"status": "miscalibrated" if len(found.alarms) else "" if len(found.changes) else "clear"},
         ),
-        "charts": Part(facts={"charts": _charts(found)}),
+        "charts": Part(facts={"charts": [_chart(found, *who) for who in series]}),
         "meaning": Part(facts={"meaning": _meaning(found)}),
     }
     everybody = found.series(EVERYONE, found.path["group"].iloc[0])
@@ -126,13 +127,8 @@ def _changes(found: Monitoring) -> Table:
     return Table("changes", "Recent changes", columns, tuple(plain(rows)))
 
 
-def _charts(found: Monitoring) -> list[Chart]:
-    """Return one chart for everybody and for each group."""
-    series = found.latest[["attribute", "group"]].astype(str).to_numpy().tolist()
-    return [_chart(found, attribute, group, found.series(attribute, group)) for attribute, group in series]
-
-
-def _chart(found: Monitoring, attribute: str, group: str, part: pd.DataFrame) -> Chart:
+def _chart(found: Monitoring, attribute: str, group: str) -> Chart:
+    part = found.series(attribute, group)
     alarms, changes = (
         table.loc[(table["attribute"] == attribute) & (table["group"] == group), "date"]
         for table in (found.alarms, found.changes)

@@ -41,9 +41,8 @@ from drosurv.report.cross_fit import (
     cross_fitted_cox,
     fold_parts,
 )
-from drosurv.report.evidence import Evidence
+from drosurv.report.evidence import Evidence, Page
 from drosurv.report.report import AuditReport
-from drosurv.report.section import Page
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
 from drosurv.target import chosen_cause, has_causes, of_any_cause, parse_target
@@ -177,8 +176,7 @@ def audit(
         patients.of, (model, X, sensitive_features, reference, features)
     )
     cause = chosen_cause(cause, y)
-    model, causes, also = unwrapped(model), has_causes(y), dict(page.also)
-    notes: tuple[str, ...] = ()
+    model, causes = unwrapped(model), has_causes(y)
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
     if features is None:
@@ -190,7 +188,8 @@ def audit(
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
-        fields |= {"data": _features(X), "trained_on": None, "reference_name": "plain Cox"}
+        fields |= {"data": _features(X), "trained_on": None}
+        page = replace(page, reference_name="plain Cox")
     elif _is_score(model) or not (
         hasattr(model, "predict") or hasattr(estimator, "predict_survival_function")
     ):
@@ -204,7 +203,8 @@ def audit(
         else:
             # Scores alone may be log risks or hazard ratios.
             read = read_predictions(None, y, risk=model)
-        notes = read.notes
+        notes = [{"severity": "note", "text": note} for note in read.notes]
+        page = replace(page, warnings=[*page.warnings, *notes])
         predicted = as_predictions(read.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
@@ -220,30 +220,26 @@ def audit(
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
     audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
     if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
-        also["causes"] = evaluate_by_cause(
+        by_cause = evaluate_by_cause(
             *audited, y, horizon, sensitive_features=sensitive_features, level=level, **rows.observed
         )
+        page = replace(page, also={**page.also, "causes": by_cause})
     if page.features_train is not None:
         fields["features_train"] = page.features_train
     with bar("auditing", shown=verbose) as progress:
         return AuditReport.of(
             Evidence(
-                **{"reference_name": page.reference_name, "rows": replace(rows, weight=None), **fields},
+                **{"rows": replace(rows, weight=None), **fields},
                 sensitive_features=sensitive_features,
                 features=features,
-                title=page.title,
-                data_name=page.data_name,
-                time_title=page.time_unit or "time",
+                page=page,
                 n_bootstrap=n_bootstrap,
                 level=level,
                 search_rules=search_rules,
                 random_state=random_state,
                 on_step=lambda name, steps: progress(doing=name, of=steps),
-                also=also,
-                warnings=(*page.warnings, *({"severity": "note", "text": note} for note in notes)),
                 threshold=threshold,
                 cause=cause,
-                sections=tuple(page.sections),
             )
         )
 

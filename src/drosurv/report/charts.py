@@ -88,11 +88,6 @@ class Axis:
 class RatioAxis(Axis):
     """A log axis of ratios, with 1 in its middle."""
 
-    @classmethod
-    def around_one(cls, reach: float, ticks: Sequence[float]) -> RatioAxis:
-        """Return the axis from 1 / reach to reach, with ticks at some ratios."""
-        return cls("", 1 / reach, reach, tuple(Tick(tick, f"{tick:g}") for tick in ticks))
-
     def share(self, value: float) -> float:
         """Return the position of a ratio: 0 at the low end, 1 at the high end, where those outside are moved to."""
         inside = min(max(value, self.low), self.high)
@@ -259,7 +254,8 @@ def picture(found: GroupPicture) -> Picture:
         | {name: plain(getattr(row, name)) for name in ("ratio", "low", "high")}
         for row in found.rows
     ]
-    return Picture(Strip(column, RatioAxis.around_one(found.reach, found.ticks), 1.0), rows)
+    ticks = tuple(Tick(tick, f"{tick:g}") for tick in found.ticks)
+    return Picture(Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows)
 
 
 def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) -> list[Forest]:

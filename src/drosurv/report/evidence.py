@@ -1,9 +1,9 @@
-"""The audited model and patients, and all numbers that the sections of the report show."""
+"""The audited model and patients, what the page says of them, and all numbers that the sections of the report show."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -62,6 +62,40 @@ SEARCH_TESTS = 10
 _MOST_BOOTSTRAP = 100
 
 
+@dataclass(frozen=True)
+class Page:
+    """What a report says besides the results.
+
+    Parameters
+    ----------
+    title, data_name : str
+        Title of the report, and name of the data.
+    time_unit : str
+        Unit of the times, such as "days"; empty if it is unknown.
+    reference_name : str
+        Name of the model to compare with.
+    warnings : sequence of mappings
+        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
+        report; with one of severity "blocking" the verdict is that the data have a problem.
+    sections : sequence of Section
+        Further sections.
+    also : mapping
+        Data for further sections, by key.
+    features_train : DataFrame or fitted TableEncoder, optional
+        Columns of the training patients, or the encoder that was fitted to them, to describe the training patients. By
+        default `X_train`, or else the encoder of a model that has one.
+    """
+
+    title: str | None = None
+    data_name: str = ""
+    time_unit: str = ""
+    reference_name: str = "plain Cox"
+    warnings: Sequence[Mapping[str, str]] = ()
+    sections: Sequence[Any] = ()
+    also: Mapping[str, Any] = field(default_factory=dict)
+    features_train: Any = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
     """The audited model and patients, and numbers that are computed when a section needs them.
@@ -77,7 +111,6 @@ class Evidence:
     follow_up: Any
     sensitive_features: Any
     reference: tuple[Any, Any] | None = None
-    reference_name: str = "plain Cox"
     features: pd.DataFrame | FloatArray | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
@@ -89,17 +122,12 @@ class Evidence:
     threshold: float | None = None
     cause: int | None = None
     rows: Rows = field(default_factory=Rows)
-    title: str | None = None
-    data_name: str = ""
-    time_title: str = "time"
+    page: Page = field(default_factory=Page)
     n_bootstrap: int = 500
     level: float = 0.95
     search_rules: bool = True
     random_state: int = 0
     on_step: Callable[[str, int], None] | None = None
-    also: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[Mapping[str, str], ...] = ()
-    sections: tuple[Any, ...] = ()
 
     @cached_property
     def predicted(self) -> Predicted:
@@ -131,7 +159,7 @@ class Evidence:
     @property
     def time_unit(self) -> str:
         """Unit of times, such as "days"; empty if unknown."""
-        return "" if self.time_title == "time" else self.time_title
+        return self.page.time_unit
 
     @property
     def event(self) -> str:
@@ -204,7 +232,7 @@ class Evidence:
                     X_train=stop.X_train,
                     sensitive_features=self._groups,
                     reference=self._reference,
-                    reference_name=self.reference_name,
+                    reference_name=self.page.reference_name,
                     cause=self.cause,
                 )
             found.append(result)
@@ -266,7 +294,7 @@ class Evidence:
     @cached_property
     def findings(self) -> tuple[FindingRow, ...]:
         """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
-        blocking = [warning["text"] for warning in self.warnings if warning["severity"] == "blocking"]
+        blocking = [warning["text"] for warning in self.page.warnings if warning["severity"] == "blocking"]
         return (*map(data_problem, blocking), *from_frame(self.audited.findings), *self._found_by_search())
 
     @cached_property
@@ -299,10 +327,10 @@ class Evidence:
         if not isinstance(self.bounds, str):
             bounds = Bounds(self.bounds.rounded[LEAST], self.bounds.rounded[MOST])
         # The page may have a repair of its own, as that of drosurv check.
-        corrected = self.also.get("corrected")
+        corrected = self.page.also.get("corrected")
         if self.repaired is not None:
             corrected = corrected_groups(self.repaired.repairs_)
-        return judge(self.findings, bounds=bounds, corrected=corrected, reference=self.reference_name)
+        return judge(self.findings, bounds=bounds, corrected=corrected, reference=self.page.reference_name)
 
     @property
     def excluded(self) -> str:
@@ -349,7 +377,9 @@ class Evidence:
         page has a repair of its own.
         """
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
-        tried = wrong and self.search_rules and self.features is not None and "corrected" not in self.also
+        tried = (
+            wrong and self.search_rules and self.features is not None and "corrected" not in self.page.also
+        )
         of = self.sample
         frozen = of.frozen if tried else None
         y = of.target.to_structured() if self.cause is None else of.y

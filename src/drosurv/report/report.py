@@ -129,7 +129,9 @@ class AuditReport:
     @staticmethod
     def of(evidence: Evidence) -> AuditReport:
         """Make the report: every section collects what it shows from the evidence."""
-        sections = tuple(sorted([*all_sections(), *evidence.sections], key=lambda section: section.place))
+        sections = tuple(
+            sorted([*all_sections(), *evidence.page.sections], key=lambda section: section.place)
+        )
         found = {section.key: section.collect(evidence) for section in sections}
         parts = {key: part for key, part in found.items() if part is not None}
         models = tuple(
@@ -143,11 +145,14 @@ class AuditReport:
             )
             for k, stop in enumerate(evidence.stops)
         )
-        parts_of_title = [evidence.stop.name, *([f"on {evidence.data_name}"] if evidence.data_name else [])]
+        parts_of_title = [
+            evidence.stop.name,
+            *([f"on {evidence.page.data_name}"] if evidence.page.data_name else []),
+        ]
         if evidence.cause is not None:
             parts_of_title.append(cause_title(cause_label(evidence.cause, cause_names(evidence.y))))
         return AuditReport(
-            title=evidence.title or ", ".join(parts_of_title),
+            title=evidence.page.title or ", ".join(parts_of_title),
             subtitle=_subtitle(evidence),
             created=date.today().isoformat(),
             version=__version__,

@@ -1,8 +1,8 @@
-"""Sections of the report of an audit, what each shows, and what the page says besides."""
+"""Sections of the report of an audit, and what each shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,37 +61,3 @@ class Section:
     template: str = "{{ m.findings(part) }}"
     draw: Callable[[Part], Any] = lambda part: None
     folded: str = ""
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a report says besides the results.
-
-    Parameters
-    ----------
-    title, data_name : str
-        Title of the report, and name of the data.
-    time_unit : str
-        Unit of the times, such as "days"; empty if it is unknown.
-    reference_name : str
-        Name of the model to compare with.
-    warnings : sequence of mappings
-        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
-        report; with one of severity "blocking" the verdict is that the data have a problem.
-    sections : sequence of Section
-        Further sections.
-    also : mapping
-        Data for further sections, by key.
-    features_train : DataFrame or fitted TableEncoder, optional
-        Columns of the training patients, or the encoder that was fitted to them, to describe the training patients. By
-        default `X_train`, or else the encoder of a model that has one.
-    """
-
-    title: str | None = None
-    data_name: str = ""
-    time_unit: str = ""
-    reference_name: str = "plain Cox"
-    warnings: Sequence[Mapping[str, str]] = ()
-    sections: Sequence[Section] = ()
-    also: Mapping[str, Any] = field(default_factory=dict)
-    features_train: Any = None

@@ -43,7 +43,7 @@ def collect(evidence: Evidence) -> Part:
     )
     codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
     said = tuple(
-        tuple(s for s in result.statements(reference=evidence.reference_name) if s.code in codes)
+        tuple(s for s in result.statements(reference=evidence.page.reference_name) if s.code in codes)
         for result in evidence.results
     )
     # Intervals are adjusted for these tests; those of c-indices, which are plotted without expected events, are not.

@@ -309,7 +309,7 @@ their intervals are adjusted for the number of tests.</p>
 
 def collect_causes(evidence: Evidence) -> Part | None:
     """Return the table of causes, and sentences; None for a model of one event."""
-    found: pd.DataFrame | None = evidence.also.get("causes")
+    found: pd.DataFrame | None = evidence.page.also.get("causes")
     if found is None:
         return None
     found = found[found["patients"] >= FEWEST]

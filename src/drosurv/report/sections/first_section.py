@@ -61,7 +61,7 @@ def collect(evidence: Evidence) -> Part:
             "status": found.status,
             "problems": [{"who": row.who, **plain(row._asdict(), None)} for row in found.problems],
             "findings": [plain(row._asdict(), None) for row in evidence.findings],
-            "warnings": [dict(warning) for warning in evidence.warnings],
+            "warnings": [dict(warning) for warning in evidence.page.warnings],
             "note": _note(evidence, rows),
             "picture": [plain(row._asdict()) for row in picture_rows(result, rows)],
         },
@@ -99,7 +99,7 @@ def draw(part: Part) -> Picture | None:
 def _warnings(evidence: Evidence) -> Iterator[Statement]:
     """Yield the warnings of the top of the page, blocking ones first."""
     for severity in ("blocking", "note"):
-        for warning in evidence.warnings:
+        for warning in evidence.page.warnings:
             if warning["severity"] == severity:
                 text = f"{first_upper(warning['text']).rstrip('.')}."
                 yield Statement(f"{severity}_warning", text, severity == "blocking")
@@ -189,7 +189,10 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
 
 def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     """Return the group table; columns without any value are left out."""
-    at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
+    at, reference = (
+        moment(evidence.audited.settings.horizon, evidence.time_unit),
+        evidence.page.reference_name,
+    )
     when = "whole follow-up" if evidence.audited.last_judged is None else f"at {at}"
     what = "survival" if evidence.cause is None else "incidence"
     columns = (

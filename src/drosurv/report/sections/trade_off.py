@@ -36,7 +36,7 @@ def collect(evidence: Evidence) -> Part | None:
     """Return a row per model, the shrinkage control, and disparities of each model; None without a comparison."""
     if len(evidence.stops) == 1 and not evidence.is_compared:
         return None
-    called, reference = evidence.audited.headings, evidence.reference_name
+    called, reference = evidence.audited.headings, evidence.page.reference_name
     rows = tuple(map(_row, evidence.stops, evidence.results))
     gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {title}") for name, title in called.items()]
     kept = [KEPT] if any(KEPT.key in row for row in rows) else []
