@@ -327,7 +327,10 @@ class PointCurves(SurvivalCurves):
         )
 
     def interpolated_hazard(self, times: FloatArray) -> FloatArray:
-        """Return cumulative hazards (n, k) that are linear from 0 and between the known times, and constant after."""
+        """Return cumulative hazards (n, k) that are linear from 0 and between the known times, and constant after.
+
+        The times are common (k,), or each patient's own (n, k).
+        """
         assert self.times is not None
         knots = self.times if self.times[0] <= 0 else np.append(0.0, self.times)
         known = np.maximum.accumulate(self.cumulative_hazard(knots), axis=1)
@@ -337,7 +340,8 @@ class PointCurves(SurvivalCurves):
         share = np.clip(
             np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0), 0.0, 1.0
         )
-        found: FloatArray = (1 - share) * known[:, left] + share * known[:, right]
+        rows: Any = slice(None) if times.ndim == 1 else np.arange(len(known))[:, None]
+        found: FloatArray = (1 - share) * known[rows, left] + share * known[rows, right]
         return found
 
     def as_steps(self) -> StepCurves:

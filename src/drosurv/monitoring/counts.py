@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
+from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
 from drosurv.findings.judged import known_throughout
@@ -101,11 +101,18 @@ class Log:
         member = np.zeros((len(series), len(self.start)))
         for k, one in enumerate(series):
             member[k, one.rows] = 1.0
-        for batch in batches(len(self.start), max(1, _VALUES // (len(looks) + 1))):
+        points = self.curves.times if isinstance(self.curves, PointCurves) else None
+        values = max(len(looks) + 1, 0 if points is None else len(points))
+        for batch in batches(len(self.start), max(1, _VALUES // values)):
             until, entry = self.until[batch, None], self.entry[batch, None]
             passed = (looks[None, :] - self.lag - self.start[batch, None]) / self.calendar.unit
             ends = np.clip(passed, entry, np.maximum(until, entry))
-            hazard = _accumulated(self.curves.take(batch), np.column_stack([entry, ends]))
+            curves, times = self.curves.take(batch), np.column_stack([entry, ends])
+            if isinstance(curves, PointCurves):
+                # They rise evenly between the times: a jump at the end of each step would come after its events.
+                hazard = curves.interpolated_hazard(times)
+            else:
+                hazard = curves.accumulated(times).hazard
             total += member[:, batch] @ (hazard[:, 1:] - hazard[:, :1])
         return total
 
@@ -176,23 +183,6 @@ class Log:
                 f"predicted curves end: from there on they are not counted ({counted(lost, 'event')}).",
                 argument="model",
             )
-
-
-def _accumulated(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Return the cumulative hazards of each patient at k times each, (n, k).
-
-    Between the times of a table they rise evenly: a jump at the end of each step would come after its events.
-    """
-    if not isinstance(curves, PointCurves):
-        return curves.accumulated(times).hazard
-    steps: StepCurves = curves.as_steps()
-    grid = np.append(0.0, curves.times if curves.times is not None else [])
-    grid = np.unique(grid)
-    right = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
-    share = np.clip((times - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
-    before, after = (steps.accumulated(grid[index]).hazard for index in (right - 1, right))
-    found: FloatArray = (1 - share) * before + share * after
-    return found
 
 
 def curves_to_monitor(predicted: Predicted, target: Target) -> SurvivalCurves:

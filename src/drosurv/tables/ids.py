@@ -44,16 +44,17 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
     return bool((values[np.isfinite(values)] % 1 == 0).all())
 
 
+def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> list[str]:
+    """Return the columns, not among the `others`, that identify patients."""
+    return [str(name) for name in frame.columns if name not in others and names_patients(name, frame[name])]
+
+
 def repeated_id(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> str | None:
     """Return the column, not among the `others`, that names patients of whom some have several rows.
 
     None if there is no such column, or more than one.
     """
-    found = [
-        str(name)
-        for name in frame.columns
-        if name not in others and names_patients(name, frame[name]) and frame[name].duplicated().any()
-    ]
+    found = [name for name in patient_columns(frame, others) if frame[name].duplicated().any()]
     return found[0] if len(found) == 1 and frame[found[0]].notna().all() else None
 
 

@@ -16,7 +16,7 @@ from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, as_n
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
+from drosurv.tables.ids import patient_columns, repeated_id, unnamed_ids
 from drosurv.tables.problems import (
     copied_rows,
     entry_not_given,
@@ -457,7 +457,7 @@ def read_survival_table(
 
 def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
     """Return columns that identify patients and are not among `others`, with a note that they are no features."""
-    found = [str(name) for name in frame.columns if name not in others and names_patients(name, frame[name])]
+    found = patient_columns(frame, others)
     for name in found:
         repeated = frame[name].nunique() < frame[name].count()
         rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""

@@ -17,7 +17,7 @@ from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.ids import names_patients
+from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
@@ -158,8 +158,8 @@ def prepare_table(
             frame = marks.read(table)
         else:
             frame = in_pandas(table)
-        names = [name for name in frame.columns if names_patients(name, frame[name])]
-        frame, strays = strays_as_missing(frame, marks.decimal, [*names, *wanted.categorical])
+        kept = [*patient_columns(frame), *wanted.categorical]
+        frame, strays = strays_as_missing(frame, marks.decimal, kept)
         found, columns = wanted.guess(frame)
         problems: list[str] = []
         usable = _usable_rows(frame, columns, problems)

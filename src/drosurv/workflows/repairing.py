@@ -14,7 +14,7 @@ from drosurv.predictions import Predictions
 from drosurv.presentation import cause_label, counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
-from drosurv.tables.ids import names_patients
+from drosurv.tables.ids import patient_columns
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, prediction_numbers
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import labels, row_number
@@ -112,8 +112,8 @@ def repaired_predictions(
     if noted.get("causes"):
         parts = np.split(1 - form.survival(values), len(noted["causes"]), axis=1)
         predictions = Predictions(incidence=dict(zip(noted["causes"], parts, strict=True)), times=times)
-    ids = [str(name) for name in frame.columns if names_patients(name, frame[name])]
-    kept = dict.fromkeys([*([opened.notes["id"]] if opened.id_column(frame) else ids[:1]), *keep])
+    ids = [opened.notes["id"]] if opened.id_column(frame) else patient_columns(frame)[:1]
+    kept = dict.fromkeys([*ids, *keep])
     return corrected(opened.model, frame, predictions, list(kept), cause_names=opened.cause_names)
 
 
@@ -124,7 +124,7 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
     tables must have as many rows, in the same order.
     """
     shared = [name for name in predictions.columns if name in frame.columns]
-    found = [id] if id in shared else [name for name in shared if names_patients(name, frame[name])]
+    found = [id] if id in shared else patient_columns(frame[shared])
     if not found:
         if len(predictions) != len(frame):
             raise ArgumentError(
