@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 
 import numpy as np
@@ -69,21 +67,6 @@ def test_a_frame_becomes_rows_of_the_columns_named_and_comes_back(table):
 def test_values_that_are_not_shown_are_still_in_files():
     table = Table("t", "T.", (Column("a", "A"),), ({"a": "x"}, {"a": "y", "hidden": 1}))
     assert table.to_dict() == {"caption": "T.", "columns": ["a", "hidden"], "rows": [["x", None], ["y", 1]]}
-
-
-def test_csv_quotes_what_it_must_and_disarms_formulas():
-    rows = (
-        {"group": '=HYPERLINK("http://x")', "n": -3},
-        {"group": 'a "b", c\nd', "n": 4},
-        {"group": "-1", "n": None},
-    )
-    text = Table("t", "T.", (Column("group", "Group"), Column("n", "n", "count")), rows).to_csv()
-    assert list(csv.reader(io.StringIO(text))) == [
-        ["group", "n"],
-        ['\'=HYPERLINK("http://x")', "-3"],
-        ['a "b", c\nd', "4"],
-        ["'-1", ""],
-    ]
 
 
 def test_markdown_is_below_its_caption_with_numbers_to_the_right(table):

@@ -1,10 +1,8 @@
-"""Tables of results, written as text, Markdown, LaTeX, HTML or CSV."""
+"""Tables of results, written as text, Markdown, LaTeX or HTML."""
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,10 +54,6 @@ def text(plain: str) -> Text:
 def literal(text: str) -> str:
     """Escape a text for Markdown, on one line."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
-
-
-# A spreadsheet reads a text that begins with one of these as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -175,14 +169,6 @@ class Table:
             "rows": [[plain(row.get(key), digits=None) for key in keys] for row in self.rows],
         }
 
-    def to_csv(self) -> str:
-        """Return all values as CSV; texts that a spreadsheet would read as formulas get an apostrophe in front."""
-        out = io.StringIO()
-        writer = csv.writer(out)
-        writer.writerow([_inert(key) for key in self.keys])
-        writer.writerows([[_inert(row.get(key)) for key in self.keys] for row in self.rows])
-        return out.getvalue()
-
     def to_markdown(self, *, heading: bool = False) -> str:
         """Return GitHub-flavoured Markdown, with the caption above; `heading` makes the caption a heading."""
 
@@ -265,9 +251,3 @@ def _markdown(cell: str | Text) -> str:
 
 def _latex(cell: str | Text) -> str:
     return cell.latex if isinstance(cell, Text) else text(cell).latex
-
-
-def _inert(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
