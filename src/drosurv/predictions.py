@@ -300,6 +300,14 @@ class Predicted:
             raise ArgumentError("X", f"X has {rows} rows for the {self.n} patients of y: give one row each.")
 
 
+def require_fitted(model: Any) -> Any:
+    """Return the last step of a model; raise NotFittedError if it is an estimator that is not fitted."""
+    fitted = final_step(model)
+    if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
+        check_is_fitted(fitted)
+    return fitted
+
+
 def as_predictions(
     model: Any,
     X: Any,
@@ -325,9 +333,7 @@ def as_predictions(
         return model
     rows = Rows() if rows is None else rows
     predicted = Predicted(_one_form(model, name), X, n, rows, name, cause)
-    fitted = final_step(predicted.model)
-    if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
-        check_is_fitted(fitted)
+    fitted = require_fitted(predicted.model)
     if rows.for_models:
         method = getattr(fitted, "predict_survival_function", None)
         if method is None or not hasattr(fitted, "unique_times_"):

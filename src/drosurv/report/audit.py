@@ -25,6 +25,7 @@ from drosurv.predictions import (
     final_step,
     one_row_each,
     prepared,
+    require_fitted,
     require_model,
     training_follow_up,
     unwrapped,
@@ -208,6 +209,7 @@ def audit(
         predicted = as_predictions(read.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
+        require_fitted(model)
         compared: Compared = None
         if reference is not None:
             compared = reference, X if hasattr(reference, "steps") else prepared(model, X)
