@@ -129,7 +129,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
         return Part(statements=tuple(said or [Statement("remedy", NO_CORRECTION)]))
     times, level = reference_times(target), evidence.level
     expected = expected_of_frozen(*frozen, target, times, cause=cause)
-    folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
+    rng = np.random.default_rng(evidence.random_state)
+    folds = draw_folds(len(target), FOLDS, rng, clusters=evidence.rows.id)
     measured = _corrections(repaired, expected, folds, evidence.features)
     as_it_is = likelihood_gains(evidence.follow_up, target, curves)
     for stop in evidence.stops:
