@@ -89,7 +89,7 @@ def log_scores(
 
 @dataclass(frozen=True, eq=False)
 class ScoredIntervals:
-    """ScoredIntervals of the follow-up on which hazards are constant, between edges (m + 1,).
+    """Intervals of the follow-up on which hazards are constant, between edges (m + 1,).
 
     The last ones may be cells of one interval: its hazard is their mean, weighted by the time for which patients were
     observed in each, `observed` (c,).

@@ -150,9 +150,12 @@ def standard_error(
 
 
 def level(sums: Sums) -> JudgedValue:
-    """Return observed over expected events, by the likelihood ratio of Poisson counts."""
+    """Return observed over expected events, by the likelihood ratio of Poisson counts.
+
+    The variance is never below that of the observed events once the total is right.
+    """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
-    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
+    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY) * sums.excess_dispersion
 
     def root(ratio: float) -> float:
         predicted = max(ratio * expected, _TINY)

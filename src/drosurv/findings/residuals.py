@@ -43,6 +43,8 @@ class Sums(NamedTuple):
     observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
     quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
     the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
+    Where they are hazards, `products` (3,) are the sums of products of patients' events over all parts: observed with
+    observed, observed with expected, expected with expected.
     """
 
     observed: FloatArray
@@ -53,6 +55,7 @@ class Sums(NamedTuple):
     error: FloatArray | None = None
     freedom: float = np.inf
     by_ratio: FloatArray | None = None
+    products: FloatArray | None = None
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
@@ -66,6 +69,19 @@ class Sums(NamedTuple):
             error=None if self.error is None else self.error[inside],
             by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
         )
+
+    @property
+    def excess_dispersion(self) -> float:
+        """By how much events vary more between patients than the model says, once its total is right; at least 1.
+
+        Sums of hazards that are wrong for single patients vary more than the sums of right ones.
+        """
+        observed, own = float(self.observed.sum()), float(np.trace(self.model))
+        if self.products is None or observed <= 0 or own <= 0:
+            return 1.0
+        ratio = observed / max(float(self.expected.sum()), _TINY)
+        found = float(self.products @ (1.0, -2 * ratio, ratio**2))
+        return max(found / (ratio * own), 1.0)
 
     def relative_dispersion(self, ratio: float) -> float:
         """Return how the dispersion changes if the expected events are multiplied by a ratio; 1 for hazards."""
@@ -148,10 +164,23 @@ class PatientResiduals:
             size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
             clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
             alone = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
-        model, by_ratio = self.covariance(w), self.variance_by_ratio(w)
         return Sums(
-            mass @ self.observed, mass @ self.expected, model, clustered, alone, error, freedom, by_ratio
+            mass @ self.observed,
+            mass @ self.expected,
+            self.covariance(w),
+            clustered,
+            alone,
+            error,
+            freedom,
+            self.variance_by_ratio(w),
+            self.products(w),
         )
+
+    def products(self, w: FloatArray) -> FloatArray | None:
+        """Return `Sums.products`; None where residuals are not those of hazards."""
+        (observed, expected), mass = self.events, self.weight * w**2
+        pairs = (observed, observed), (observed, expected), (expected, expected)
+        return np.array([float(mass @ (a * b)) for a, b in pairs])
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.by_ratio`; None where residuals are those of hazards."""
@@ -309,6 +338,10 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
                 for parts in zip(self.probability.T, self.at_events.T, self.at_free.T, strict=True)
             ]
         )
+
+    def products(self, w: FloatArray) -> FloatArray | None:
+        """See :meth:`PatientResiduals.products`."""
+        return None
 
     def contributions(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.contributions`; with each patient's influence on the weights of others."""
