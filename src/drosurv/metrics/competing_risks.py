@@ -76,10 +76,8 @@ def brier_score_by_cause(
         )
     weight = parse_weights(sample_weight, len(target))
     weights = follow_up.censoring_weights(target, times)
-    ended = weights.free_until[:, None] <= times
-    event = ended & (causes == of)[:, None]
-    censoring_weight = np.where(ended, weights.event[:, None], weights.free)
-    return weighted_mean(censoring_weight * (event - predicted) ** 2, weight, "the Brier score of a cause")
+    errors = weights.squared_errors(times, causes == of, predicted)
+    return weighted_mean(errors, weight, "the Brier score of a cause")
 
 
 def calibration_by_cause(

@@ -30,6 +30,12 @@ class CensoringWeights(NamedTuple):
     event: FloatArray
     free: FloatArray
 
+    def squared_errors(self, at: FloatArray, happened: BoolArray, predicted: FloatArray) -> FloatArray:
+        """Return weighted squared errors (n, k) of probabilities of the event that `happened` (n,) by k times."""
+        ended = self.free_until[:, None] <= at
+        weight = np.where(ended, self.event[:, None], self.free)
+        return weight * ((ended & happened[:, None]) - predicted) ** 2
+
 
 def free_until(target: Target) -> FloatArray:
     """Return the time before which each patient is known to be free of the event, (n,).

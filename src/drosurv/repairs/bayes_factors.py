@@ -411,7 +411,8 @@ def propose(
 
 def minus_log_prior(table: CodedTable, n_conditions: int) -> float:
     """Return minus the log prior of a rule: about the log of the number of rules of its length."""
-    return log(FIRST_CONDITION * table.n_usable) + (n_conditions - 1) * log(len(table.atoms))
+    n_usable = len({atom.column for atom in table.listed})
+    return log(FIRST_CONDITION * n_usable) + (n_conditions - 1) * log(len(table.atoms))
 
 
 RISK = "predicted risk"

@@ -167,11 +167,6 @@ class CodedTable:
         """The conditions of ``atoms`` as :class:`Atom`."""
         return [Atom(column, COMPARISONS[kind], code) for column, kind, code in self.atoms.tolist()]
 
-    @cached_property
-    def n_usable(self) -> int:
-        """Number of columns that have a condition."""
-        return len(np.unique(self.atoms[:, 0]))
-
     def codes_met(self, atom: Atom) -> BoolArray:
         """Return which codes (n_codes,) of its column meet a condition; the last code is for missing values."""
         codes = np.arange(self.n_codes)

@@ -317,9 +317,9 @@ def brier_losses(judged: Judged) -> FloatArray:
         return found
     durations, other = judged.cohort.durations, judged.cohort.other
     ends = durations if other is None else Target(durations.event | other, durations.time)
-    weights = FollowUp.of(ends, judged.cohort.copies).censoring_weights(ends, np.array([judged.horizon]))
-    ended = weights.free_until <= judged.horizon
-    return np.where(ended, weights.event, weights.free) * ((ended & durations.event) - judged.risk) ** 2
+    horizon = np.array([judged.horizon])
+    weights = FollowUp.of(ends, judged.cohort.copies).censoring_weights(ends, horizon)
+    return weights.squared_errors(horizon, durations.event, judged.risk[:, None]).ravel()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
