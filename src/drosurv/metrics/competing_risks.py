@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.metrics.calibration import beside_observed, parse_horizons
 from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
@@ -68,12 +68,8 @@ def brier_score_by_cause(
     causes, target = _parsed(cause, time)
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
-    if not (times <= follow_up.end).all():
-        raise ArgumentError(
-            "at",
-            f"at must not lie after the end of the training follow-up, {follow_up.end:g}, got "
-            f"{times.max():g}: censoring weights are not known later.",
-        )
+    wanted = f"not lie after the end of the training follow-up, {follow_up.end:g}"
+    require((times <= follow_up.end).all(), "at", wanted, at, "censoring weights are not known later")
     weight = parse_weights(sample_weight, len(target))
     weights = follow_up.censoring_weights(target, times)
     errors = weights.squared_errors(times, causes == of, predicted)
@@ -170,10 +166,7 @@ def _parsed(cause: Any, time: Any) -> tuple[IntArray, Target]:
 
 def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:
     values = np.asarray(incidence, dtype=np.float64)
-    if values.shape != (n, k):
-        raise ArgumentError(
-            "incidence", f"incidence must hold {n} patients by {k} times, got shape {values.shape}."
-        )
-    if not ((values >= -1e-6) & (values <= 1 + 1e-6)).all():
-        raise ArgumentError("incidence", "incidence must hold probabilities between 0 and 1.")
+    require(values.shape == (n, k), "incidence", f"hold {n} patients by {k} times", values.shape)
+    inside = (values >= -1e-6) & (values <= 1 + 1e-6)
+    require(inside.all(), "incidence", "hold probabilities between 0 and 1", values[~inside].tolist()[:5])
     return np.clip(values, 0.0, 1.0)

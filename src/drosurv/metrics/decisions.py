@@ -188,11 +188,8 @@ def _risk_by(target: Target, rows: BoolArray, horizon: float, weight: FloatArray
 
 def _probabilities(event_probability: Any, n: int) -> FloatArray:
     found = np.asarray(event_probability, dtype=np.float64)
-    if found.shape != (n,):
-        raise ArgumentError(
-            "event_probability",
-            f"event_probability must hold one probability for each of the {n} patients, got shape {found.shape}.",
-        )
+    wanted = f"hold one probability for each of the {n} patients"
+    require(found.shape == (n,), "event_probability", wanted, found.shape)
     wrong = ~((found >= -_ROUNDING) & (found <= 1 + _ROUNDING))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])

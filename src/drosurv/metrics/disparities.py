@@ -223,10 +223,8 @@ def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
 
 def _parse_features(X: Any, n: int) -> FloatArray:
     rows = np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or len(rows) != n:
-        raise ArgumentError(
-            "X", f"X must hold one row of features for each of the {n} patients, got shape {rows.shape}."
-        )
+    matches = rows.ndim == 2 and len(rows) == n
+    require(matches, "X", f"hold one row of features for each of the {n} patients", rows.shape)
     if not np.isfinite(rows).all():
         row = int(np.argwhere(~np.isfinite(rows))[0][0])
         raise ArgumentError(

@@ -465,11 +465,7 @@ def brier_times(
             return np.empty(0)
         times = np.linspace(common, stop if _is_inside(grid) else last, 50, endpoint=False)
     chosen = _valid(times, start, stop, closed=_is_inside(grid))
-    if len(chosen) < 2:
-        raise ArgumentError(
-            "times",
-            f"{arg('times')} must hold at least two times to integrate over, got {chosen.tolist()}.",
-        )
+    require(len(chosen) > 1, "times", "hold at least two times to integrate over", chosen.tolist())
     return chosen
 
 
