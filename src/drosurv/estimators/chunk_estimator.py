@@ -31,7 +31,7 @@ from drosurv.solvers.arrays import (
 )
 from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
-from drosurv.solvers.convex import Minimum
+from drosurv.solvers.convex import SEPARATED, Minimum
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import checked_features, encode_features
@@ -39,6 +39,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000
+# Most Newton steps to the best factor of recalibration, and the relative precision at which they stop.
+_NEWTON_STEPS, _PRECISION = 100, 1e-12
 
 
 def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
@@ -177,7 +179,9 @@ def fit_chunks(
     warn_unless_converged(type(estimator).__name__, found)
     factor = None
     if cohort.without_fold:
-        factor = estimator._checked_factor(_best_factor(estimator, cohort, chunks, centre, workers, found.x))
+        factor = estimator._checked_factor(
+            _factor_of_folds(estimator, cohort, chunks, centre, workers, found.x)
+        )
         # The attributes below are those of the model of all patients.
         problem.value(found.x)
     theta = found.x
@@ -220,7 +224,7 @@ def _solved(
     return problem, found
 
 
-def _best_factor(
+def _factor_of_folds(
     estimator: Any,
     cohort: ChunkCohort,
     chunks: Sequence[Any],
@@ -238,8 +242,30 @@ def _best_factor(
         scored = workers.map(kernels.held_out, chunks, [found.x] * n, [k] * n, [scheme] * n)
         problem = ChunkProblem(scored, 1, [0.0], Mean(), workers=workers, n_events=cohort.n_events)
         held_out.append(HeldOutChunks(problem))
-    found_factor: float = estimator._best_factor(held_out, start=1.0)
-    return found_factor
+    return best_factor(held_out, start=1.0)
+
+
+def best_factor(held_out: Sequence[Any], start: float = 0.0) -> float:
+    """Return the factor b that maximises the partial likelihood of scores b f of all folds; 1 without folds.
+
+    Each element of `held_out` has the `spread` of its scores, and `derivatives` of the mean loss in the factor.
+    Patients are compared within their fold, because scores of different models may differ by a constant. The factor is
+    infinite if the scores separate early from late events. It is found by Newton's method, bracketed by the sign of the
+    derivative.
+    """
+    if not held_out:
+        return 1.0
+    factor, low, high, widest = start, -np.inf, np.inf, max(part.spread for part in held_out)
+    for _ in range(_NEWTON_STEPS):
+        slope, curvature = np.sum([part.derivatives(factor) for part in held_out], axis=0).tolist()
+        if slope < 0.0 and (curvature <= 0.0 or factor * widest > SEPARATED):
+            return np.inf
+        step = -slope / curvature if curvature > 0.0 else np.inf
+        if abs(step) <= _PRECISION * abs(factor):
+            return factor + step
+        low, high = (factor, high) if slope < 0.0 else (low, factor)
+        factor = factor + step if low < factor + step < high else (low + high) / 2.0
+    return factor
 
 
 class HeldOutChunks:

@@ -28,7 +28,7 @@ from drosurv.errors import (
     warn_caller,
 )
 from drosurv.estimators.baseline import cox_baseline
-from drosurv.estimators.chunk_estimator import features_on_device, fit_on_device
+from drosurv.estimators.chunk_estimator import best_factor, features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
 from drosurv.losses.cox_partial import TIES, CoxPartial
@@ -39,7 +39,6 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
 from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
-from drosurv.solvers.convex import SEPARATED
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
 from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
@@ -52,8 +51,6 @@ N_FOLDS = 5
 # With fewer events recalibrate="auto" does not recalibrate: the standard error of the factor, about
 # 1 / (standard deviation of the log hazards * sqrt(events)), is 0.2 to 0.3 with 50 events, as large as the correction.
 FEWEST_EVENTS = 50
-# Most Newton steps to the best factor, and the relative precision at which they stop.
-_MOST_STEPS, _PRECISION = 100, 1e-12
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -239,8 +236,6 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         make = network.builder(self._n_outputs) if isinstance(network, MLP) else linear
         return build(make, n_features, seed)
 
-    _best_factor = staticmethod(lambda held_out, start: best_factor(held_out, start))
-
     @property
     def _recalibrates(self) -> bool:
         """Whether scores are recalibrated; with "auto", if there are enough events."""
@@ -379,28 +374,6 @@ class HeldOut:
         self.loss(factor * self.scores[None])
         slope = float(self.loss.pullback(self.mass)[0][0] @ self.scores)
         return slope, float(self.loss.hessian(self.mass, self.scores[:, None])[0, 0])
-
-
-def best_factor(held_out: Sequence[Any], start: float = 0.0) -> float:
-    """Return the factor b that maximises the partial likelihood of scores b f of all folds; 1 without folds.
-
-    Each element of `held_out` is a :class:`HeldOut`, or has the same methods. Patients are compared within their fold,
-    because scores of different models may differ by a constant. The factor is infinite if the scores separate early
-    from late events. It is found by Newton's method, bracketed by the sign of the derivative.
-    """
-    if not held_out:
-        return 1.0
-    factor, low, high, widest = start, -np.inf, np.inf, max(part.spread for part in held_out)
-    for _ in range(_MOST_STEPS):
-        slope, curvature = np.sum([part.derivatives(factor) for part in held_out], axis=0).tolist()
-        if slope < 0.0 and (curvature <= 0.0 or factor * widest > SEPARATED):
-            return np.inf
-        step = -slope / curvature if curvature > 0.0 else np.inf
-        if abs(step) <= _PRECISION * abs(factor):
-            return factor + step
-        low, high = (factor, high) if slope < 0.0 else (low, factor)
-        factor = factor + step if low < factor + step < high else (low + high) / 2.0
-    return factor
 
 
 def _with_shared_parameters(documentation: str) -> str:

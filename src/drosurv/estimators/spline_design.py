@@ -101,11 +101,6 @@ class SplineDesign:
         """Whether each design column (p,) is nonlinear."""
         return np.asarray(np.diff(self.feature, prepend=-1) == 0)
 
-    def columns(self, X: FloatArray) -> FloatArray:
-        """Return the design columns (n, p) of rows (n, d), in the units of the features."""
-        inside = np.clip(X, self.low, self.high)
-        return np.vstack([spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)]).T
-
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return the standardised design columns (n, p) of rows (n, d)."""
         out, inside = np.empty((len(self.feature), len(X))), np.clip(X, self.low, self.high).T
