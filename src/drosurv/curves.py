@@ -35,7 +35,7 @@ from drosurv.curve_values import (
     columns_of,
     minus_log,
 )
-from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray, batches
 
@@ -398,8 +398,8 @@ class CompetingCurves:
 
     def of_cause(self, cause: int) -> StepCurves:
         """Return the curves of one cause, from 1; expected events of the cause come from its hazard."""
-        if cause not in range(1, len(self.causes) + 1):
-            raise ArgumentError.must("cause", f"be one of 1 to {len(self.causes)}", cause)
+        known = range(1, len(self.causes) + 1)
+        require(cause in known, "cause", f"be one of 1 to {len(self.causes)}", cause)
         return self.causes[cause - 1]
 
     def incidence(self, cause: int, times: FloatArray) -> FloatArray:
@@ -526,12 +526,9 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCu
             f"{arg('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
             f"{grid.shape}.",
         )
-    if not np.isfinite(grid).all() or (grid < 0).any() or not (np.diff(grid) > 0).all():
-        raise ArgumentError.must(
-            "times",
-            "be finite, not negative and strictly ascending, as the columns of survival",
-            grid.tolist(),
-        )
+    fits = np.isfinite(grid).all() and (grid >= 0).all() and (np.diff(grid) > 0).all()
+    wanted = "be finite, not negative and strictly ascending, as the columns of survival"
+    require(fits, "times", wanted, grid.tolist())
     survival = checked_survival(values)
     _refuse_rising(survival, grid)
     return _CLASSES[curve_type](TableValues(grid, survival), grid, grid.max(initial=0.0))

@@ -122,9 +122,8 @@ def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
     import numpy as np  # Here, because commands that compute nothing start without it.
 
     alphas = np.asarray(alpha, dtype=np.float64)
-    if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
-        wanted = "lie in (0, 1], as the smallest share of patients to protect"
-        raise ArgumentError.must("alpha", wanted, alpha)
+    wanted = "lie in (0, 1], as the smallest share of patients to protect"
+    require(((alphas > 0) & (alphas <= 1)).all(), "alpha", wanted, alpha)
     return alphas
 
 

@@ -129,11 +129,10 @@ class Rows:
         """Row numbers, each repeated as often as its weight says; None if all weights are 1."""
         if self.weight is None or (self.weight == 1).all():
             return None
-        wrong = self.weight % 1 != 0
-        if wrong.any():
-            raise ArgumentError.must(
-                "sample_weight", "hold whole numbers, the copies of each row", float(self.weight[wrong][0])
-            )
+        wrong = self.weight[self.weight % 1 != 0]
+        if len(wrong):
+            wanted = "hold whole numbers, the copies of each row"
+            raise ArgumentError.must("sample_weight", wanted, float(wrong[0]))
         return np.repeat(np.arange(len(self.weight)), self.weight.astype(np.intp))
 
     def only(self, names: Collection[str]) -> Rows:

@@ -15,7 +15,7 @@ import numpy as np
 
 from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, InputError, check_count, require, require_extra
+from drosurv.errors import InputError, check_count, require, require_extra
 from drosurv.estimators.chunk_estimator import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
@@ -124,15 +124,13 @@ def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: in
 def _check(estimator: Any) -> None:
     """Raise if the estimator cannot be fitted to distributed data."""
     able = getattr(estimator, "capabilities", None)
-    if able is None or able.devices != "cluster":
-        raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
+    fits = able is not None and able.devices == "cluster"
+    require(fits, "estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {"network": ("linear",), "solver": ("auto", "convex")}
     for name, choices in allowed.items():
-        if getattr(estimator, name) not in choices:
-            wanted = " or ".join(map(repr, choices))
-            requirement = f"be {wanted} in drosurv.distributed.fit"
-            raise ArgumentError.must(name, requirement, getattr(estimator, name))
+        value, wanted = getattr(estimator, name), " or ".join(map(repr, choices))
+        require(value in choices, name, f"be {wanted} in drosurv.distributed.fit", value)
 
 
 def _client() -> Any:
@@ -145,10 +143,8 @@ def _client() -> Any:
 
 def _frame(data: Any) -> Any:
     if not isinstance(data, str | os.PathLike):
-        if not hasattr(data, "to_delayed"):
-            raise ArgumentError.must(
-                "data", "be a Dask DataFrame or the path of Parquet files", type(data).__name__
-            )
+        wanted = "be a Dask DataFrame or the path of Parquet files"
+        require(hasattr(data, "to_delayed"), "data", wanted, type(data).__name__)
         return data
     import dask.dataframe as dd
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
-from drosurv.errors import ArgumentError, require_extra
+from drosurv.errors import require, require_extra
 from drosurv.solvers.chunk_likelihood import Chunk, ChunkState
 from drosurv.solvers.chunk_problem import LocalWorkers
 
@@ -50,8 +50,7 @@ class ParquetParts:
 
         text = os.fspath(pattern)
         paths = sorted(glob(os.path.join(text, "*.parquet")) if os.path.isdir(text) else glob(text))
-        if not paths:
-            raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
+        require(paths, "data", "name Parquet files, by a path, a folder or a pattern", text)
         self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
         schema = pq.read_schema(paths[0])
         # Leave out the index that pandas wrote.

@@ -110,21 +110,18 @@ class Columns(NamedTuple):
     ) -> Columns:
         """Check column names against the columns found in a table; by default features are all other columns."""
         taken = {time, event, weight}
-        if isinstance(features, str):
-            raise ArgumentError.must("features", "list columns", features, f"write [{features!r}]")
+        require(not isinstance(features, str), "features", "list columns", features, f"write [{features!r}]")
         wanted = [name for name in found if name not in taken] if features is None else list(features)
-        for argument, names in (
-            ("time", [time]),
-            ("event", [event]),
-            ("features", wanted),
-            ("sample_weight", [] if weight is None else [weight]),
-        ):
+        named = {
+            "time": [time],
+            "event": [event],
+            "features": wanted,
+            "sample_weight": filter(None, [weight]),
+        }
+        for argument, names in named.items():
             for name in names:
                 require(name in found, argument, f"be among the columns {list(found)}", name)
-        if not wanted:
-            raise ArgumentError.must(
-                "features", "name at least one column besides time, event and weight", features
-            )
+        require(wanted, "features", "name at least one column besides time, event and weight", features)
         chosen = cls(time, event, tuple(wanted), weight)
         if twice := [name for name, times in Counter(chosen.all).items() if times > 1]:
             raise ArgumentError.must("features", "name every column only once", twice[0])

@@ -323,9 +323,8 @@ class SurvivalModel(BaseEstimator):
         """
         times = self.unique_times_
         until = float(times[-1]) if until is None else until
-        if not 0 < as_number(until) <= times[-1]:
-            wanted = f"be above 0 and not after the last event time, {times[-1]}"
-            raise ArgumentError.must("until", wanted, until)
+        wanted = f"be above 0 and not after the last event time, {times[-1]}"
+        require(0 < as_number(until) <= times[-1], "until", wanted, until)
         found, width = np.empty(len(X)), len(_NODES) * len(times)
         after = given.pop("conditional_after", None)
         survived = self._survived_hazard(X, after, given)
@@ -355,9 +354,9 @@ class SurvivalModel(BaseEstimator):
         if after is None:
             return np.zeros(len(X))
         known, survived = np.asarray(after, dtype=np.float64), np.empty(len(X))
-        if known.shape not in ((), (len(X),)) or not (np.isfinite(known) & (known >= 0)).all():
-            wanted = f"be a finite time >= 0, or one for each of {len(X)} patients"
-            raise ArgumentError.must("conditional_after", wanted, after)
+        fits = known.shape in ((), (len(X),)) and (np.isfinite(known) & (known >= 0)).all()
+        wanted = f"be a finite time >= 0, or one for each of {len(X)} patients"
+        require(fits, "conditional_after", wanted, after)
         known = np.broadcast_to(known, len(X))
         if hasattr(self, "_baseline"):
             curves, scores = self._curves_and_scores(X, **given)

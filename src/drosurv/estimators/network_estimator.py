@@ -98,8 +98,8 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                 f"{arg('solver', 'adam')}.",
             )
         check_choice("ties", self.ties, TIES)
-        if able.no_ties and self.ties != "breslow":
-            raise ArgumentError.must("ties", f"be 'breslow' for {able.no_ties}, which has no ties", self.ties)
+        wanted = f"be 'breslow' for {able.no_ties}, which has no ties"
+        require(not able.no_ties or self.ties == "breslow", "ties", wanted, self.ties)
         check_number("l2", self.l2)
         if self.tol is not None:
             check_number("tol", self.tol)
@@ -115,10 +115,9 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         check_device(self.device)
         if not self._uses_convex and not isinstance(as_network(self.network), Trees):
             require_extra("torch", "deep", f"{type(self).__name__}, trained with Adam here,")
-        if able.devices == "cpu" and resolve_device(self.device, worthwhile=False) != "cpu":
-            raise ArgumentError.must(
-                "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the CPU only", self.device
-            )
+        fits = able.devices != "cpu" or resolve_device(self.device, worthwhile=False) == "cpu"
+        wanted = f"be 'auto' or 'cpu': {type(self).__name__} trains on the CPU only"
+        require(fits, "device", wanted, self.device)
         if hasattr(self, "ball"):
             check_share("alpha", self.alpha)
             check_ball(self.ball)

@@ -83,10 +83,11 @@ class MLP(BaseEstimator):
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size, least=2)
         for name in ("hidden", "dropout"):
-            if self.module is not None and getattr(self, name) != getattr(MLP, name):
-                raise ArgumentError.must(
-                    name, "be part of the module that `module` builds", getattr(self, name)
-                )
+            value, fits = (
+                getattr(self, name),
+                self.module is None or getattr(self, name) == getattr(MLP, name),
+            )
+            require(fits, name, "be part of the module that `module` builds", value)
 
     def builder(self, n_outputs: int) -> Callable[[int], Any]:
         """Return a function n_features -> torch.nn.Module."""
@@ -151,11 +152,8 @@ def as_network(network: Any) -> MLP | Trees | None:
         return {"linear": None, "mlp": MLP(), "trees": Trees()}[network]
     if callable(network):
         return MLP(module=network)
-    raise ArgumentError.must(
-        "network",
-        f"be one of {NETWORKS}, MLP(...), Trees(...) or a callable that builds a torch.nn.Module",
-        network,
-    )
+    wanted = f"be one of {NETWORKS}, MLP(...), Trees(...) or a callable that builds a torch.nn.Module"
+    raise ArgumentError.must("network", wanted, network)
 
 
 def readable_parameters(estimator: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, arg, check_count, warn_caller
+from drosurv.errors import ArgumentError, arg, check_count, require, warn_caller
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -118,8 +118,8 @@ class SubgroupRobustCox(NetworkEstimator):
         super()._check_parameters()
         check_ball(self.ball, ("cvar", "chi2"))
         check_count("n_intervals", self.n_intervals)
-        if not callable(self.kernel) and self.kernel not in KERNELS:
-            raise ArgumentError.must("kernel", f"be one of {KERNELS} or a callable", self.kernel)
+        known = callable(self.kernel) or self.kernel in KERNELS
+        require(known, "kernel", f"be one of {KERNELS} or a callable", self.kernel)
         if self.min_group != "auto":
             check_count("min_group", self.min_group)
         check_count("n_trees", self.n_trees)

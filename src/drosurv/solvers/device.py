@@ -120,12 +120,9 @@ def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:
     """
     import torch
 
-    if X.ndim != 2 or len(X) < (2 if fit else 1) or X.shape[1] == 0:
-        raise ArgumentError.must(
-            "X", "have one row per patient, one column per feature", f"a tensor {tuple(X.shape)}"
-        )
-    if X.is_complex():
-        raise ArgumentError.must("X", "hold real numbers", str(X.dtype))
+    fits = X.ndim == 2 and len(X) >= (2 if fit else 1) and X.shape[1] > 0
+    require(fits, "X", "have one row per patient, one column per feature", f"a tensor {tuple(X.shape)}")
+    require(not X.is_complex(), "X", "hold real numbers", str(X.dtype))
     _check_feature_names(model, X, reset=fit)
     _check_n_features(model, X, reset=fit)
     return X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().float()

@@ -284,12 +284,8 @@ def nearest_neighbors(
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
-    require(
-        1 <= as_whole(n_neighbors) <= n,
-        "n_neighbors",
-        f"be a whole number from 1 to the {n} patients",
-        n_neighbors,
-    )
+    wanted = f"be a whole number from 1 to the {n} patients"
+    require(1 <= as_whole(n_neighbors) <= n, "n_neighbors", wanted, n_neighbors)
     (z,) = standardise(X)
     # Without columns all patients are equally near; the search needs at least one column.
     z = z if z.shape[1] else np.zeros((n, 1))
