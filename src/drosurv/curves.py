@@ -30,7 +30,6 @@ from drosurv.curve_values import (
     FunctionValues,
     RowIndex,
     TableValues,
-    at_own_times,
     checked_survival,
     columns_of,
     minus_log,
@@ -402,19 +401,21 @@ class CompetingCurves:
         require(cause in known, "cause", f"be one of 1 to {len(self.causes)}", cause)
         return self.causes[cause - 1]
 
-    def incidence(self, cause: int, times: FloatArray) -> FloatArray:
+    def incidence(self, cause: int, times: FloatArray, since: FloatArray | None = None) -> FloatArray:
         """Return the probability of an event of a cause by each of k times, (n, k).
 
         .. math:: F_k(t_j) = F_k(t_{j-1}) + (S(t_{j-1}) - S(t_j)) dH_kj / dH_j
 
         with the jumps dH_kj of the cumulative hazards of the causes and dH_j of their sum: events at a time are divided
-        among the causes in proportion to their hazards, so that incidences and survival sum to one.
+        among the causes in proportion to their hazards, so that incidences and survival sum to one. With `since` (n,),
+        times u count from there, and there was no event before: (F(since + u) - F(since)) / S(since).
         """
         self.of_cause(cause)  # Raises if there is no such cause.
         jumps = self.any_cause.times
         assert jumps is not None
-        index = np.searchsorted(jumps, times, side="right")
-        jumps, found = jumps[: index.max(initial=0)], np.empty((len(self), len(index)))
+        at = times if since is None else since[:, None] + np.append(0.0, times)
+        index = np.searchsorted(jumps, at, side="right")
+        jumps, found = jumps[: index.max(initial=0)], np.empty((len(self), len(times)))
         for batch in self.any_cause._batches(len(jumps)):
             survival = self.any_cause.take(batch).survival(jumps)
             left = -np.diff(survival, axis=1, prepend=1.0)
@@ -423,12 +424,15 @@ class CompetingCurves:
             total = sum(parts)
             share = np.divide(parts[cause - 1], total, out=np.zeros_like(left), where=total > 0)
             steps = np.column_stack([np.zeros(len(left)), np.cumsum(left * share, axis=1)])
-            found[batch] = steps[:, index]
+            if since is None:
+                found[batch] = steps[:, index]
+                continue
+            passed = np.take_along_axis(steps, index[batch], axis=1)
+            alive = np.column_stack([np.ones(len(survival)), survival])
+            alive = np.take_along_axis(alive, index[batch, :1], axis=1)
+            gained = passed[:, 1:] - passed[:, :1]
+            found[batch] = np.divide(gained, alive, out=np.zeros_like(gained), where=alive > 0)
         return found
-
-    def incidence_at_patient_times(self, cause: int, times: FloatArray) -> FloatArray:
-        """Return the probability of an event of a cause by one time each, (n,)."""
-        return at_own_times(lambda rows, at: self.take(rows).incidence(cause, at), times)
 
     @staticmethod
     def joined(n: int, parts: Sequence[tuple[IntArray, CompetingCurves]]) -> CompetingCurves:

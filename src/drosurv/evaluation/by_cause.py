@@ -15,7 +15,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle
-from drosurv.evaluation.from_entry import incidence_from_entry
 from drosurv.findings.adjustment import Question
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
@@ -132,7 +131,7 @@ def evaluate_by_cause(
         training_events = np.full(len(curves.causes), np.nan)
     tables, called = [], cause_names(y)
     for cause in range(1, len(curves.causes) + 1):
-        incidence = incidence_from_entry(curves, since, times, cause)
+        incidence = curves.incidence(cause, times, since)
         # Not by the score of the cause: a high risk of another cause, too, makes its event rare.
         risk = incidence[:, np.searchsorted(times, middle(times))]
         everybody = {(EVERYONE, ALL): np.arange(len(target))}

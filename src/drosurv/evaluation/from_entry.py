@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.curves import CompetingCurves, StepCurves, SurvivalCurves
+from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
@@ -200,23 +200,12 @@ def survival_from_entry(
     assert jumps is not None
     out = np.empty((len(curves), len(times)))
     for part in batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        at_entry, later = since_entry(steps.take(part).survival(jumps), 1.0, jumps, entry[part], times)
+        survival = np.column_stack([np.ones(len(entry[part])), steps.take(part).survival(jumps)])
+        at = np.searchsorted(jumps, entry[part, None] + np.append(0.0, times), side="right")
+        at_entry, later = np.split(np.take_along_axis(survival, at, axis=1), [1], axis=1)
         # Survival stays 0 for a patient whose predicted survival at entry is 0.
         out[part] = np.divide(later, at_entry, out=np.zeros_like(later), where=at_entry > 0)
     return out
-
-
-def since_entry(
-    curves: FloatArray, start: float, jumps: FloatArray, entry: FloatArray, times: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the values of step curves (n, m) at entry (n, 1) and at times since then (n, k).
-
-    Before the first of the `jumps` (m,) a curve has the value `start`.
-    """
-    from_start = np.column_stack([np.full(len(curves), start), curves])
-    at = entry[:, None] + np.concatenate([[0.0], times])
-    found = np.take_along_axis(from_start, np.searchsorted(jumps, at, side="right"), axis=1)
-    return found[:, :1], found[:, 1:]
 
 
 def as_one_event(target: CompetingTarget, cause: int, seed: int = 0) -> Target:
@@ -255,7 +244,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
         times = np.unique(
             np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles])
         )
-        survival = 1 - incidence_from_entry(predicted.competing, entry, times, cause)
+        survival = 1 - predicted.competing.incidence(cause, times, entry)
     else:
         assert given is not None
         require(entry is None, "entry", "be left out with given predictions of a cause", entry)
@@ -271,20 +260,3 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
     return FromEntry(
         predictions, target.to_structured(), replace(follow_up, other_times=True), (*notes, ranked)
     )
-
-
-def incidence_from_entry(
-    curves: CompetingCurves, entry: FloatArray | None, times: FloatArray, cause: int
-) -> FloatArray:
-    """Return the incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
-    if entry is None:
-        return curves.incidence(cause, times)
-    jumps = curves.any_cause.times
-    assert jumps is not None
-    out = np.empty((len(curves), len(times)))
-    for part in batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        some = curves.take(part)
-        before, then = since_entry(some.incidence(cause, jumps), 0.0, jumps, entry[part], times)
-        alive, _ = since_entry(some.any_cause.survival(jumps), 1.0, jumps, entry[part], times)
-        out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)
-    return out

@@ -165,11 +165,7 @@ def _incidence(
     competing: CompetingCurves, cause: int, entry: FloatArray | None, horizon: float
 ) -> FloatArray:
     """Return the probability (n,) of an event of a cause by a time since entry, given no event until then."""
-    if entry is None:
-        return competing.incidence(cause, np.array([horizon]))[:, 0]
-    before, then = (competing.incidence_at_patient_times(cause, at) for at in (entry, entry + horizon))
-    alive = competing.any_cause.at_patient_times(entry)
-    return np.divide(then - before, alive, out=np.zeros(len(then)), where=alive > 0)
+    return competing.incidence(cause, np.array([horizon]), entry).ravel()
 
 
 def _between_times(
