@@ -97,7 +97,9 @@ class TableValues(CurveValues):
     def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.survival`."""
         index = np.searchsorted(self.times, times, side="right") - 1
-        return np.where(index < 0, 1.0, columns_of(self.values, rows, np.maximum(index, 0)))
+        found = columns_of(self.values, rows, np.maximum(index, 0))
+        found[:, index < 0] = 1.0
+        return found
 
     def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.at_patient_times`."""
@@ -107,8 +109,12 @@ class TableValues(CurveValues):
 
 
 def columns_of(values: FloatArray, rows: RowIndex, columns: IntArray) -> FloatArray:
-    """Return some rows and columns of an array."""
-    return values[rows][:, columns] if isinstance(rows, slice) else values[np.asarray(rows)[:, None], columns]
+    """Return a copy of some rows and columns of an array."""
+    return (
+        values[rows].take(columns, axis=1)
+        if isinstance(rows, slice)
+        else values[np.asarray(rows)[:, None], columns]
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def integrated_brier_score(
     >>> round(integrated_brier_score(y, y, survival, times=[1.0, 2.0]), 5)
     0.03625
     """
-    scores = brier_against_null(y_train, y_test, survival, times, grid=grid).model
+    scores = next(_scores(y_train, y_test, survival, times, grid, None))
     weight = parse_weights(sample_weight, len(scores))
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
@@ -82,8 +83,8 @@ def _time_average(
     survival: SurvivalCurves | FloatArray, at: FloatArray, weights: CensoringWeights
 ) -> FloatArray:
     """Time average of each patient's weighted squared error, (n,), given their curves, or one for all at k times."""
-    half_step, n = 0.5 * np.diff(at), len(weights.event)
-    area = np.empty(n)
+    share, n = _shares(at), len(weights.event)
+    average = np.empty(n)
     weight_of_free = np.broadcast_to(weights.free, (n, len(at)))
     # In batches of patients: arrays of all patients and times may not fit into memory.
     for start in range(0, n, _ROWS):
@@ -92,10 +93,15 @@ def _time_average(
         ended = weights.free_until[rows, None] <= at
         case = weights.event[rows, None] * predicted**2
         control = weight_of_free[rows] * (1 - predicted) ** 2
-        error = np.where(ended, case, control)
-        area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
-    average: FloatArray = area / (at[-1] - at[0])
+        average[rows] = np.where(ended, case, control) @ share
     return average
+
+
+def _shares(at: FloatArray) -> FloatArray:
+    """Return the weights (k,) of values at k times in their average over time, by the trapezoidal rule."""
+    ends = np.concatenate(([at[0]], at, [at[-1]]))
+    shares: FloatArray = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
+    return shares
 
 
 def weight_error(
@@ -114,8 +120,7 @@ def weight_error(
     if follow_up.stands_in or follow_up.scored_censoring or len(at) == 0:
         return 0.0
     target = follow_up.censor_at_end(target)
-    ends = np.concatenate(([at[0]], at, [at[-1]]))
-    share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
+    share = _shares(at)
     weights = follow_up.censoring_weights(target, at, published=published)
     squares, missed = np.empty(len(target)), np.zeros(len(at))
     for start in range(0, len(target), _ROWS):
@@ -162,6 +167,13 @@ def brier_against_null(
     is still at risk, so that groups with different follow-up can be compared (:func:`compare_follow_up`). Patients
     without a group get NaN.
     """
+    return BrierAgainstNull(*_scores(y_train, y_test, survival, times, grid, groups))
+
+
+def _scores(
+    y_train: Any, y_test: Any, survival: Any, times: Any, grid: Grid, groups: Groups | None
+) -> Iterator[FloatArray]:
+    """Yield the scores of each patient, (n,), under the model and then under the null model."""
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
@@ -173,14 +185,15 @@ def brier_against_null(
             f"of time within the training follow-up, which ends at {follow_up.end:g}."
         )
         unknown = np.full(len(target), np.nan)
-        return BrierAgainstNull(unknown, unknown)
+        yield from (unknown, unknown)
+        return
     target = follow_up.censor_at_end(target)
     if by_group is None:
         weights = follow_up.censoring_weights(target, at, published=grid == "table")
     else:
         weights = by_group.censoring_weights(target, at)
-    scores = (_time_average(one, at, weights) for one in (curves, follow_up.survival_at(at)))
-    return BrierAgainstNull(*scores)
+    for predicted in (curves, follow_up.survival_at(at)):
+        yield _time_average(predicted, at, weights)
 
 
 def brier_skill(
