@@ -112,12 +112,8 @@ class Columns(NamedTuple):
         taken = {time, event, weight}
         require(not isinstance(features, str), "features", "list columns", features, f"write [{features!r}]")
         wanted = [name for name in found if name not in taken] if features is None else list(features)
-        named = {
-            "time": [time],
-            "event": [event],
-            "features": wanted,
-            "sample_weight": filter(None, [weight]),
-        }
+        weights = [] if weight is None else [weight]
+        named = {"time": [time], "event": [event], "features": wanted, "sample_weight": weights}
         for argument, names in named.items():
             for name in names:
                 require(name in found, argument, f"be among the columns {list(found)}", name)
