@@ -215,8 +215,7 @@ def warn_caller(
 def require_extra(package: str, extra: str, what: str = "this") -> None:
     """Raise MissingPackage, an ImportError, with the command that installs it, unless an optional package is installed.
 
-    The `package`, such as "torch", is installed by an `extra` of drosurv, such as "deep"; the message says `what` needs
-    it.
+    The message says `what` needs the package.
     """
     from importlib import import_module
 

@@ -106,8 +106,7 @@ def _gaps(h: Array, groups: GroupMembership, *, smooth: bool) -> Array:
 class KeyaGroup(GroupPenalty, name="keya_group"):
     """Group penalty of Keya et al.: :func:`group_gap` with smoothed means.
 
-    Keya, Islam, Pan, Stockwell, Foulds (2021), Equitable allocation of healthcare resources with fair survival models,
-    SDM.
+    Keya et al. (2021), Equitable allocation of healthcare resources with fair survival models, SDM.
     """
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
