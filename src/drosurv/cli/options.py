@@ -151,7 +151,7 @@ def _panel(option: inspect.Parameter) -> str | None:
 def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """Parameters of a function, dataclasses replaced by their fields."""
     hints = get_type_hints(function, include_extras=True)
-    declared = {one.name: one for one in fields(function)} if is_dataclass(function) else {}
+    declared = {one.name: one for one in fields(cast(Any, function))} if is_dataclass(function) else {}
     for name, parameter in inspect.signature(function).parameters.items():
         hint, default = hints[name], parameter.default
         if is_dataclass(hint):

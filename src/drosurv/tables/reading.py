@@ -254,7 +254,9 @@ class FileFormat:
             if column.dropna().abs().lt(2**53).all() and column.dropna().mod(1).eq(0).all()
         }
         marks: Any = {"sep": self.separator or ",", "decimal": self.decimal or "."}
-        return frame.astype(whole).to_csv(path, index=False, encoding=self.encoding or "utf-8", **marks)
+        written = frame.astype(whole)
+        text: str | None = written.to_csv(path, index=False, encoding=self.encoding or "utf-8", **marks)
+        return text
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:

@@ -124,7 +124,7 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
     tables must have as many rows, in the same order.
     """
     shared = [name for name in predictions.columns if name in frame.columns]
-    found = [id] if id in shared else patient_columns(frame[shared])
+    found: Sequence[str | None] = [id] if id in shared else patient_columns(frame[shared])
     if not found:
         if len(predictions) != len(frame):
             raise ArgumentError(
