@@ -55,10 +55,11 @@ def cross_fitted(
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
-    `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset of the `rows`
-    are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are
-    those of the models themselves, with their own hazards; of models of causes, those of each cause. With `intervals`,
-    a model is trained on all rows of its training patients, and predicts from the one row of X that each patient has.
+    `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Entry, strata and
+    offset of the `rows` are used in training and prediction, as in
+    :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are those of the models themselves, with their own
+    hazards; of models of causes, those of each cause. With `intervals`, a model is trained on all rows of its training
+    patients, and predicts from the one row of X that each patient has.
     """
     rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(of_any_cause(y))
     given = PatientRows(X, y, rows, np.arange(len(target))) if intervals is None else intervals
@@ -69,14 +70,14 @@ def cross_fitted(
     observed = given.rows.observed if intervals is None else {**given.rows.observed, "id": given.patient}
     for name, values in observed.items():
         require_supported(final_step(estimator), name)
-        options[f"{prefix}{name}"] = values
+        options[name] = values
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     designs: list[tuple[IntArray, FloatArray | None]] = []
     by_cause: list[tuple[IntArray, CompetingCurves]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
-        fold_options = {name: take(values, learned) for name, values in options.items()}
+        fold_options = {f"{prefix}{name}": take(values, learned) for name, values in options.items()}
         model = clone(estimator).fit(take(given.X, learned), given.y[learned], **fold_options)
         follow_up = FollowUp.of(target.take(train))
         trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))

@@ -122,7 +122,7 @@ def compare_with_plain_cox(
     known = trained.is_plain or isinstance(trained.estimator, (NullModel, CoxPHCV))
     large = held is not None and len(held) >= _FEWEST_PATIENTS and held.event.sum() >= EVENTS_PER_FEATURE
     on = held if large and held is not None else trained.table
-    if known or {"entry", "strata"} & set(trained.given) or trained.table.columns.causes:
+    if known or {"entry", "strata"} & trained.fit_options.keys() or trained.table.columns.causes:
         return None
     if on.event.sum() < EVENTS_PER_FEATURE:
         return None

@@ -51,8 +51,8 @@ class Trained:
     """A fitted model and its training patients.
 
     The model takes columns of the table, not encoded: it is a Pipeline of a :class:`TableEncoder` and an estimator, or
-    a :class:`drosurv.RepairedCox` of one. `fit_options` are the arguments of ``fit`` besides features and target;
-    `observed` and `keep_columns` are as in :func:`train`.
+    a :class:`drosurv.RepairedCox` of one. `fit_options` are the arguments of the estimator's ``fit`` besides features
+    and target; `observed` and `keep_columns` are as in :func:`train`.
     """
 
     model: Any
@@ -66,11 +66,6 @@ class Trained:
     def estimator(self) -> Any:
         """The model without the encoder before it."""
         return self.model[-1] if isinstance(self.model, Pipeline) else self.model
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Arguments of the estimator's ``fit`` besides features and target, by name."""
-        return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
 
     @cached_property
     def _features(self) -> pd.DataFrame:
@@ -243,13 +238,13 @@ def train(
     if has_verbose:
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
-    if table.codes and not any(name.endswith("sensitive_features") for name in options):
+    if table.codes and "sensitive_features" not in options:
         warn_caller(
             f"{listing(list(table.codes))} define groups, and are taken as categories.", category=TableNote
         )
     for name, column in (observed or {}).items():
         require_supported(estimator, name)
-        options[name if repaired else f"model__{name}"] = table.frame[column]
+        options[name] = table.frame[column]
     if bootstrap and (repaired or not hasattr(estimator, "summary")):
         raise ArgumentError(
             "bootstrap",
@@ -258,10 +253,10 @@ def train(
         )
     if repaired:
         X, base = readable_and_base(table, encoder, estimator._base())
-        model = estimator.set_params(base=base)
+        model = estimator.set_params(base=base).fit(X, table.y, **options)
     else:
-        X, model = table.X, Pipeline([("table", encoder), ("model", estimator)])
-    model.fit(X, table.y, **options)
+        model = Pipeline([("table", encoder), ("model", estimator)])
+        model.fit(table.X, table.y, **{f"model__{name}": values for name, values in options.items()})
     if bootstrap:
         estimator.summary(method="bootstrap", n_bootstrap=bootstrap)
     if has_verbose:
@@ -299,7 +294,7 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
-    options = {name: values for name, values in trained.given.items() if name in _OBSERVED}
+    options = {name: values for name, values in trained.fit_options.items() if name in _OBSERVED}
     if table.clusters is not None and table.entry is None:
         options.setdefault("clusters", table.clusters)
     if trained.is_plain and isinstance(trained.model, Pipeline):
@@ -374,8 +369,7 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     if table.entry is not None:
         require_supported(estimator, "entry")
         options["entry"] = table.entry
-    prefix = "" if isinstance(estimator, RepairedCox) else "model__"
-    return {f"{prefix}{name}": values for name, values in options.items()}
+    return options
 
 
 def audit_rows(table: SurvivalTable, folds: int | None = None, seed: int = 0) -> dict[str, Any]:
