@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from drosurv.findings.censoring import CensoringModel, fit_censoring, known_status
+from drosurv.metrics.follow_up import left_limit
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Summed hazards until k times each, (n, k), and their variances.
@@ -435,16 +437,10 @@ def observed_times(
 
     The share is that of the Kaplan-Meier curve of censoring: patients who had the event are not lost.
     """
-    at, code = np.unique(time[censored], return_inverse=True)
-    if len(at) == 0:
+    if not censored.any():
         return times
-    lost = np.bincount(code, weight[censored])
-    order = np.argsort(time)
-    # At risk at a time: later, or censored then.
-    later = np.append(0.0, np.cumsum(weight[order]))
-    at_risk = later[-1] - later[np.searchsorted(time[order], at, side="right")] + lost
-    left = np.append(1.0, np.cumprod(1 - lost / at_risk))
-    share = left[np.searchsorted(at, times, side="left")]
+    _, curve = KaplanMeier.both(Target(~censored, time), weight)
+    share = left_limit(curve.times, curve.survival, times)
     return times[share >= max(_LEAST_OBSERVED, _FEWEST_OBSERVED / max(float(weight.sum()), 1.0))]
 
 
