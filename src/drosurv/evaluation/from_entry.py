@@ -27,7 +27,7 @@ from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.findings.judged import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.nonparametric import KaplanMeier, step_function
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
 from drosurv.presentation import cause_in_words, moment
 from drosurv.target import (
@@ -212,13 +212,11 @@ def as_one_event(target: CompetingTarget, cause: int, seed: int = 0) -> Target:
     """Return the target of a cause; after another cause, patients count as free of it until a drawn censoring time."""
     _, censoring = KaplanMeier.both(Target(target.cause > 0, target.time))
     other = (target.cause > 0) & (target.cause != cause)
-    last = target.time.max()
-    free = np.append(1.0, censoring.survival)
     # The first time at which the curve of censoring is below a uniform share of its value at the event.
-    left = free[np.searchsorted(censoring.times, target.time, side="right")]
+    left = step_function(censoring.times, censoring.survival, target.time, before=1.0)
     wanted = np.random.default_rng(seed).uniform(size=len(target)) * left
     place = np.searchsorted(-censoring.survival, -wanted, side="left")
-    drawn = np.append(censoring.times, last)[np.minimum(place, len(censoring.times))]
+    drawn = np.append(censoring.times, target.time.max())[place]
     return Target(target.cause == cause, np.where(other, np.maximum(drawn, target.time), target.time))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -335,19 +335,30 @@ def slope_at_one_time(
     the slope is infinite.
     """
     x = score - np.average(score, weights=weight) if weight.sum() > 0 else score
-    shift = change = 0.0
+    found = fit_at_one_time(hazard, np.column_stack([np.ones(len(x)), x]), happened, weight)
+    return float("nan") if found is None else float(1 + found[1])
+
+
+def fit_at_one_time(
+    hazard: FloatArray, z: FloatArray, happened: BoolArray, weight: FloatArray, penalty: Any = 0.0
+) -> FloatArray | None:
+    """Return effects theta (p,) of columns z (n, p), if hazards until one time are multiplied by exp(z theta).
+
+    The weighted sums of z times the residuals are then the penalty (p,) times theta. None if Newton's steps find no
+    such effects.
+    """
+    theta, penalty = np.zeros(z.shape[1]), np.broadcast_to(penalty, z.shape[1])
     for _ in range(_MOST_STEPS):
-        own = hazard * np.exp(np.clip(shift + change * x, -30.0, 30.0))
+        own = hazard * np.exp(np.clip(z @ theta, -30.0, 30.0))
         F = -np.expm1(-own)
-        residual, slack = weight * (happened - F), weight * (1 - F) * own
-        information = np.array([[slack.sum(), slack @ x], [slack @ x, slack @ x**2]])
+        information = (z * (weight * (1 - F) * own)[:, None]).T @ z + np.diag(penalty)
         if not np.linalg.det(information) > _TINY:
-            return float("nan")
-        step = np.linalg.solve(information, [residual.sum(), residual @ x])
+            return None
+        step = np.linalg.solve(information, z.T @ (weight * (happened - F)) - penalty * theta)
         if np.abs(step).max() < 1e-8:
-            return 1 + change
-        shift, change = shift + np.clip(step[0], -1, 1), change + np.clip(step[1], -1, 1)
-    return float("nan")
+            return theta
+        theta = theta + np.clip(step, -1.0, 1.0)
+    return None
 
 
 class _AtOneTime:

@@ -14,15 +14,13 @@ import numpy as np
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged, known_throughout
 from drosurv.findings.questions import group_sums
-from drosurv.findings.residual_tests import level, spread
+from drosurv.findings.residual_tests import fit_at_one_time, level, spread
 from drosurv.findings.residuals import WeightedResiduals
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
 from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.repair import CONFIDENCE, Estimate, Repair
 from drosurv.target import BoolArray, FloatArray, parse_target
-
-_MOST_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +64,8 @@ class AtFewTimes:
         if not isinstance(residuals, WeightedResiduals):
             return None
         hazard = -np.log1p(-np.clip(residuals.probability[:, -1], 1e-9, 1 - 1e-9))
-        happened, known, z = residuals.happened[:, -1], residuals.inverse[:, -1], z[counted]
-        theta = np.zeros(z.shape[1])
-        for _ in range(_MOST_STEPS):
-            own = hazard * np.exp(np.clip(z @ theta, -30.0, 30.0))
-            F = -np.expm1(-own)
-            missing = z.T @ (known * (happened - F)) - penalty * theta
-            information = (z * ((1 - F) * own)[:, None]).T @ z + np.diag(penalty)
-            step = np.clip(np.linalg.solve(information, missing), -1.0, 1.0)
-            theta = theta + step
-            if np.abs(step).max() < 1e-8:
-                break
-        return theta
+        happened, known = residuals.happened[:, -1], residuals.inverse[:, -1]
+        return fit_at_one_time(hazard, z[counted], happened, known, penalty)
 
     def described(self, repair: Repair, trial: Trial) -> Repair:
         """Return a repair with the events, ratios and slopes of the predicted times, of patients not used for it."""
