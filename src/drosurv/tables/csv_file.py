@@ -87,8 +87,7 @@ def separator_of(text: str, decimal: str | None) -> str:
 
 def decimal_of(text: str, separator: str, header_row: int) -> str | None:
     """Return the decimal mark of the first lines; None if they do not show it."""
-    rows = [row for line, row in _numbered(text, separator) if line > header_row]
-    columns = zip_longest(*rows[:-1] if len(rows) > 2 else rows, fillvalue="")
+    columns = zip_longest(*_sampled(text, separator, header_row), fillvalue="")
     return decimal_mark(([cell.strip() for cell in column] for column in columns), separator)
 
 
@@ -145,13 +144,13 @@ def _numbered(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         return
 
 
-def _sampled(text: str, separator: str) -> list[list[str]]:
-    rows = [row for _, row in _numbered(text, separator)]
+def _sampled(text: str, separator: str, after: int = 0) -> list[list[str]]:
+    rows = [row for line, row in _numbered(text, separator) if line > after]
     # The sample may end within a line.
     return rows[:-1] if len(rows) > 2 else rows
 
 
-def csv_texts(path: Path, separator: str, codec: str, header_row: int | None) -> pd.DataFrame:
+def csv_texts(path: Path, separator: str, codec: str, header_row: int) -> pd.DataFrame:
     """Read the cells of a CSV file as text; `header_row` is the number of the line that names the columns."""
     with _lines(path, separator, codec, header_row) as lines:
         first = next(lines)
@@ -172,29 +171,20 @@ def csv_texts(path: Path, separator: str, codec: str, header_row: int | None) ->
 
 
 @contextmanager
-def _lines(path: Path, separator: str, codec: str, header_row: int | None) -> Iterator[Any]:
+def _lines(path: Path, separator: str, codec: str, header_row: int) -> Iterator[Any]:
     """Open a CSV file; return an iterator over its rows from the header on, the last of which marks the end."""
     with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
         reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
-        if header_row is None:
-            yield islice(reader, _first_row_of(path, codec) - 1, None)
-            return
         rows = (row for row in reader if reader.line_num >= header_row)
         yield chain([next(rows, [_END])], reader)
 
 
-def _first_row_of(path: Path, codec: str) -> int:
-    with binary(path) as file:
-        return first_row(file.read(64).decode(codec, errors="ignore"))
-
-
-def _ragged(path: Path, separator: str, codec: str, header_row: int | None, expected: int) -> csv.Error:
+def _ragged(path: Path, separator: str, codec: str, header_row: int, expected: int) -> csv.Error:
     """Return an error that names the first line with another number of fields than the header."""
     with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
         lines = csv.reader(text, delimiter=separator, skipinitialspace=True)
-        begin = header_row or _first_row_of(path, codec)
         for row in lines:
-            if lines.line_num >= begin and len(row) != expected and any(map(str.strip, row)):
+            if lines.line_num >= header_row and len(row) != expected and any(map(str.strip, row)):
                 return csv.Error(f"line {lines.line_num:,} has {len(row)} fields, the header {expected}")
     raise AssertionError("no line is ragged")
 

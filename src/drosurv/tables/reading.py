@@ -214,9 +214,8 @@ class FileFormat:
         found = replace(found, separator=separator)
         header_row = self.header_row or header_row_of(text, separator)
         decimal = self.decimal or decimal_of(text, separator, header_row)
-        first = header_row == first_row(text)
-        found = replace(found, decimal=decimal, header_row=self.header_row if first else header_row)
-        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": None}
+        found = replace(found, decimal=decimal, header_row=header_row if header_row > 1 else self.header_row)
+        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": first_row(text)}
         if marks := [
             arg(name, getattr(found, name))
             for name, value in usual.items()
@@ -333,7 +332,7 @@ def _read_workbook(
 def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:
     """Read the columns of a CSV file as floats or text."""
     try:
-        text = csv_texts(path, marks.separator or ",", marks.codec, marks.header_row)
+        text = csv_texts(path, marks.separator or ",", marks.codec, marks.header_row or 1)
     except UnicodeError as error:
         raise undecodable(path, marks.encoding or "utf-8") from error
     except csv.Error as error:
