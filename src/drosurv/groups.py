@@ -145,9 +145,10 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
             # Labels that cannot be sorted, such as dates and numbers, stay in the order in which they occur.
             codes, found = pd.factorize(column)
     labels = tuple(found.tolist())
-    if isinstance(found, pd.DatetimeIndex) and (found == found.normalize()).all():
+    dates: Any = found
+    if isinstance(dates, pd.DatetimeIndex) and (dates == dates.normalize()).all():
         # Dates without a time of day.
-        labels = tuple(one.date() for one in found)
+        labels = tuple(one.date() for one in dates)
     if missing == "drop" or codes.min() >= 0:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:

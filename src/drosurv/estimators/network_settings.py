@@ -76,8 +76,9 @@ class MLP(BaseEstimator):
     def check(self) -> None:
         """Raise ArgumentError for invalid settings."""
         _check_steps(self)
-        listed = isinstance(self.hidden, Sequence) or hasattr(self.hidden, "dtype")
-        fits = listed and all(as_whole(width) >= 1 for width in self.hidden)
+        hidden: Any = self.hidden
+        listed = isinstance(hidden, Sequence) or hasattr(hidden, "dtype")
+        fits = listed and all(as_whole(width) >= 1 for width in hidden)
         require(fits, "hidden", "list widths (whole numbers, at least 1) like (24,)", self.hidden)
         require(0 <= as_number(self.dropout) < 1, "dropout", "lie in [0, 1)", self.dropout)
         if self.batch_size is not None:

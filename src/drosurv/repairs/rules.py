@@ -170,18 +170,15 @@ class CodedTable:
     def codes_met(self, atom: Atom) -> BoolArray:
         """Return which codes (n_codes,) of its column meet a condition; the last code is for missing values."""
         codes = np.arange(self.n_codes)
-        present = codes < self.n_codes - 1
-        match atom.comparison:
-            case "<=":
-                return present & (codes <= atom.code)
-            case ">":
-                return present & (codes > atom.code)
-            case "is":
-                return codes == atom.code
-            case "is not":
-                return present & (codes != atom.code)
-            case "is missing":
-                return ~present
+        present: BoolArray = codes < self.n_codes - 1
+        met: dict[str, BoolArray] = {
+            "<=": present & (codes <= atom.code),
+            ">": present & (codes > atom.code),
+            "is": codes == atom.code,
+            "is not": present & (codes != atom.code),
+            "is missing": ~present,
+        }
+        return met[atom.comparison]
 
     def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
         """Return which patients (n,) meet every condition."""

@@ -76,7 +76,7 @@ def audit(
     horizon: float | None = None,
     threshold: float | None = None,
     cause: int | str | None = None,
-    features: pd.DataFrame | None = None,
+    features: Any = None,
     search_rules: bool = True,
     folds: Folds | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,

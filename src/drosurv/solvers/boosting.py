@@ -193,7 +193,7 @@ def _update_extra(
         return extra
     step_size = 1.0
     while step_size > 1e-6:
-        updated = extra - step_size * step
+        updated: FloatArray = extra - step_size * step
         if criterion(scores, updated[None])[0][0] <= value[0]:
             return updated
         step_size /= 2
