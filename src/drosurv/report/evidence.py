@@ -196,10 +196,6 @@ class Evidence:
         shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
 
-    @property
-    def _groups(self) -> Any:
-        return {attribute.name: attribute.groups for attribute in self.attributes} or None
-
     @cached_property
     def _reference(self) -> Predicted | None:
         """The reference's predictions for the audited patients; None without a reference."""
@@ -212,7 +208,7 @@ class Evidence:
     @cached_property
     def results(self) -> tuple[EvaluationResult, ...]:
         """Evaluation of every stop."""
-        found = []
+        found, groups = [], {attribute.name: attribute.groups for attribute in self.attributes}
         for stop in self.stops:
             self._report_step(stop.name)
             with warnings.catch_warnings():
@@ -230,7 +226,7 @@ class Evidence:
                     Horizon(self.horizon, self.threshold, time_unit=self.time_unit),
                     y_train=self.follow_up,
                     X_train=stop.X_train,
-                    sensitive_features=self._groups,
+                    sensitive_features=groups or None,
                     reference=self._reference,
                     reference_name=self.page.reference_name,
                     cause=self.cause,

@@ -183,7 +183,7 @@ def collect(evidence: Evidence) -> Part:
         table
         for a in attributes
         for table in (
-            _sizes(evidence, a) if _has_many(a) else _characteristics(evidence, a, trained),
+            _sizes(evidence, a) if a and _has_many(a) else _characteristics(evidence, a, trained),
             _curves(evidence, a),
         )
     ]
@@ -202,12 +202,12 @@ def _has_many(attribute: Attribute | None) -> bool:
     return attribute is not None and len(attribute.labels) > MANY_GROUPS
 
 
-def _sizes(evidence: Evidence, attribute: Attribute | None) -> Table:
+def _sizes(evidence: Evidence, attribute: Attribute) -> Table:
     """Return patients, events and follow-up of each group of an attribute, a row each."""
     rows = [{"name": name, **_size(evidence, rows)} for name, rows in _members(evidence, attribute).items()]
     columns = (Column("name", "Group"), *(Column(name, name) for name in _SIZE))
-    name = "" if attribute is None else attribute.name
-    return Table(f"patients {name}", f"Patients by {evidence.audited.headings[name]}", columns, tuple(rows))
+    caption = f"Patients by {evidence.audited.headings[attribute.name]}"
+    return Table(f"patients {attribute.name}", caption, columns, tuple(rows))
 
 
 def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
@@ -418,18 +418,14 @@ def _chart(curves: Table, unit: str, since: str) -> tuple[Chart, Table]:
         ),
         nearest="point",
     )
+    # Just before the time of a tick; None if fewer than five.
     at_risk = [
-        {"group": name, **{tick.label: _at_risk(rows, tick.value) for tick in x.ticks}}
+        {"group": name}
+        | {t.label: next((row["at_risk"] for row in rows if row["time"] >= t.value), None) for t in x.ticks}
         for name, rows in drawn.items()
     ]
     columns = (Column("group", "Group"), *(Column(tick.label, tick.label, "count") for tick in x.ticks))
     return chart, Table("at_risk", "Number at risk", columns, tuple(at_risk), notes)
-
-
-def _at_risk(rows: list[dict[str, Any]], time: float) -> int | None:
-    """Return the number of patients at risk just before a time; None if fewer than five."""
-    later = [row["at_risk"] for row in rows if row["time"] >= time]
-    return later[0] if later else None
 
 
 SECTION = Section(
