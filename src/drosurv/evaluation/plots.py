@@ -114,7 +114,11 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
             ax.fill_between(part["predicted"], part["low"], part["high"], color="C0", alpha=0.2, lw=0)
             ax.plot(part["predicted"], part["observed"], color="C0", lw=1.5)
         else:
-            _points_with_intervals(ax, part, "C0")
+            lengths = np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]])
+            yerr = np.nan_to_num(lengths).clip(min=0.0)
+            ax.errorbar(
+                part["predicted"], part["observed"], yerr=yerr, fmt="o", color="C0", capsize=3, lw=1.0
+            )
         bars = _group_rows(curves.histogram, attribute, str(group))
         heights = 0.15 * peak * bars["patients"] / max(float(bars["patients"].max()), 1.0)
         ax.bar(bars["low"], heights, bars["high"] - bars["low"], -0.2 * peak, align="edge", color=_GREY)
@@ -216,13 +220,6 @@ def _horizon(result: Any) -> str:
 
 def _group_rows(table: pd.DataFrame, attribute: str, group: str) -> pd.DataFrame:
     return table[(table["attribute"] == attribute) & (table["group"] == group)]
-
-
-def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str) -> None:
-    """Draw observed against predicted, one point per row, with the interval of the observed value."""
-    lengths = np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]])
-    yerr = np.nan_to_num(lengths).clip(min=0.0)
-    ax.errorbar(part["predicted"], part["observed"], yerr=yerr, fmt="o", color=colour, capsize=3, lw=1.0)
 
 
 def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:

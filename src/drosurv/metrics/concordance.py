@@ -102,30 +102,15 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
 def concordance_counts(
     y: Any, risk: Any, *, rule: Literal["imparity", "harrell"] = "imparity", sample_weight: Any = None
 ) -> PairCounts:
-    r"""Each patient's concordant and comparable pairs, in O(n log n).
+    r"""Each patient's concordant and comparable pairs, ``numerator`` and ``denominator`` (n,), in O(n log n).
 
     .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
 
-    From these counts, the concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its
-    members.
+    The concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its members. The `rule`
+    says which pairs are comparable and how ties count: "imparity" is Algorithm B.1 of the paper, in which two events at
+    the same time are comparable and only equal scores are tied, "harrell" is that of :func:`concordance_index`. Weight
+    2 counts a patient twice, but a patient is not compared with a copy of the same patient.
 
-    Parameters
-    ----------
-    y, risk
-        As in :func:`concordance_index`.
-    rule : "imparity" or "harrell"
-        Which pairs are comparable and how ties count: Algorithm B.1 of the paper, in which two events at the same
-        time are comparable and only equal scores are tied, or Harrell's rule (see :func:`concordance_index`).
-    sample_weight : (n,) array, optional
-        Patient weights. Weight 2 counts a patient twice, but a patient is not compared with a copy of the same patient.
-
-    Returns
-    -------
-    PairCounts
-        Fields ``numerator`` and ``denominator``, each (n,).
-
-    Examples
-    --------
     >>> from drosurv import Surv
     >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
     >>> counts = concordance_counts(y, [2.0, 0.0, 1.0])

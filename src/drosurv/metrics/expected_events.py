@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drosurv.curve_values import LARGEST_HAZARD, CurveValues, RowIndex, minus_log
+from drosurv.curve_values import LARGEST_HAZARD, CurveValues, RowIndex
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target, batches
 
@@ -49,19 +49,12 @@ def expected_events(
     [0.7, 0.1]
     """
     curves = known_everywhere(curves, target, entry=entry)
-    if entry is not None:
-        events, until_end = expected_events(curves, target)
-        nobody = np.zeros(len(target), dtype=np.bool_)
-        until_entry = expected_events(curves, Target(nobody, np.asarray(entry, dtype=np.float64))).expected
-        return ExpectedEvents(events, np.maximum(until_end - until_entry, 0.0))
-    ends = curves.known_until
-    observed, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
-    if isinstance(curves, StepCurves):
-        hazard = curves.accumulated(until).hazard
-        return ExpectedEvents(observed.astype(np.float64), hazard)
-    hazard = minus_log(curves.at_patient_times(until))
-    observed &= hazard < LARGEST_HAZARD
-    return ExpectedEvents(observed.astype(np.float64), hazard)
+    until = np.minimum(target.time, curves.known_until)
+    observed = target.event & (target.time <= curves.known_until)
+    if not isinstance(curves, StepCurves):
+        observed &= curves.accumulated(until).hazard < LARGEST_HAZARD
+    expected = np.maximum(curves.expected_events(until, entry).hazard, 0.0)
+    return ExpectedEvents(observed.astype(np.float64), expected)
 
 
 def known_everywhere(
