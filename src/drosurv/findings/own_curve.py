@@ -20,24 +20,12 @@ _TINY = 1e-12
 class OwnCurve:
     """One curve for n patients with hazards or probabilities of their own in k intervals.
 
-    Attributes
-    ----------
-    interval : (n,) array
-        Numbers of the intervals in which observation ended.
-    happened : (n,) array
-        Who had the event.
-    copies : (n,) array
-        How many independent patients each row counts for.
-    known : (n,) array, optional
-        Weights for censoring of the events of predictions at few times.
-    steps : (k,) array, optional
-        Hazard of the curve, summed over each interval; None of predictions at few times.
-    summed : (n,) array, optional
-        Hazard of the curve from the beginning of the patient's interval until observation ended.
-    start, before : (n,) arrays, optional
-        Number of the interval in which the patient entered, and the hazard from its beginning until then.
-    discrete : bool
-        Whether the steps are probabilities.
+    Of each patient, `interval` (n,) is the number of the interval in which observation ended, `happened` (n,) whether
+    it was with the event, `copies` (n,) how many independent patients the row counts for; of predictions at few times,
+    `known` (n,) are the weights of events for censoring. Of others, `steps` (k,) are the curve's hazards, summed over
+    each interval, or probabilities if they are `discrete`, and `summed` (n,) its hazard from the beginning of the
+    patient's interval until observation ended. `start` and `before` (n,) are the interval in which the patient entered,
+    and the hazard until then.
     """
 
     interval: IntArray
