@@ -3,9 +3,10 @@
 - "table": of the Cox table. Exponential times with known log hazard ratios, a third of the patients censored. Plain
   Cox's truth is what was simulated. A robust model's truth is its own coefficient in a population, taken from one fit
   to very many patients.
-- "metrics": of `evaluate`, for everybody and two groups: c-index, Uno's C, AUC, gain, ICI, observed over expected
-  events, calibration slope. Predictions are right, or have 1.3 times the spread; 13 to 55 % have the event. The truth
-  is the value in a population of 20,000 patients.
+- "metrics": of `evaluate`, for everybody and two groups: c-index, Uno's C, AUC, gain, ICI. Predictions are right, or
+  have 1.3 times the spread; 13 to 55 % have the event. The truth is the mean over populations of 20,000 patients.
+- "tests": of the tests of the same patients, which need no bootstrap: gain, observed over expected events, calibration
+  slope.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import numpy as np
 
 from drosurv import CoxPH, DROCox, Surv, evaluate
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.residual_tests import level
+from drosurv.findings.residual_tests import level, mean
 from drosurv.findings.residual_tests import spread as slope_of
 from drosurv.predictions import Predictions, as_predictions
 
@@ -69,51 +70,73 @@ METRICS = (
     "likelihood_gain",
     "integrated_calibration_index",
 )
-# Mean censoring times, and spread of the predictions over the true one.
+# Mean censoring times, spread of the predictions over the true one, and whether only whole years are known.
 SETTINGS = {
-    "right, 55 % events": (1.0, 1.0),
-    "right, 13 % events": (0.12, 1.0),
-    "spread 1.3, 55 % events": (1.0, 1.3),
-    "spread 1.3, 13 % events": (0.12, 1.3),
+    "right, 55 % events": (1.0, 1.0, False),
+    "right, 30 % events": (0.35, 1.0, False),
+    "right, 13 % events": (0.12, 1.0, False),
+    "right, whole years": (1.0, 1.0, True),
+    "spread 1.3, 55 % events": (1.0, 1.3, False),
+    "spread 1.3, 13 % events": (0.12, 1.3, False),
+    "spread 1.3, whole years": (1.0, 1.3, True),
+    "spread 0.6, 55 % events": (1.0, 0.6, False),
+    "spread 0.6, 13 % events": (0.12, 0.6, False),
 }
+# Populations of 20,000 patients whose mean is the truth.
+POPULATIONS = 20
 
 
-def evaluated(setting, n, seed, n_bootstrap):
-    """Values with intervals of one sample, by metric and group; not adjusted, as if each were the only one."""
-    censoring, spread = SETTINGS[setting]
+def predicted(setting, n, seed):
+    """Predictions, outcomes and groups of n patients."""
+    censoring, spread, years = SETTINGS[setting]
     rng = np.random.default_rng([seed, n])
     eta, group = 0.8 * rng.normal(size=n), rng.random(n) < 0.3
     time, left = rng.exponential(np.exp(-eta)), rng.exponential(censoring, n)
-    y = Surv.from_arrays(time <= left, np.minimum(time, left))
     # Close together, so that curves are known throughout.
-    at = np.quantile(rng.exponential(1.0, 10**5), np.linspace(0.002, 0.9, 400)) * (
-        1.5 if censoring > 0.5 else 0.2
-    )
-    given = Predictions(spread * eta, np.exp(-np.exp(spread * eta)[:, None] * at), at)
-    found = {}
+    at = -np.log1p(-np.linspace(0.002, 0.9, 400)) * (1.5 if censoring > 0.2 else 0.2)
+    if years:
+        # A mean time is five years. An event in a year is known at its end; patients leave at the ends of years.
+        time, left, at = np.ceil(5 * time) / 5, np.ceil(5 * left) / 5, np.arange(1, 16) / 5
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    return Predictions(spread * eta, np.exp(-np.exp(spread * eta)[:, None] * at), at), y, group
+
+
+def evaluated(setting, n, n_bootstrap, seed):
+    """Values with intervals of one sample, by metric and group; not adjusted, as if each were the only one."""
+    given, y, group = predicted(setting, n, seed)
     with warnings.catch_warnings(action="ignore"):
         result = evaluate(
             given, None, y, sensitive_features={"group": group}, n_bootstrap=n_bootstrap, n_jobs=1
         )
+    return {
+        (row.metric, str(row.group or "all")): (row.value, row.low, row.high)
+        for row in result.rows
+        if row.metric in METRICS and row.kind in ("overall", "group")
+    }
+
+
+def tested(setting, n, n_bootstrap, seed):
+    """Return what `evaluated` does, of numbers whose interval inverts a test."""
+    given, y, group = predicted(setting, n, seed)
+    with warnings.catch_warnings(action="ignore"):
         judged = judged_patients(as_predictions(given, None, n), y)
-    for row in result.rows:
-        if row.metric in METRICS and row.kind in ("overall", "group"):
-            found[row.metric, str(row.group or "all")] = (row.value, row.low, row.high)
+    found = {}
     for name, mask in (("all", np.ones(n, bool)), ("True", group), ("False", ~group)):
-        ratio = level(judged.residuals.sums(mask * 1.0))
-        found["observed / expected", name] = (ratio.value, *ratio.interval(0.05))
-        slope = slope_of(judged.residuals, judged.score, mask)
-        found["calibration slope", name] = (slope.value, *slope.interval(0.05))
+        values = {
+            "gain": mean(judged.gains, mask, np.ones(n), None, judged.own_curve),
+            "observed / expected": level(judged.residuals.sums(mask * 1.0)),
+            "calibration slope": slope_of(judged.residuals, judged.score, mask),
+        }
+        found |= {(key, name): (value.value, *value.interval(0.05)) for key, value in values.items()}
     return found
 
 
-def shown(setting, given):
+def shown(setting, of, given):
     """Print the shares of intervals that hold the truth."""
-    true = {key: value for key, (value, *_) in evaluated(setting, 20_000, 10**6, 0).items()}
     with ProcessPoolExecutor(given.jobs) as pool:
-        runs = list(
-            pool.map(partial(evaluated, setting, given.n, n_bootstrap=given.boot), range(given.samples))
-        )
+        many = list(pool.map(partial(of, setting, 20_000, 0), range(10**6, 10**6 + POPULATIONS)))
+        true = {key: float(np.mean([one[key][0] for one in many])) for key in many[0]}
+        runs = list(pool.map(partial(of, setting, given.n, given.boot), range(given.samples)))
     for key, value in true.items():
         held = [run[key][1] <= value <= run[key][2] for run in runs if key in run]
         print(f"{setting}, {', '.join(key)} ({value:.3f}): {100 * np.mean(held):.1f}", flush=True)
@@ -127,12 +150,14 @@ def main():
     parser.add_argument("--boot", type=int, default=200, help="refits of a bootstrap")
     parser.add_argument("--level", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--what", nargs="*", choices=("table", "metrics"), default=("table", "metrics"))
+    kinds = ("table", "metrics", "tests")
+    parser.add_argument("--what", nargs="*", choices=kinds, default=kinds)
     given = parser.parse_args()
     noise = 1.96 * np.sqrt(given.level * (1 - given.level) / given.samples)
     print(f"{given.samples} samples of {given.n} patients; chance moves a share by {100 * noise:.1f} points.")
-    for setting in SETTINGS if "metrics" in given.what else ():
-        shown(setting, given)
+    for name, of in (("metrics", evaluated), ("tests", tested)):
+        for setting in SETTINGS if name in given.what else ():
+            shown(setting, of, given)
     for name, model, method in CASES if "table" in given.what else ():
         true = truth(model)
         with ThreadPoolExecutor(given.jobs) as pool:

@@ -125,6 +125,16 @@ def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_
     assert np.isnan([nothing.low, nothing.high, nothing.standard_error]).all()
 
 
+def test_the_upper_end_of_the_distance_of_a_curve_is_not_below_that_of_a_normal_interval():
+    x = np.linspace(-2, 2, 41)
+    curves = np.stack([np.ones(41), x, x**2 - 1.4])
+    coef = np.array([0.0, 4.0, 0.0])
+    draws = np.abs((coef + np.random.default_rng(0).normal(size=(2_000, 3))) @ curves).mean(axis=1)
+    estimate = np.abs(coef @ curves).mean()
+    found = Draws(estimate, draws, lowest=0.0, method="distance").interval(0.95)
+    assert found.high >= estimate + 1.959 * draws.std()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
