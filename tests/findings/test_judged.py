@@ -15,6 +15,7 @@ from drosurv.findings.verdict import PROBLEMS, findings, judge
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
+from drosurv.report.cross_fit import cross_fitted
 from drosurv.target import Target
 
 
@@ -322,3 +323,15 @@ def test_the_influence_of_a_patient_on_the_one_curve_is_its_derivative():
         more = np.ones(200)
         more[patient] += 1e-5
         assert (before - gain(more)[1]) / 1e-5 == pytest.approx(influence[patient], abs=1e-5)
+
+
+def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
+    """Some intervals of the follow-up have no event among the training patients of a fold."""
+    rng = np.random.default_rng(0)
+    time = rng.exponential(4.0, 120)
+    y = Surv.from_arrays(time < 1.5, np.minimum(time, 1.5))
+    X, fold = rng.normal(size=(120, 1)), np.arange(120) % 5
+    parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts).predictions
+    judged = judged_patients(as_predictions(predicted, None, 120), y)
+    assert abs(judged.gains.mean()) < 0.05

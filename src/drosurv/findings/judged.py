@@ -399,7 +399,9 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
     else:
         intervals, end, happened = _scored_parts(cohort, known.until)
         hazard = cohort.null_hazard(end) - cohort.null_hazard(since)
-        rates = intervals.rates(cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at))
+        at_edges = cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at)
+        # The training patients of a fold may have no events in an interval.
+        rates = intervals.rates(at_edges, joined=True)
         begins = intervals.edges[: rates.shape[1]]
         interval, start = intervals.of(time), intervals.of(since)
         found = hazard_scores(rates, hazard, interval, happened)
