@@ -10,13 +10,13 @@ from typer.main import get_command
 import drosurv as package
 from drosurv.cli import app
 
-COMMANDS = [name for name, command in get_command(app).commands.items() if not command.hidden]
+COMMANDS = {name: command for name, command in get_command(app).commands.items() if not command.hidden}
+NESTED = [(name, part) for name, command in COMMANDS.items() for part in getattr(command, "commands", ())]
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_help_shows_an_example(drosurv, command):
-    result = drosurv.ok(*filter(None, [command]), "--help")
-    assert "Example: drosurv" in result.stdout
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS), *NESTED], ids=" ".join)
+def test_help_shows_an_example(drosurv, words):
+    assert " ".join(["Example: drosurv", *words]) in drosurv.ok(*words, "--help").stdout
 
 
 def test_a_file_with_a_function_is_a_new_command(tmp_path):

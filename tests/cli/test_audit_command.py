@@ -133,41 +133,6 @@ def test_the_suffix_says_what_is_written_and_plain_cox_is_compared_with(drosurv,
     assert "must end in .html, .md or .json" in result.stderr
 
 
-def test_subgroups_are_named_by_the_columns_of_the_table(drosurv, files, tmp_path):
-    model, test, _ = files
-    out = tmp_path / "report.json"
-    drosurv.ok("audit", model, test, "--groups", "sex", "--bootstrap", "2", "-o", out)
-    bounds = json.loads(out.read_text())["sections"]["missed"]["facts"]["bounds"]["bounds"]
-    assert all(any(name in bound["group"] for name in ("age", "x5", "sex")) for bound in bounds.values())
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--alphas", "0.5"], "pass --train FILE"),
-        (["--groups", "nonsense"], "nonsense"),
-        (["--train", "{data}", "--alphas", "2"], "shares in (0, 1]"),
-        (["--train", "{data}"], "holds no patient who is not also"),
-    ],
-)
-def test_bad_options_end_in_one_line(drosurv, files, tmp_path, options, message):
-    model, test, _ = files
-    given = [option.replace("{data}", str(test)) for option in options]
-    result = drosurv("audit", model, test, *given, *FAST, "-o", tmp_path / "report.html")
-    assert result.exit_code == 2, result.output
-    assert message in result.stderr
-    assert not (tmp_path / "report.html").exists()
-
-
-def test_inputs_are_not_overwritten(drosurv, files, tmp_path):
-    model, test, _ = files
-    html = tmp_path / "test.html"
-    html.write_bytes(test.read_bytes())
-    result = drosurv("audit", model, html, "-o", html)
-    assert result.exit_code == 2
-    assert "would be overwritten" in result.stderr
-
-
 def test_a_model_that_plain_cox_dominates_is_warned_of(drosurv, tmp_path):
     data = make_hidden_minority(800, 5, random_state=0)
     data.X.assign(t=data.y["time"], died=data.y["event"].astype(int)).to_csv(tmp_path / "all.csv")
@@ -211,30 +176,34 @@ def test_predictions_of_patients_who_entered_late_are_audited_from_the_next_pred
     assert 0 < found["groups"][0]["expected"] < 300
 
 
+AUDITED = ("{model}", "{test}")
+FOREIGN = ("--predictions", "{exported}")
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("given", "message"),
     [
-        ([], "name a model and a table"),
-        (["--predictions", "{exported}"], "pass --time and --event"),
-        (["--predictions", "{exported}", "--folds", "3"], "without a model, folds, training patients"),
+        ((*AUDITED, "--alphas", "0.5"), "pass --train FILE"),
+        ((*AUDITED, "--groups", "nonsense"), "nonsense"),
+        ((*AUDITED, "--train", "{test}", "--alphas", "2"), "shares in (0, 1]"),
+        ((*AUDITED, "--train", "{test}"), "holds no patient who is not also"),
+        ((), "name a model and a table"),
+        (FOREIGN, "pass --time and --event"),
+        ((*FOREIGN, "--folds", "3"), "without a model, folds, training patients"),
+        ((*FOREIGN, "--strata", "sex"), "for each patient's stratum already: leave out --strata"),
+        ((*FOREIGN, "--alphas", "0.5"), "training patients or alphas: leave them out"),
         (
-            ["--predictions", "{exported}", "--strata", "sex"],
-            "for each patient's stratum already: leave out --strata",
-        ),
-        (["--predictions", "{exported}", "--alphas", "0.5"], "training patients or alphas: leave them out"),
-        (
-            ["model", "{exported}", "--risk", "age"],
+            ("model", "{exported}", "--risk", "age"),
             "--survival, --risk, --kind and --risk-kind describe --predictions FILE",
         ),
-        (
-            ["--predictions", "{exported}", "--time", "years", "--event", "died", "--survival", "age"],
-            "COLUMN=TIME",
-        ),
+        ((*FOREIGN, "--time", "years", "--event", "died", "--survival", "age"), "COLUMN=TIME"),
     ],
 )
-def test_bad_predictions_end_in_one_line(drosurv, exported, tmp_path, options, message):
-    given = [option.replace("{exported}", str(exported)) for option in options]
-    result = drosurv("audit", *given, *FAST, "-o", tmp_path / "report.html")
+def test_bad_options_end_in_one_line(drosurv, files, exported, tmp_path, given, message):
+    paths = {"model": files[0], "test": files[1], "exported": exported}
+    result = drosurv(
+        "audit", *(word.format(**paths) for word in given), *FAST, "-o", tmp_path / "report.html"
+    )
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert not (tmp_path / "report.html").exists()

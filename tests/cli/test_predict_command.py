@@ -138,12 +138,6 @@ def test_a_broken_model_and_the_wrong_way_round_are_one_line(drosurv, model, dat
     assert "not a model saved by drosurv, or is incomplete" in drosurv.fails("predict", cut, data)
 
 
-def test_the_data_is_never_overwritten(drosurv, model, data):
-    before = data.read_bytes()
-    assert "would be overwritten" in drosurv.fails("predict", model, data, "-o", data)
-    assert data.read_bytes() == before
-
-
 def test_an_output_is_a_file_written_whole_through_links_and_never_a_device(drosurv, model, data, tmp_path):
     assert "is a device, a pipe or a socket" in drosurv("predict", model, data, "-o", "/dev/null").stderr
     real, link = tmp_path / "real.csv", tmp_path / "link.csv"

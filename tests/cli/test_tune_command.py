@@ -69,9 +69,3 @@ def test_json_has_every_setting(tune):
 )
 def test_bad_input_is_one_line(tune, options, message):
     assert message in tune("fails", *options)
-
-
-def test_the_data_are_never_overwritten(tune, table):
-    before = table.read_bytes()
-    assert "is an input, which would be overwritten" in tune("fails", "-o", table)
-    assert table.read_bytes() == before
