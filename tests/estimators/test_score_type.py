@@ -21,13 +21,6 @@ def test_score_type_of_known_models(model, kind):
     assert model.score_type == kind
 
 
-@pytest.mark.parametrize(("name", "kind"), drosurv.all_estimators(causes=True), ids=lambda value: str(value))
-def test_every_estimator_has_a_score_type_that_is_no_parameter(name, kind):
-    model = kind()
-    assert model.score_type in ("log hazard", "log time", "other")
-    assert "score_type" not in model.get_params()
-
-
 def test_log_hazards_differ_by_the_log_ratio_of_cumulative_hazards():
     data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     model = DiscreteTimeHazard(5, link="cloglog").fit(data.X, data.y)
