@@ -245,7 +245,7 @@ class FileFormat:
         """Return a table as the text of such a CSV file."""
         return str(self._to_csv(frame, None))
 
-    def _to_csv(self, frame: pd.DataFrame, path: Any) -> str | None:
+    def _to_csv(self, frame: pd.DataFrame, part: Any) -> str | None:
         """Write whole floats as integers: patient 10165 is read as a float but not written as 10165.0."""
         whole = {
             name: "Int64"
@@ -254,7 +254,7 @@ class FileFormat:
         }
         marks: Any = {"sep": self.separator or ",", "decimal": self.decimal or "."}
         written = frame.astype(whole)
-        text: str | None = written.to_csv(path, index=False, encoding=self.encoding or "utf-8", **marks)
+        text: str | None = written.to_csv(part, index=False, encoding=self.encoding or "utf-8", **marks)
         return text
 
 
