@@ -139,6 +139,11 @@ def test_control_characters_do_not_reach_the_terminal():
     assert printable("a\x1b[31mb\x07c\u202ed") == "a�[31mb�c�d"
 
 
+def test_a_factor_that_was_not_taken_is_not_called_the_best(capsys):
+    print_recalibration(1.0, "so")
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(("factor", "silent"), [(1.4, False), (0.5, False), (0.012, True)])
 def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, silent):
     print_recalibration(factor, "--no-recalibrate leaves them as they are")
@@ -148,10 +153,3 @@ def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, si
         in told.out
     )
     assert ("now predicts nearly the same for everybody" in told.err) is silent
-
-
-def test_a_factor_that_was_not_taken_is_not_called_the_best(capsys):
-    print_recalibration(1.0, "so")
-    assert capsys.readouterr().out == ""
-    print_recalibration(0.5, "so")
-    assert "multiplied by 0.5, the best factor" in capsys.readouterr().out
