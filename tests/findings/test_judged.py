@@ -11,6 +11,7 @@ from drosurv.errors import ArgumentError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import known_throughout
 from drosurv.findings.questions import questions
+from drosurv.findings.residual_tests import standard_error
 from drosurv.findings.verdict import PROBLEMS, findings, judge
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows
@@ -306,6 +307,9 @@ def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():
     # The one curve is less what it gained from being fitted to these patients: 1/2 in each of 20 intervals.
     np.testing.assert_allclose(found.gains, found.own_curve.gained, atol=1e-9)
     assert found.gains.sum() == pytest.approx(10.0, abs=0.2)
+    # Its gains vary by what the fit adds, about 1 in each interval, although they are nearly equal here.
+    error = standard_error(found.gains, np.ones(300, bool), np.ones(300), None, found.own_curve).value
+    assert error * 300 == pytest.approx(np.sqrt(20), rel=0.02)
 
 
 def test_the_influence_of_a_patient_on_the_one_curve_is_its_derivative():

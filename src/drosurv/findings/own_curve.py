@@ -60,6 +60,14 @@ class OwnCurve:
         total, some = float(self.copies @ self.gained), float(weight @ self.gained)
         return some if self.steps is not None else some**2 / max(total, _TINY)
 
+    def least_variance(self, weight: FloatArray) -> float:
+        """Return the squares of gains, summed with weights (n,), that the fit alone leads to: about 1 per interval.
+
+        Where predictions hardly differ from one curve, the observed squares are small by chance where the gain is
+        large: predictions that know nothing would seem better than one curve.
+        """
+        return 2 * float(weight @ self.gained)
+
     def influence(self, weight: FloatArray) -> FloatArray | None:
         """Return each patient's influence (n,), by the fit, on the curve's log likelihood of those with weights (n,).
 

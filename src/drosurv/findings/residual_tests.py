@@ -136,13 +136,13 @@ def standard_error(
     total = float(inside.sum())
     if not total > 0:
         return StandardError(0.0)
-    each, overstated = member * (values - float(inside @ values) / total), 0.0
-    if own_curve is not None:
-        influence, overstated = own_curve.influence(inside), own_curve.overstated_variance(inside)
-        each = each if influence is None else each - influence
+    each, freedom = member * (values - float(inside @ values) / total), np.inf
+    influence = None if own_curve is None else own_curve.influence(inside)
+    each = each if influence is None else each - influence
     squares = float(weight @ each**2)
-    # Where predictions hardly differ from one curve, squares vary with the gain.
-    squares, freedom = max(squares - overstated, _LEAST_SQUARES * squares), np.inf
+    if own_curve is not None:
+        left = max(squares - own_curve.overstated_variance(inside), _LEAST_SQUARES * squares)
+        squares = max(left, own_curve.least_variance(inside))
     if clusters is not None:
         clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
         squares = squares if clustered is None else max(squares, float(clustered[0, 0]))
