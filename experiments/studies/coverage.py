@@ -3,7 +3,7 @@
 - "table": of the Cox table. Exponential times with known log hazard ratios, a third of the patients censored. Plain
   Cox's truth is what was simulated. A robust model's truth is its own coefficient in a population, taken from one fit
   to very many patients.
-- "metrics": of `evaluate`, for everybody and two groups: c-index, Uno's C, AUC, gain, ICI. Predictions are right, or
+- "metrics": of `evaluate`, for everybody and two groups: c-index, Uno's C, AUC, ICI. Predictions are right, or
   have 1.3 times the spread; 13 to 55 % have the event. The truth is the mean over populations of 20,000 patients.
 - "tests": of the tests of the same patients, which need no bootstrap: gain, observed over expected events, calibration
   slope.
@@ -67,7 +67,6 @@ METRICS = (
     "concordance_index",
     "uno_concordance",
     "dynamic_auc",
-    "likelihood_gain",
     "integrated_calibration_index",
 )
 # Mean censoring times, spread of the predictions over the true one, and whether only whole years are known.

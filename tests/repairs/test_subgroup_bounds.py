@@ -275,6 +275,15 @@ def test_censoring_times_are_observed_or_drawn_after_the_event():
     assert np.median(drawn[late]) == pytest.approx(np.median(drawn[~late]), rel=0.06)
 
 
+def test_copies_of_a_patient_have_one_censoring_time():
+    rng = np.random.default_rng(0)
+    death, end, rows = rng.exponential(size=50), rng.exponential(1.5, size=50), np.repeat(np.arange(50), 3)
+    target = Target((death <= end)[rows], np.minimum(death, end)[rows])
+    drawn = censoring_times(target, np.ones(150), rng, rows).reshape(50, 3)
+    assert (drawn == drawn[:, :1]).all()
+    assert len(np.unique(drawn[:, 0])) > 10
+
+
 @pytest.mark.parametrize("kind", ["continuous", "whole years", "few times", "entry"])
 def test_draws_have_mean_zero_and_the_variance_of_the_residuals(kind):
     rng = np.random.default_rng(0)

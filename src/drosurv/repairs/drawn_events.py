@@ -101,7 +101,7 @@ class PatientEvents:
     def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
         """Return the share of clusters that must be drawn with one outcome for all rows to match the observed variance.
 
-        One standard error is added: with too small a share, right models would be called wrong too often.
+        Two standard errors are added: with too small a share, right models would be called wrong too often.
         """
         assert self.clusters is not None
         assert sample.clusters is not None
@@ -118,7 +118,7 @@ class PatientEvents:
         together = float((by_cluster**2).sum(axis=0).mean()) * float(self.weight.sum()) / len(sample.rows)
         if together <= alone * (1 + 1e-9):
             return 0.0
-        return float(np.clip((seen + error - alone) / (together - alone), 0.0, 1.0))
+        return float(np.clip((seen + 2 * error - alone) / (together - alone), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Hazards(NamedTuple):
         curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
         since, n = cohort.since, len(cohort)
-        censored = since + censoring_times(cohort.durations, cohort.copies, rng)
+        censored = since + censoring_times(cohort.durations, cohort.copies, rng, cohort.clusters)
         end = np.minimum(np.minimum(censored, curves.until), until)
         # The last part has no end: events may be drawn after the last observed time.
         limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
@@ -335,14 +335,19 @@ def _draw_events(
     return out
 
 
-def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return the censoring time (n,) of each patient: as observed, or, after an event, drawn from Kaplan-Meier.
+def censoring_times(
+    target: Target, weight: FloatArray, rng: np.random.Generator, clusters: IntArray | None = None
+) -> FloatArray:
+    """Return the censoring time (n,) of each row: as observed, or, after an event, drawn from Kaplan-Meier.
 
     If censoring is independent of the event time, so are these censoring times, and with them the same data would have
-    been observed.
+    been observed. Equal rows of one of the `clusters` (n,), such as copies of a patient, have one censoring time.
     """
     _, censoring = KaplanMeier.both(target, weight)
-    reached = rng.random(len(target)) * left_limit(censoring.times, censoring.survival, target.time)
+    uniform = rng.random(len(target))
+    if clusters is not None:
+        uniform = uniform[np.unique(clusters, return_index=True)[1]][clusters]
+    reached = uniform * left_limit(censoring.times, censoring.survival, target.time)
     jump = np.searchsorted(-censoring.survival, -reached, side="left")
     drawn = np.append(censoring.times, target.time.max())[jump]
     return np.where(target.event, np.maximum(drawn, target.time), target.time)
