@@ -193,7 +193,7 @@ def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tm
         "audited": settings,
         "time_unit": "days",
         "cause": None,
-        "reference_name": "plain Cox",
+        "page": SimpleNamespace(reference_name="plain Cox"),
         "is_compared": True,
     }
     table = group_table([who | judged, who | small], SimpleNamespace(**given))
