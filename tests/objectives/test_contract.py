@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from drosurv.objectives import chi_square, cvar, worst_case_weights
+from drosurv.objectives.balls import BALLS
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean, uniform_mass
@@ -63,12 +64,20 @@ MEMBERS = {
     ),
     "cvar": Member(CVaR, cvar, cvar_dual, cvar_reach, "cvar"),
 }
+BUILT_IN = set(BALLS)
 ALPHAS = (0.01, 0.1, 0.2, 0.5, 0.7, 0.95)
 
 
 @pytest.fixture(params=MEMBERS)
 def member(request):
     return MEMBERS[request.param]
+
+
+def test_every_ball_is_tested_here():
+    missing = BUILT_IN - {member.ball for member in MEMBERS.values()}
+    assert not missing, (
+        "add to MEMBERS its objective, its dual function and the distance of weights from its ball"
+    )
 
 
 def dual_minimum(dual, losses, mass, alpha):

@@ -141,14 +141,15 @@ def test_docstrings_list_it():
         drosurv.CauseSpecificCox,
         worst_case_weights,
     ):
-        assert 'ball : {"chi2", "paper", "cvar", "kl"}' in documented.__doc__
+        names = ", ".join(f'"{name}"' for name in BALLS)
+        assert names.startswith('"chi2", "paper", "cvar"')
+        assert names.endswith('"kl"')
+        assert f"ball : {{{names}}}" in documented.__doc__
     assert "kl: Kullback-Leibler ball of radius log(1/alpha)" in worst_case_weights.__doc__
 
 
 def test_the_command_line_lists_it_and_errors_name_it():
     shown = " ".join(CliRunner().invoke(app, ["fit", "--help-all"]).stdout.replace("│", " ").split())
     assert "kl: Kullback-Leibler ball" in shown
-    with pytest.raises(
-        ValueError, match=r"ball must be one of \('chi2', 'paper', 'cvar', 'kl'\), got 'wasserstein'"
-    ):
+    with pytest.raises(ValueError, match=r"ball must be one of \('chi2', .*'kl'\), got 'wasserstein'"):
         worst_case_weights(LOSSES, 0.3, ball="wasserstein")

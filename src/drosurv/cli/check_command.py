@@ -1,4 +1,4 @@
-"""``drosurv check``: one page option a table of patients and a model of them."""
+"""``drosurv check``: one page about a table of patients and a model of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``drosurv monitor``: alarms option a model in use, from the growing table of its patients."""
+"""``drosurv monitor``: alarms about a model in use, from the growing table of its patients."""
 
 from __future__ import annotations
 
