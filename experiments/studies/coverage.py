@@ -19,7 +19,7 @@ import numpy as np
 from drosurv import CoxPH, DROCox, Surv, evaluate
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.residual_tests import level, mean
-from drosurv.findings.residual_tests import spread as slope_of
+from drosurv.findings.residual_tests import slope as slope_of
 from drosurv.predictions import Predictions, as_predictions
 
 EFFECTS = np.array([0.8, -0.4, 0.0])

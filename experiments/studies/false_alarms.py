@@ -14,7 +14,7 @@ docs/tables/false_alarms.csv and docs/tables/power.csv.
   weighted; with late entry, strata and causes; with a threshold.
 - Fitted: Cox, strata, late entry, causes, AFT, discrete time, each fitted to other patients, few and many.
 - Cross-fitted: Cox and AFT in five folds.
-- Wrong: level, group, slope, group slopes, shape in time, swapped groups, harm.
+- Wrong: level, group, slope, group slopes, timing, swapped groups, harm.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def wrong(kind: str, times: str, n: int, seed: int) -> dict[str, Any]:
         true, said = np.where(g, true + 0.5, true - 0.5), np.where(g, true - 0.5, true + 0.5)
     if kind == "harm":
         said = np.log(0.3) - 0.8 * x
-    if kind == "shape in time":
+    if kind == "timing":
         shape = 2.0
     H = rng.exponential(size=n)
     T = (H / np.exp(true)) ** (1 / shape)
@@ -301,7 +301,7 @@ def wrong(kind: str, times: str, n: int, seed: int) -> dict[str, Any]:
         T = T * 1.2
     C, at = np.minimum(rng.exponential(8, n), 6.0), np.array(TIMES[times])
     happened, Y = T <= C, np.minimum(T, C)
-    if kind == "shape in time":
+    if kind == "timing":
         said = true + np.log(happened.sum() / (np.exp(true) * Y).sum())
     S = np.exp(-np.exp(said)[:, None] * at)
     drawn = Drawn(Surv.from_arrays(happened, Y), g, lambda t: S, features=x[:, None])
@@ -343,7 +343,7 @@ def ask(
     overfitted = [
         row
         for row in problems
-        if (judged.trained and row.question == "spread" and row.value < 1) or (harm and row.status == "harm")
+        if (judged.trained and row.question == "slope" and row.value < 1) or (harm and row.status == "harm")
     ]
     single: dict[str, list[int]] = {}
     for question in asked:
@@ -438,11 +438,11 @@ WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
         "slope of a group 0",
         "swapped groups",
         "harm",
-        "shape in time",
+        "timing",
     )
     for times in TIMES
     for n in (500, 2_000)
-    if not (kind == "shape in time" and times == "one time")
+    if not (kind == "timing" and times == "one time")
 } | {
     f"{name}, 1.4 times, {times}": partial(one_cause, 1_000, times, every, factor=1 / 1.4)
     for name, every in (("one cause of two", True), ("one column of one cause", False))

@@ -231,7 +231,7 @@ def shape_power(n: int, events: float, replicates: int, seed: int) -> dict[str, 
     time = (hazard / data.rate) ** (1 / SHAPE)
     y = Surv.from_arrays(time <= data.censored_at, np.minimum(time, data.censored_at))
     found = certify(data.predictions(), data.X, y, alpha=ALPHA, n_bootstrap=replicates, random_state=seed)
-    of_shape = (found.significant["question"] == "shape in time").to_numpy()
+    of_shape = (found.significant["question"] == "timing").to_numpy()
     rules = [rule for rule, shape in zip(found.rules, of_shape, strict=True) if shape]
     expected, inside = data.rate * y["time"] ** SHAPE, data.subgroup
     return {

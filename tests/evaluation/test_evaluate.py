@@ -205,7 +205,7 @@ def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(plain, mod
 def test_findings_are_the_numbers_of_the_group_table_and_the_sentences_of_the_summary(result):
     columns = {
         "level": "ratio",
-        "spread": "slope",
+        "slope": "slope",
         "gain": "gain",
         "gain over reference": "gain_over_reference",
     }
@@ -846,7 +846,7 @@ def test_times_beyond_the_follow_up_and_before_the_first_event_are_not_judged(he
 
 def test_equal_predictions_are_judged_without_a_slope(held_out):
     equal = predicted_at(held_out, lambda survival: np.broadcast_to(survival.mean(axis=0), survival.shape))
-    assert "spread" not in set(equal.findings["question"])
+    assert "slope" not in set(equal.findings["question"])
     assert any("predictions of all patients are equal" in note for note in equal.notes)
 
 
@@ -863,7 +863,7 @@ def test_patients_with_shorter_follow_up_than_the_training_patients_are_weighted
     model = CoxPH().fit(x[train], observed(train, 20.0))
     y = observed(test, 2.0)
     short = evaluate(model, x[test], y, n_bootstrap=0)
-    assert any("weighted by the censoring of the scored patients" in note for note in short.notes)
+    assert any("use the censoring distribution of the test patients" in note for note in short.notes)
     # The outcomes of all at the same times, as if nobody had been censored.
     at = short.select(metric="integrated_brier_score")[0].value
     times = np.linspace(y["time"].min(), 1.9, 100)

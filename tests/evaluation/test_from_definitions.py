@@ -246,7 +246,7 @@ def judged(request):
     some.risk, some.X = some.risk.astype(float), some.X.astype(float)
     training = Training(some.train_time, some.train_event)
     if request.param == "all events":
-        # Censoring clearly differs from that of training: the scored patients are weighted by their own.
+        # Censoring clearly differs from that of training: the test patients are weighted by their own.
         training.observed, training.last = uncensored(some.time, some.event), max(some.time)
         training.end = training.last
     some.errors = brier_errors(some, training)
@@ -317,7 +317,7 @@ def test_likelihood_and_slope(judged):
     assert_same(result.value("log_partial_likelihood"), own)
     assert_same(result.value("gain_over_null"), own - silent)
     assert_same(result.value("share_of_gain"), (own - silent) / reference if reference > 0 else nan)
-    of_all = result.findings.query("question == 'spread' and attribute == 'overall'")
+    of_all = result.findings.query("question == 'slope' and attribute == 'overall'")
     for slope in of_all["value"]:
         assert result.value("calibration_slope") == pytest.approx(slope, rel=1e-4)
 

@@ -386,7 +386,7 @@ def test_predictions_at_few_times_count_from_the_first_time_after_entry():
     risk = 1 - survival[inside, 1] / np.where(late == 1.0, survival[:, 0], 1.0)[inside]
     had = y["time"][inside] <= 2.0
     assert shares["sensitivity"] == pytest.approx((had & (risk >= 0.5)).sum() / had.sum())
-    assert {"level", "shape in time", "spread", "gain", "above threshold"} <= {*found.findings["question"]}
+    assert {"level", "timing", "slope", "gain", "above threshold"} <= {*found.findings["question"]}
     assert set(found.findings["status"]) == {"clear"}
     # Ranked by the time since entry.
     since = Surv.from_arrays(y["event"], y["time"] - entry)

@@ -94,7 +94,7 @@ def test_a_right_total_with_a_wrong_shape_is_found(times):
     y = Surv.from_arrays(T <= C, np.minimum(T, C))
     rate = (T <= C).sum() / (e * np.minimum(T, C)).sum()
     wrong = problems(np.exp(-rate * at * e[:, None]), at, y, rng.random(n) < 0.5)
-    assert "shape in time" in {row.question for row in wrong}
+    assert "timing" in {row.question for row in wrong}
 
 
 def test_hazards_that_are_too_large_are_found_and_a_slope_that_is_too_steep():
@@ -102,7 +102,7 @@ def test_hazards_that_are_too_large_are_found_and_a_slope_that_is_too_steep():
     for at in (np.array(TIMES["one"]), np.array(TIMES["many"])):
         assert "level" in {row.question for row in problems(S(at) ** 1.5, at, y, g)}
         steep = np.exp(-0.35 * at * np.exp(1.6 * eta)[:, None])
-        assert "spread" in {row.question for row in problems(steep, at, y, g)}
+        assert "slope" in {row.question for row in problems(steep, at, y, g)}
 
 
 def test_swapped_groups_are_found():
@@ -204,7 +204,7 @@ def test_bad_predictions_are_named():
     assert {row.status for row in rows} == {"too_few"}
     assert "observed until" in rows[0].text
     equal = rows_of(np.full((200, 2), 0.5), at, y, g)
-    assert "spread" not in {row.question for row in equal}
+    assert "slope" not in {row.question for row in equal}
 
 
 @pytest.mark.parametrize("times", ["one", "many"])
@@ -267,12 +267,12 @@ def test_a_problem_that_one_patient_decides_is_said_with_the_row():
     y["event"][7], y["time"][7] = False, 6.0
     survival[7] = np.exp(-20.0 * times)
     found = [row for row in rows_of(survival, times, y, g) if row.attribute == "overall"]
-    (wrong,) = (row for row in found if row.question == "spread")
+    (wrong,) = (row for row in found if row.question == "slope")
     rest = np.arange(len(y)) != 7
     (without,) = (
         row
         for row in rows_of(survival[rest], times, y[rest], g[rest])
-        if row.question == "spread" and row.attribute == "overall"
+        if row.question == "slope" and row.attribute == "overall"
     )
     assert (wrong.status, without.status) == ("miscalibrated", "clear")
     said = "One patient decides this: without row 8 of those judged, adjusted p = "

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import poisson
 
 from drosurv.findings.censoring import fit_censoring
-from drosurv.findings.residual_tests import level, mean, shape, spread
+from drosurv.findings.residual_tests import level, mean, slope, timing
 from drosurv.findings.residuals import (
     Sums,
     WeightedResiduals,
@@ -246,8 +246,8 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
     target, rate, x = patients(7)
     estimates = [
         level(sums),
-        shape(sums, np.arange(1.0, 5.0)),
-        spread(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
+        timing(sums, np.arange(1.0, 5.0)),
+        slope(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
         mean(x + 0.1, np.ones(200, bool), np.ones(200)),
     ]
     for found in estimates:
@@ -268,12 +268,12 @@ def test_a_wrong_total_is_not_called_a_shape():
     expected = np.array([10.0, 10, 10, 10])
     twice = Sums(2 * expected, expected, np.diag(expected))
     assert level(twice).p < 1e-4
-    assert shape(twice, np.arange(1.0, 5.0)).p == 1
+    assert timing(twice, np.arange(1.0, 5.0)).p == 1
 
 
 def test_a_right_total_does_not_hide_a_wrong_shape():
     expected = np.full(4, 100.0)
-    found = shape(Sums(np.array([160.0, 80, 80, 80]), expected, np.diag(expected)), np.arange(1.0, 5.0))
+    found = timing(Sums(np.array([160.0, 80, 80, 80]), expected, np.diag(expected)), np.arange(1.0, 5.0))
     assert found.p < 1e-4
     assert (found.since, found.time) == (0.0, 1.0)
     assert found.value == pytest.approx(160 / (240 / 3))
@@ -287,12 +287,12 @@ def test_a_slope_is_recovered(few_times):
     if few_times:
         # Predicted log hazards are half as far apart as the true ones.
         half = -np.expm1(-2.0 * (rate[:, None] ** 0.5))
-        found = spread(weighted_residuals(target, times, half, x[:, None]), cloglog(half[:, 0]), everyone)
-        right = spread(weighted_residuals(target, times, F, x[:, None]), cloglog(F[:, 0]), everyone)
+        found = slope(weighted_residuals(target, times, half, x[:, None]), cloglog(half[:, 0]), everyone)
+        right = slope(weighted_residuals(target, times, F, x[:, None]), cloglog(F[:, 0]), everyone)
     else:
         half = rate**0.5
-        found = spread(martingale_residuals(target, smooth(half)), np.log(half), everyone)
-        right = spread(martingale_residuals(target, smooth(rate)), np.log(rate), everyone)
+        found = slope(martingale_residuals(target, smooth(half)), np.log(half), everyone)
+        right = slope(martingale_residuals(target, smooth(rate)), np.log(rate), everyone)
     low, high = found.interval(0.001)
     assert low < 2 < high
     assert high - low < 0.9
@@ -302,7 +302,7 @@ def test_a_slope_is_recovered(few_times):
 
 @pytest.mark.parametrize("few_times", [False, True])
 def test_right_predictions_are_rejected_about_as_often_as_promised(few_times):
-    rejected, runs = {"level": 0, "spread": 0, "group": 0}, 40
+    rejected, runs = {"level": 0, "slope": 0, "group": 0}, 40
     for seed in range(runs):
         target, rate, x = patients(100 + seed, n=300)
         group, everyone = x > 0.3, np.ones(300, bool)
@@ -314,7 +314,7 @@ def test_right_predictions_are_rejected_about_as_often_as_promised(few_times):
             residuals, score = martingale_residuals(target, smooth(rate)), np.log(rate)
         rejected["level"] += level(residuals.sums(np.ones(300))).p < 0.05
         rejected["group"] += level(residuals.sums(group * 1.0)).p < 0.05
-        rejected["spread"] += spread(residuals, score, everyone).p < 0.05
+        rejected["slope"] += slope(residuals, score, everyone).p < 0.05
     # 9 or more of 40 have the probability 0.0002.
     assert max(rejected.values()) <= 8
     assert sum(rejected.values()) >= 1

@@ -22,7 +22,7 @@ def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES):
 def judged(survival, y, times=TIMES):
     """Observed over expected events of all patients, and the calibration slope, as an evaluation gives them."""
     found = evaluate((times, survival), None, y, n_bootstrap=0).findings.set_index("question")
-    return found.loc["level"], found.loc["spread"]
+    return found.loc["level"], found.loc["slope"]
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(0.5, 0.0), (1.5, 0.7)])
@@ -30,13 +30,13 @@ def test_level_and_slope_are_right_at_the_only_time(slope, shift):
     X, y, survival = patients(0, slope=slope, shift=shift)
     model = repair((TIMES, survival), X, y, random_state=0)
     assert [one.kind for one in model.repairs_] == ["everyone"]
-    level, spread = judged(model.correct((TIMES, survival), X), y)
+    level, slope = judged(model.correct((TIMES, survival), X), y)
     # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles.
     assert level["value"] == pytest.approx(1, abs=0.005)
-    assert spread["value"] == pytest.approx(1, abs=0.05)
+    assert slope["value"] == pytest.approx(1, abs=0.05)
     X, y, survival = patients(1, slope=slope, shift=shift)
-    level, spread = judged(model.correct((TIMES, survival), X), y)
-    for row in (level, spread):
+    level, slope = judged(model.correct((TIMES, survival), X), y)
+    for row in (level, slope):
         assert row["low"] < 1 < row["high"]
 
 

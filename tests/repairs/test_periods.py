@@ -1,4 +1,4 @@
-"""Repair of the shape in time: against its definition in loops, on right models, and on effects that fade."""
+"""Repair of the timing of events: against its definition in loops, on right models, and on effects that fade."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def faded():
 
 def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
     (found,) = faded.repairs_
-    assert (found.kind, found.rule, found.patients) == ("times", None, 1200)
+    assert (found.kind, found.rule, found.patients) == ("timing", None, 1200)
     assert faded.status_ == "CoxPH was corrected for everyone, by period of the follow-up."
     assert "The effect of the score (log hazard ratio) fades: 1." in faded.in_words()[0]
     slopes = 1 + found.periods.slopes
@@ -76,7 +76,7 @@ def with_group():
 
 def test_a_group_is_found_beside_an_effect_that_fades(with_group):
     kinds = [found.kind for found in with_group.repairs_]
-    assert kinds.count("times") == 1
+    assert kinds.count("timing") == 1
     rules = [
         {condition.column for condition in found.rule.conditions}
         for found in with_group.repairs_
@@ -89,7 +89,7 @@ def test_a_group_is_found_beside_an_effect_that_fades(with_group):
 
 def test_curves_are_sums_of_hazards_that_are_multiplied_by_period(with_group, tmp_path):
     model, (X, _) = with_group, patients(20, 2)
-    (which,) = [k for k, found in enumerate(model.repairs_) if found.kind == "times"]
+    (which,) = [k for k, found in enumerate(model.repairs_) if found.kind == "timing"]
     periods, factor = model.repairs_[which].periods, model._factor
     jumps = model.base_.unique_times_
     hazards = model.base_.predict_cumulative_hazard_function(X, times=jumps)
@@ -124,7 +124,7 @@ def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
     times, survival = predictions(X)
     model = repair((times, survival), X, y, max_conditions=1, random_state=0)
     last = model.repairs_[-1]
-    assert last.kind == "times"
+    assert last.kind == "timing"
     assert set(last.periods.cuts) <= set(times)
     assert "The effect of the score (log hazard ratio) fades" in model.in_words()[-1]
     assert "the predicted hazard" in model.in_words()[-1]
@@ -135,7 +135,7 @@ def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
     assert after > before + 0.03
     # Written out for single patients: hazards between the predicted times.
     column, recalibration = model._columns.columns[0], model.repairs_[0]
-    assert [found.kind for found in model.repairs_] == ["everyone", "times"]
+    assert [found.kind for found in model.repairs_] == ["everyone", "timing"]
     level, slope = recalibration.strength * recalibration.correction.own[:2]
     quartiles = np.quantile(np.append(0.0, times), [0.25, 0.5, 0.75])
     for i in range(5):
@@ -232,7 +232,7 @@ def test_the_e_value_is_that_of_the_definition():
     table, at, _, _ = residuals(n=500, seed=1)
     folds = draw_folds(500, 5, np.random.default_rng(0))
     search = CheckedSearch(table, at, folds, 1, 20.0, lambda *progress: None, frozen=True)
-    trial, score = search.try_kind("times", Limits(20, 10)), 0.5 * at.columns[:, 1]
+    trial, score = search.try_kind("timing", Limits(20, 10)), 0.5 * at.columns[:, 1]
 
     def ratios(counted, fold):
         found = find_periods(at, score, counted, frozen=True)
@@ -266,8 +266,8 @@ def test_no_more_than_max_repairs_and_none_without_intervals():
         trials = find_repairs(search, Limits(20, 10), max_repairs)
         return [trial.kind for trial in trials if trial.accepted]
 
-    assert kinds(5, at)[-1] == "times"
-    assert "times" not in kinds(5, replace(at, over_time=None))
+    assert kinds(5, at)[-1] == "timing"
+    assert "timing" not in kinds(5, replace(at, over_time=None))
     assert kinds(0, at) == []
 
 

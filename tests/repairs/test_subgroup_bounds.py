@@ -81,9 +81,9 @@ def test_a_subgroup_whose_events_come_early_is_found_though_their_number_is_righ
     assert y["event"][inside].sum() == pytest.approx(expected[inside].sum(), rel=0.1)
     found = certify(predictions, X, y, n_bootstrap=99)
     top = found.significant.iloc[0]
-    assert top["question"] == "shape in time"
+    assert top["question"] == "timing"
     assert "b > 0.5" in str(top["group"])
-    assert set(found.significant["question"]) == {"shape in time"}
+    assert set(found.significant["question"]) == {"timing"}
     # Checked by counting: events of the part, and the model's share of the events of the subgroup.
     member = found.rules[0].holds(X)
     since, until = top["since"], np.inf if np.isnan(top["until"]) else top["until"]
@@ -110,7 +110,7 @@ def test_weighted_events_below_0_are_shown_as_none():
     assert judged.residuals.observed[late, 0].sum() < -1
     found = certify(given, X, y, n_bootstrap=99)
     rows = found.significant if found.rescaled is None else pd.concat([found.significant, found.rescaled])
-    early = rows[(rows["question"] == "shape in time") & (rows["since"] == 0)]
+    early = rows[(rows["question"] == "timing") & (rows["since"] == 0)]
     assert (early["observed"] == 0).any()
     assert rows[["observed", "ratio", "events"]].min(axis=None) >= 0
     assert found.bounds["estimate"].iloc[:2].min() >= 0
@@ -132,7 +132,7 @@ def test_wrong_timing_for_everybody_is_corrected_before_subgroups_are_judged_aga
     predictions = Predictions(survival=np.exp(-np.outer(rate, GRID)), times=GRID)
     found = certify(predictions, X, y, n_bootstrap=99)
     assert found.timing is not None
-    assert "shape in time" in set(found.significant["question"])
+    assert "timing" in set(found.significant["question"])
     assert found.rescaled is not None
     assert found.rescaled.empty
     assert "multiplied by one number in each part of the follow-up" in found.summary()

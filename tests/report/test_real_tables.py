@@ -203,7 +203,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
     significant = [row for _, row, p in shown if p < 0.05]
     level = [p for p in verdict["problems"] if p["question"] in ("level", "subgroups")]
     assert bool(significant) == bool(level)
-    assert ("spread", "grade = 2") in {(p["question"], p["who"]) for p in verdict["problems"]}
+    assert ("slope", "grade = 2") in {(p["question"], p["who"]) for p in verdict["problems"]}
     # Ten for the search, beside those of the groups.
     tests = alone.settings.n_tests + 10
     assert f"all {tests} tests" in verdict["note"]

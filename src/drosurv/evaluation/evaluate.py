@@ -113,8 +113,8 @@ def evaluate(
         it is given.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so. Where
-        the follow-up of the scored patients clearly differs, the censoring weights are theirs.
+        keeps in ``follow_up_``; for other models those of the test patients are used, and the notes say so. Where
+        the follow-up of the test patients clearly differs, the censoring weights are theirs.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute. Patients without a label form a group of their own.
     X_train : (m, d) array or DataFrame, optional
@@ -141,7 +141,7 @@ def evaluate(
         Whole numbers: a row of weight 2 stands for two patients, as if it were there twice.
     horizon : float, optional
         The time at which predicted and observed survival of groups are compared. By default the median follow-up
-        (reverse Kaplan-Meier) of the scored patients, at most the last time with a tenth of them at risk, and at most
+        (reverse Kaplan-Meier) of the test patients, at most the last time with a tenth of them at risk, and at most
         the last time of given predictions.
     threshold : float, optional
         Patients would be treated if their predicted probability of an event by the horizon is at least this. If given,
@@ -361,16 +361,16 @@ def prepare(
     if trained is None:
         trained = FollowUp.standing_in(target)
         notes.append(
-            "censoring weights and the null model come from the scored patients: y_train was not given."
+            "censoring weights and the null model come from the test patients: y_train was not given."
         )
     known = weighting = FollowUp.parse(trained)
     if how.get("convention") != "table":
         weighting = known.weighting(target)
         if weighting is not known:
             notes.append(
-                "follow-up differs between training and scored patients (median "
-                f"{written(known.median, 'time')} and {written(median_follow_up(target), 'time')}): Brier scores, "
-                "Uno's C and AUC are weighted by the censoring of the scored patients."
+                f"median follow-up is {written(known.median, 'time')} in the training patients and "
+                f"{written(median_follow_up(target), 'time')} in the test patients: Brier scores, Uno's C and AUC "
+                "use the censoring distribution of the test patients."
             )
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.

@@ -110,7 +110,7 @@ def time_scale(
 ) -> TimeScale:
     """Return the time scale that starts at entry (n,), or at time 0 if `entry` is None.
 
-    The follow-up is as given, else that of the scored patients; with entry times it is always that of the scored
+    The follow-up is as given, else that of the test patients; with entry times it is always that of the test
     patients. The horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
     """
     target, notes = parse_target(of_any_cause(y)), []
@@ -120,7 +120,7 @@ def time_scale(
         follow_up = FollowUp.standing_in(target, None if follow_up is None else follow_up.training_events)
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
-            "event before it, and censoring weights and the null model come from the scored patients."
+            "event before it, and censoring weights and the null model come from the test patients."
         )
     follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
     horizon = default_horizon(target) if horizon is None else horizon
@@ -137,7 +137,7 @@ def predict_from_entry(
         raise ArgumentError(
             "y_train",
             "y_train cannot be used with entry, because it does not say when the training patients entered. "
-            "Leave it out; censoring weights then come from the scored patients.",
+            "Leave it out; censoring weights then come from the test patients.",
         )
     follow_up = y_train if y_train is not None else predicted.follow_up
     curves, target = predicted.survival_curves, parse_target(of_any_cause(y))

@@ -1,6 +1,6 @@
-"""Tables of an evaluation: every number, one row each; and the group table, with the findings of each group.
+"""Tables of an evaluation: one row for each number, and the group table with the findings of each group.
 
-The group table decides by the numbers of the findings (:mod:`drosurv.findings`): observed over expected events, the
+The group table has the numbers of the findings (:mod:`drosurv.findings`): observed over expected events, the
 calibration slope, and gains in log likelihood, each with its adjusted interval and p-value.
 """
 
@@ -40,7 +40,7 @@ from drosurv.target import BoolArray, FloatArray, IntArray, batches
 # Names of columns by the question whose number they hold.
 _NUMBERS = {
     "level": "ratio",
-    "spread": "slope",
+    "slope": "slope",
     "gain": "gain",
     "gain over reference": "gain_over_reference",
 }
@@ -73,8 +73,8 @@ class Row(NamedTuple):
 
     Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
     bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. `adjusted` says
-    whether the interval is: that of a gap for all attributes in which the metric was compared, those of likelihood gain
-    and calibration slope, which are the findings' own, for all tests of the evaluation.
+    whether the interval is adjusted for multiple tests: the interval of a gap for all attributes in which the metric
+    is compared, the intervals of likelihood gain and calibration slope, which are those of the findings, for all tests.
     """
 
     attribute: str
@@ -105,7 +105,7 @@ class Row(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The number and its interval."""
+        """The number with its interval."""
         return with_interval(self.value, self.low, self.high)
 
 
@@ -133,7 +133,7 @@ def rows_of(
     numbers = evaluator.numbers(drawn)
     judged = _judged(numbers, p_values, level)
 
-    def row(key: RowKey, kind: Kind, number: Draws, count: Count, few: bool = False) -> Row:
+    def row(key: RowKey, kind: Kind, number: Draws, count: Count, is_small: bool) -> Row:
         gap = None if kind == "group" else judged.get((key[0], key[2]))
         interval = gap or Gap(**vars(number.interval(level)))
         return Row(
@@ -149,7 +149,7 @@ def rows_of(
             count.patients,
             count.events,
             count.censoring,
-            "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
+            "undefined" if np.isnan(number.estimate) else "small group" if is_small else "ok",
             gap is not None and not np.isnan(gap.low),
         )
 
@@ -163,18 +163,18 @@ def rows_of(
     for attribute in evaluator.attributes:
         name = attribute.name
         for label in attribute.labels:
-            count, few = evaluator.counts[name, label], (name, label) in small
+            count, is_small = evaluator.counts[name, label], (name, label) in small
             for metric in shown:
                 key = (name, label, metric.name)
                 if key in drawn.numbers:
-                    rows.append(row(key, "group", drawn.numbers[key], count, few))
+                    rows.append(row(key, "group", drawn.numbers[key], count, is_small))
         count = evaluator.count(evaluator.kept[name])
         for metric in shown:
             if (name, metric.name) in numbers:
-                sides = _sides(drawn, attribute, metric)
-                key = (name, VERSUS.join(sides) or ALL, metric.name)
-                few = any((name, side) in small for side in sides)
-                rows.append(row(key, "gap", numbers[name, metric.name], count, few))
+                labels = _most_different(drawn, attribute, metric)
+                key = (name, VERSUS.join(labels) or ALL, metric.name)
+                has_small = any((name, label) in small for label in labels)
+                rows.append(row(key, "gap", numbers[name, metric.name], count, has_small))
     return tuple(rows)
 
 
@@ -186,7 +186,7 @@ def gaps_between_large(
     small: frozenset[tuple[str, str]],
     inference: Inference,
 ) -> tuple[Row, ...]:
-    """Return the rows of gaps between groups that are large enough to be judged, from all `rows` if all groups are.
+    """Return the rows of gaps between groups that are large enough; those of `rows` if all groups are.
 
     The largest gap between all groups often involves a very small group: then the gap between the large groups is
     computed and tested separately. A concordance fraction, and so its gap and interval, counts pairs with everybody.
@@ -205,17 +205,17 @@ def gaps_between_large(
 
 def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
     """Test all gaps; the gaps of one metric in all attributes are adjusted together."""
-    families: dict[str, dict[Key, Draws]] = {}
-    for key, number in numbers.items():
+    gaps: dict[str, dict[Key, Draws]] = {}
+    for (attribute, metric), number in numbers.items():
         if number.largest_errors is not None:
-            families.setdefault(key[1], {})[key] = number
-    found: dict[Key, Gap] = {}
-    for family in families.values():
-        found |= judge_gaps(family, level=level, p_values=p_values)
-    return found
+            gaps.setdefault(metric, {})[attribute, metric] = number
+    judged: dict[Key, Gap] = {}
+    for of_metric in gaps.values():
+        judged |= judge_gaps(of_metric, level=level, p_values=p_values)
+    return judged
 
 
-def _sides(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+def _most_different(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
     """Return the two groups that differ most, the higher value first; empty if fewer than two have a value."""
     compared = metric.reads if metric.of == "attribute" else (metric.name,)
     if len(compared) != 1:
@@ -254,11 +254,11 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
 
 
 # Metrics whose number is that of a question.
-_JUDGED_METRICS = {"likelihood_gain": "gain", "calibration_slope": "spread"}
+_JUDGED_METRICS = {"likelihood_gain": "gain", "calibration_slope": "slope"}
 
 
 def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row, ...]:
-    """Return rows with the numbers and intervals of the findings, where these have them: one number, one interval."""
+    """Replace numbers and intervals by those of the findings where both have them, so that they never differ."""
     known = {(one.attribute, one.group, one.question): one for one in found if not np.isnan(one.value)}
 
     def as_found(row: Row) -> Row:
@@ -293,12 +293,12 @@ def group_table(
     found, by name; `reference` is a name for sentences. Intervals are simultaneous.
     """
     everyone = evaluator.everyone
-    found = parse_subgroups(subgroups, len(everyone))
+    rows_of_subgroups = parse_subgroups(subgroups, len(everyone))
     patients = {(EVERYONE, ALL): everyone, **evaluator.members}
-    patients |= {(SUBGROUP, name): everyone.take(rows) for name, rows in found.items()}
+    patients |= {(SUBGROUP, name): everyone.take(rows) for name, rows in rows_of_subgroups.items()}
     masks = {key: np.zeros(len(everyone), np.bool_) for key in patients}
-    for key, one in patients.items():
-        masks[key][slice(None) if one.rows is None else one.rows] = True
+    for key, subset in patients.items():
+        masks[key][slice(None) if subset.rows is None else subset.rows] = True
     c_index = {
         (row.attribute, row.group): row
         for row in numbers
@@ -311,14 +311,11 @@ def group_table(
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
         asked = [ranking(ranked.value, ranked.standard_error)]
-    said = findings(asked, inference.level, inference.further_tests)
-    rows = [
-        _row(key, one, masks[key], c_index.get(key), asked, said, found=key[0] == SUBGROUP)
-        for key, one in patients.items()
-    ]
+    found = findings(asked, inference.level, inference.further_tests)
+    rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return JudgedGroups(table, said, number_of_tests(asked) + inference.further_tests)
+    return JudgedGroups(table, found, number_of_tests(asked) + inference.further_tests)
 
 
 def _row(
@@ -327,9 +324,7 @@ def _row(
     mask: BoolArray,
     c_index: Row | None,
     asked: list[Question],
-    said: list[FindingRow],
-    *,
-    found: bool,
+    found: list[FindingRow],
 ) -> dict[str, Any]:
     """Return the row of one group."""
     row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
@@ -337,17 +332,18 @@ def _row(
     row["observed"] = patients.target.n_events
     if c_index is not None:
         row |= {"c_index": c_index.value, "c_index_low": c_index.low, "c_index_high": c_index.high}
-    if found and patients.data.predicted.has_risk:
+    if key[0] == SUBGROUP and patients.data.predicted.has_risk:
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
     if not patients.data.is_judged:
-        few = f"fewer than {FEWEST_PATIENTS} patients"
-        row["why"] = few if len(patients) < FEWEST_PATIENTS else "no survival curves"
+        row["why"] = "no survival curves"
+        if len(patients) < FEWEST_PATIENTS:
+            row["why"] = f"fewer than {FEWEST_PATIENTS} patients"
     elif len(patients):
         row |= _curve_columns(patients, mask)
     row["judged"] = not row["why"]
-    own = [one for one in said if (one.attribute, one.group) == key]
+    own = [one for one in found if (one.attribute, one.group) == key]
     for one in own:
         if one.question in _NUMBERS:
             ends = zip(_ENDS, (one.value, one.low, one.high, one.p), strict=True)
@@ -375,8 +371,8 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
 def _at_horizon(patients: Subset, mask: BoolArray) -> tuple[float, float]:
     """Return the share of patients without the event by the horizon, observed and predicted.
 
-    Observed is Kaplan-Meier's, with causes Aalen-Johansen's; of predictions at few times for patients who entered late,
-    that of the patients who count before the horizon.
+    The observed share is the estimate of Kaplan-Meier, or of Aalen-Johansen with competing causes. With late entry and
+    predictions at few times, it is that of the patients who are judged before the horizon.
     """
     at, judged = np.array([patients.data.horizon]), patients.data.judged
     if not patients.data.has_curves:

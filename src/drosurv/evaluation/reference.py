@@ -27,7 +27,7 @@ _MEAN, _SPREAD = 1.0, 3.0
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Standardised features of the scored (n, d) and of the training patients (m, d); None if not known.
+    """Standardised features of the test (n, d) and of the training patients (m, d); None if not known.
 
     The note says if features are not standardised, or if distances are left out.
     """

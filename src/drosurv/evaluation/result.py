@@ -72,7 +72,7 @@ class EvaluationResult:
         Every number, one row each; see :meth:`to_frame`.
     findings : DataFrame
         What was found, the most serious first; everything that is said about the model reads these rows. ``status``
-        (docs/guide/verdict.md), ``question`` ("level", "shape in time", "spread", "gain", "gain over reference",
+        (docs/guide/verdict.md), ``question`` ("level", "timing", "slope", "gain", "gain over reference",
         "above threshold", "below threshold", "ranking"), ``attribute`` and ``group`` ("overall" and "all" for
         everybody), ``time``, ``value`` with ``low``, ``high`` and ``p``, adjusted together for all
         ``settings.n_tests`` tests, and ``text``, a sentence.
@@ -105,7 +105,7 @@ class EvaluationResult:
         imparity) counts pairs with everybody.
     hazards : callable
         Returns a statement on features whose effect changes with time, if there are any. It fits a Cox model to the
-        scored patients, so it is called only by :meth:`statements`.
+        test patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
         For a model of competing causes: the table of :func:`drosurv.evaluation.evaluate_by_cause`.
     curves : callable

@@ -155,7 +155,7 @@ def hazards_statement(
 ) -> tuple[Statement, ...]:
     """State whether effects change with time, or why that was not tested; empty if the model is not a Cox model.
 
-    Plain Cox is fitted to the scored patients and tested on them. So the training data are not needed, and overfitting
+    Plain Cox is fitted to the test patients and tested on them. So the training data are not needed, and overfitting
     is not mistaken for effects that change with time. `given` may hold entry times, strata and offset of the patients.
     """
     final = final_step(model)

@@ -32,8 +32,8 @@ class EstimationError:
 
     `columns` (n, p) are the features of a linear model, None for other models. `stratum` (n,) are strata with separate
     hazards. With `folds` (n,), numbers from 0, each patient was predicted by a model that was fitted to the other
-    folds. `any_shape` says whether the hazard may have any shape in time, as in a Cox model, or has a shape that few
-    parameters determine.
+    folds. `nonparametric_baseline` says whether the baseline hazard is a step function, as in a Cox model, or has few
+    parameters.
     """
 
     residuals: PatientResiduals
@@ -41,7 +41,7 @@ class EstimationError:
     columns: FloatArray | None = None
     stratum: IntArray | None = None
     folds: IntArray | None = None
-    any_shape: bool = True
+    nonparametric_baseline: bool = True
 
     def covariance(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) to add to that of the sum of residuals with weights w (n,)."""
@@ -139,7 +139,7 @@ class EstimationError:
             self._products(self._factor * mass, columns) for mass in (self._expected, self._variances)
         )
         shared = np.eye(len(information))
-        if self.folds is not None and not self.any_shape:
+        if self.folds is not None and not self.nonparametric_baseline:
             # Errors cancel over the whole follow-up only: all parts share one level.
             J, p = self._expected.shape[1], columns.shape[1]
             n_strata = (len(information) - p) // J

@@ -179,7 +179,7 @@ class Judged:
         return 1 - min(max(observed / total, 0.0), 1.0), 1 - expected / total
 
     def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
-        """Return the calibration slope of some patients with weights, as :func:`residual_tests.spread` defines it."""
+        """Return the calibration slope of some patients with weights, as :func:`residual_tests.slope` defines it."""
         chosen: Any = slice(None) if rows is None else rows
         score, weight = self.score[chosen], weight * self.cohort.copies[chosen]
         residuals = self.at_horizon if self.few_times else self.residuals
@@ -319,7 +319,7 @@ def judge_curves(
             design,
             stratum,
             folds,
-            any_shape=isinstance(curves, StepCurves),
+            nonparametric_baseline=isinstance(curves, StepCurves),
         )
         for residuals in (judged.residuals, judged.at_horizon)
     ]

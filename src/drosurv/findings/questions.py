@@ -140,7 +140,7 @@ def _of_level(group: JudgedGroup, _: JudgedValue) -> FloatArray:
     return _contributions(group.judged.residuals, w, np.ones(len(group.sums.observed)))
 
 
-def _of_shape(group: JudgedGroup, value: JudgedValue) -> FloatArray:
+def _of_timing(group: JudgedGroup, value: JudgedValue) -> FloatArray:
     residuals, expected = group.judged.residuals, group.sums.expected
     part = int(np.searchsorted(residuals.ends[: len(expected)], value.time))
     direction = np.full(len(expected), -expected[part] / expected.sum())
@@ -148,7 +148,7 @@ def _of_shape(group: JudgedGroup, value: JudgedValue) -> FloatArray:
     return _contributions(residuals, group.mask.astype(np.float64), direction)
 
 
-def _of_spread(group: JudgedGroup, _: JudgedValue) -> FloatArray:
+def _of_slope(group: JudgedGroup, _: JudgedValue) -> FloatArray:
     judged, mask = group.judged, group.mask
     residuals = judged.at_horizon if judged.few_times else judged.residuals
     expected = residuals.weight * mask * residuals.expected.sum(axis=1)
@@ -178,7 +178,7 @@ KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
 
 
 @question(
-    "shape in time",
+    "timing",
     briefly="wrong timing of events",
     wrong=(
         "The timing of events is wrong for {name}: {when} there were {times} as many events as the predictions and the "
@@ -188,27 +188,27 @@ KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
         "The timing of events agrees with the predictions for {name}: {when}, where it fits least, there were {times} "
         "as many events as the predictions and the rest of the follow-up imply."
     ),
-    contributions=_of_shape,
+    contributions=_of_timing,
 )
-def _shape(group: JudgedGroup) -> JudgedValue | None:
-    return tests.shape(group.sums, group.judged.residuals.ends)
+def _timing(group: JudgedGroup) -> JudgedValue | None:
+    return tests.timing(group.sums, group.judged.residuals.ends)
 
 
 @question(
-    "spread",
+    "slope",
     briefly="wrong differences between patients",
-    wrong=words.spread,
+    wrong=words.slope,
     clear="Differences between patients agree with the predictions for {name}: calibration slope {number}.",
-    contributions=_of_spread,
+    contributions=_of_slope,
 )
-def _spread(group: JudgedGroup) -> JudgedValue | None:
+def _slope(group: JudgedGroup) -> JudgedValue | None:
     judged = group.judged
     residuals, error = judged.residuals, judged.error
     if judged.few_times:
         residuals, error = judged.at_horizon, judged.error_at_horizon
         if residuals.known_parts(group.mask) == 0:
             return None
-    return tests.spread(residuals, judged.score, group.mask, None if error is None else error.covariance)
+    return tests.slope(residuals, judged.score, group.mask, None if error is None else error.covariance)
 
 
 KINDS["ranking"] = Kind(

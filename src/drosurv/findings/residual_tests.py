@@ -1,9 +1,8 @@
 """Tests of predictions: each is a weighted sum of residuals, of which right predictions have mean zero.
 
 - `level`: events of a group, observed against expected.
-- `shape`: events in each part of the follow-up against the other parts, so that a right total does not hide a wrong
-  shape in time, and a wrong total is not called one.
-- `spread`: residuals weighted by the log cumulative hazard at the horizon, within a group. Its number is the
+- `timing`: events in each part of the follow-up against the other parts, whether the total number is right or wrong.
+- `slope`: residuals weighted by the log cumulative hazard at the horizon, within a group. Its number is the
   calibration slope: 1 if right, below 1 if differences between patients are overstated.
 
 Each test gives a number with its p-value and, for any level, the interval of values that the test does not reject, so
@@ -166,7 +165,7 @@ def level(sums: Sums) -> JudgedValue:
     return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 
 
-def shape(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
+def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
     The test of each part is binomial, given all events. None with fewer than two parts of at least `fewest` expected
@@ -205,7 +204,7 @@ def _part_against_others(sums: Sums, j: int) -> JudgedValue:
     return JudgedValue(odds * (1 - share) / share, root)
 
 
-def spread(
+def slope(
     residuals: PatientResiduals,
     score: FloatArray,
     member: BoolArray,
@@ -221,7 +220,7 @@ def spread(
     to show. None if all scores are equal.
     """
     if isinstance(residuals, WeightedResiduals):
-        return _spread_at_horizon(residuals, score, member, error, horizon)
+        return _slope_at_horizon(residuals, score, member, error, horizon)
     own, mass = score[member], residuals.weight[member]
     expected = mass * residuals.expected[member].sum(axis=1)
     observed = mass * residuals.observed[member].sum(axis=1)
@@ -293,7 +292,7 @@ def _zero(derivative: Callable[[float], float]) -> float:
     return float(brentq(derivative, low, high, xtol=1e-10))
 
 
-def _spread_at_horizon(
+def _slope_at_horizon(
     residuals: WeightedResiduals,
     score: FloatArray,
     member: BoolArray,

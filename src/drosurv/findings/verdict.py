@@ -1,7 +1,7 @@
 """Findings and the verdict: statuses in the order of seriousness, and what to do next.
 
-A finding is one row: status, question, attribute, group, time, value, low, high, p, text. Everything that is said
-about a model reads these rows. The rules are in docs/guide/verdict.md, and a test checks each row of that table.
+A finding is one row: status, question, attribute, group, time, value, low, high, p, text. Reports, tables and commands
+show these rows. The rules are in docs/guide/verdict.md, and a test checks each row of that table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
 _MOST_NAMED = 3
 #: What to do about wrong probabilities that no correction mends.
 NO_CORRECTION = (
-    "A correction that held-out patients confirm was not found: refit the model with these columns, or collect more "
+    "No correction improved the predictions of held-out patients: refit the model with these columns, or collect more "
     "patients."
 )
 # Status and question of groups whose number of events is wrong.
@@ -113,8 +113,7 @@ def _finding(
 
 def data_problem(text: str) -> FindingRow:
     """Return a blocking problem of the data."""
-    said = f"{first_upper(text).rstrip('.')}."
-    return FindingRow("data_problem", "data", EVERYONE, "all", text=said)
+    return FindingRow("data_problem", "data", EVERYONE, "all", text=f"{first_upper(text).rstrip('.')}.")
 
 
 def subgroup_problem(
@@ -173,8 +172,8 @@ def judge(
 ) -> Judgement:
     """Return the verdict on a model from its findings.
 
-    `bounds` are those of a search for subgroups, None if there was none. `corrected` names the groups of whom a
-    correction of the model helps patients who were left out of it; None if it was not tried.
+    `bounds` are those of a search for subgroups, None if there was none. `corrected` names the groups whose predictions
+    a correction improves on held-out patients; None if no correction was tried.
     """
     problems = problems_of(rows)
     status, text = _without_problems(rows, bounds)
@@ -191,14 +190,12 @@ def _without_problems(rows: Sequence[FindingRow], bounds: Bounds | None) -> tupl
     of = {question: [row for row in rows if row.question == question] for question in ("level", "gain")}
     everybody = next((row for row in of["level"] if row.attribute == EVERYONE), None)
     if everybody is None:
-        said = next((row.text for row in rows if row.question == "ranking"), "")
-        return (
-            "unclear",
-            f"Only ranking can be judged, since there are no survival probabilities. {said}".rstrip(),
-        )
+        ranking = next((row.text for row in rows if row.question == "ranking"), "")
+        text = f"Only ranking can be judged, since there are no survival probabilities. {ranking}"
+        return "unclear", text.rstrip()
     named = [row for row in of["level"] if row.attribute not in (EVERYONE, SUBGROUP)]
-    if few := _too_few(everybody, named, bounds):
-        return "too_few", few
+    if too_few := _too_few(everybody, named, bounds):
+        return "too_few", too_few
     unclear = [row for row in of["gain"] if row.status == "unclear"]
     if any(row.attribute == EVERYONE for row in unclear):
         return "unclear", next(row.text for row in unclear if row.attribute == EVERYONE)
@@ -290,11 +287,9 @@ def _few(rows: Sequence[FindingRow]) -> list[FindingRow]:
 
 
 def _repair(wrong: str, corrected: Sequence[str] | None) -> str:
-    """Say what to do about wrong probabilities, given the groups that a correction helps, if it was tried."""
+    """Say what to do about wrong probabilities; `corrected` as in :func:`judge`."""
     if corrected is None:
-        return (
-            f"See whether drosurv repair finds a correction for {wrong} that patients left out of it confirm."
-        )
+        return f"Try drosurv repair: it tests on held-out patients whether a correction helps {wrong}."
     if corrected:
         whom = listing(list(corrected), _MOST_NAMED)
         return f"Correct the predictions for {whom} (drosurv repair), then audit on other patients."

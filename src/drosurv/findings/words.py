@@ -119,19 +119,19 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
     }
 
 
-def spread(name: str, found: Adjusted) -> str:
+def slope(name: str, found: Adjusted) -> str:
     """Return the sentence about a wrong calibration slope."""
-    slope = (
+    number = (
         f"calibration slope {found.value:.2f} ({found.low:.2f} to {found.high:.2f}), 1 is right; {_p(found)}"
     )
     if found.value >= 1:
-        return f"Predicted risks of {name} differ too little ({slope})."
+        return f"Predicted risks of {name} differ too little ({number})."
     if found.test.details.get("trained") and name == ALL_PATIENTS and found.value > 0:
         return (
-            f"Predicted risks of {name} differ too much, as after overfitting ({slope}): recalibrate the model, or fit "
-            "it with more penalty or to more patients."
+            f"Predicted risks of {name} differ too much, as after overfitting ({number}): recalibrate the model, or "
+            "fit it with more penalty or to more patients."
         )
-    return f"Predicted risks of {name} differ too much ({slope})."
+    return f"Predicted risks of {name} differ too much ({number})."
 
 
 def per_hundred(events: float, patients: float) -> str:

@@ -44,11 +44,11 @@ def integrated_brier_score(
     y_train : structured array or FollowUp
         Training targets, for the censoring distribution.
     y_test : structured array, (n,)
-        Event flags and times of the scored patients.
+        Event flags and times of the test patients.
     survival : n step functions, or (n, k) array
         Predicted survival curves; an array holds the survival at `times`, one column each.
     times : (k,) array, optional
-        Times to integrate over, within the follow-up of the training and the scored patients. Required if `survival` is
+        Times to integrate over, within the follow-up of the training and the test patients. Required if `survival` is
         an array.
     grid : "inside" or "table"
         Which times to use when none are given (see :func:`~drosurv.metrics.follow_up.brier_times`), and how ties of
@@ -109,15 +109,15 @@ def weight_error(
 ) -> float:
     r"""Standard error of the integrated Brier score at k valid times due to the estimation of the censoring weights.
 
-    A bootstrap of the scored patients treats the weights as known. They are estimated from other patients, which adds
+    A bootstrap of the test patients treats the weights as known. They are estimated from other patients, which adds
 
     .. math:: \sum_s A(s)^2 \, \Delta \widehat{Var} \log \hat G(s)
 
     to the variance, with A(s) the part of the score whose weights depend on the censoring at time s, and Greenwood's
-    increments of the variance of log G. It is 0 if the weights come from the scored patients themselves (intervals are
+    increments of the variance of log G. It is 0 if the weights come from the test patients themselves (intervals are
     then not too narrow), and NaN if the number of training patients is unknown.
     """
-    if follow_up.stands_in or follow_up.scored_censoring or len(at) == 0:
+    if follow_up.stands_in or follow_up.test_censoring or len(at) == 0:
         return 0.0
     target = follow_up.censor_at_end(target)
     share = _shares(at)
@@ -163,7 +163,7 @@ def brier_against_null(
 
     Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. Because of the censoring
     weights only means are meaningful, not the value of one patient. With `groups` that are to be compared, the weights
-    are estimated in each group of scored patients, and times end where a tenth of every group with at least 50 patients
+    are estimated in each group of test patients, and times end where a tenth of every group with at least 50 patients
     is still at risk, so that groups with different follow-up can be compared (:func:`compare_follow_up`). Patients
     without a group get NaN.
     """

@@ -43,7 +43,7 @@ def brier_score_by_cause(
     follow_up : FollowUp
         Follow-up of the training patients for the censoring weights, with events of any cause as the event.
     cause, time : (n,)
-        Cause and time of the events of the scored patients.
+        Cause and time of the events of the test patients.
     incidence : (n, k) float
         Predicted cumulative incidence of the cause at the times.
     at : (k,) float

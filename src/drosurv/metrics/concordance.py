@@ -1,6 +1,6 @@
 """Concordance: how often the patient with the higher score has the event first, overall, per patient, between groups.
 
-Harrell's index depends on how the scored patients were censored; Uno's does not.
+Harrell's index depends on how the test patients were censored; Uno's does not.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def uno_concordance(
     y_train : structured array or FollowUp
         Training targets, for the censoring distribution.
     y_test, risk, sample_weight
-        Target, scores and weights of the scored patients, as in :func:`concordance_index`.
+        Target, scores and weights of the test patients, as in :func:`concordance_index`.
     tau : float, optional
         Only events before tau count as the earlier event of a pair. By default all events within the training
         follow-up do, since later ones have no censoring weight.

@@ -54,7 +54,7 @@ def dynamic_auc(
     y_train : structured array or FollowUp
         Training targets, for the censoring distribution.
     y_test, risk
-        Target and scores of the scored patients, as in :func:`concordance_index`.
+        Target and scores of the test patients, as in :func:`concordance_index`.
     times : (k,) array, optional
         Times at which to compute the AUC. They must lie between the first event and the end of follow-up.
     grid : "inside" or "table"

@@ -61,13 +61,13 @@ class FollowUp:
     event_percentiles : (101,) array
         Percentiles 0 to 100 of the event times.
     stands_in : bool
-        Whether these are the scored patients, because the training patients are unknown.
+        Whether these are the test patients, because the training patients are unknown.
     other_times : bool
         Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
     patients, events : float
         Numbers of training patients and of their events; 0 if unknown.
-    scored_censoring : bool
-        Whether `censoring` is that of the scored patients; see :meth:`weighting`.
+    test_censoring : bool
+        Whether `censoring` is that of the test patients; see :meth:`weighting`.
     """
 
     times: FloatArray
@@ -78,11 +78,11 @@ class FollowUp:
     other_times: bool = False
     patients: float = 0.0
     events: float = 0.0
-    scored_censoring: bool = False
+    test_censoring: bool = False
 
     @classmethod
     def standing_in(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
-        """Use the follow-up of the scored patients, as `of` does, because that of the training patients is unknown."""
+        """Use the follow-up of the test patients, as `of` does, because that of the training patients is unknown."""
         return replace(cls.of(target, **rows), stands_in=True, events=training_events or 0.0)
 
     @classmethod
@@ -198,26 +198,26 @@ class FollowUp:
         return _half(self.times, self.censoring)
 
     def weighting(self, target: Target) -> FollowUp:
-        """Return the follow-up with which to weight these scored patients for censoring.
+        """Return the follow-up with which to weight these test patients for censoring.
 
-        The probability of not being censored must be that of the scored patients. It is estimated from the training
+        The probability of not being censored must be that of the test patients. It is estimated from the training
         patients, unless the two curves differ by the rule of :func:`compare_follow_up` while a tenth of both is at
-        risk: then `censoring` is the curve of the scored patients.
+        risk: then `censoring` is the curve of the test patients.
         """
-        if self.stands_in or self.scored_censoring:
+        if self.stands_in or self.test_censoring:
             return self
         own = KaplanMeier.both(target)[1]
         enough = self.times[self.survival * self.censoring >= _LEAST_AT_RISK]
         at = own.times[own.times <= min(last_with_enough_at_risk(target), enough[-1] if len(enough) else 0.0)]
-        trained, scored = self.censoring_at(at), step_function(own.times, own.survival, at, before=1.0)
+        in_training, in_test = self.censoring_at(at), step_function(own.times, own.survival, at, before=1.0)
         with np.errstate(invalid="ignore"):
             variances = [
-                scored**2 * step_function(own.times, own.log_variance, at, before=0.0),
-                trained**2
+                in_test**2 * step_function(own.times, own.log_variance, at, before=0.0),
+                in_training**2
                 * step_function(self.times, np.cumsum(self.log_censoring_variance), at, before=0.0),
             ]
         error = np.sqrt(np.nan_to_num(variances).sum(axis=0))
-        apart = np.abs(trained - scored)
+        apart = np.abs(in_training - in_test)
         if not ((apart >= _LEAST_DIFFERENCE) & (apart >= _STANDARD_ERRORS * error)).any():
             return self
         times = np.union1d(self.times, own.times)
@@ -225,10 +225,10 @@ class FollowUp:
         return replace(
             self,
             times=times,
-            # Nobody who is scored is observed after their last time.
+            # No test patient is observed after the last of their times.
             censoring=np.where(times > own.times[-1], 0.0, censoring),
             survival=self.survival_at(times),
-            scored_censoring=True,
+            test_censoring=True,
         )
 
     def censor_at_end(self, target: Target) -> Target:
@@ -255,7 +255,7 @@ class GroupFollowUp:
 
     @classmethod
     def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
-        """From scored patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
+        """From test patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
         parts = [target.take(groups.codes == k) for k in range(len(groups))]
         enough = [part for part in parts if len(part) >= min_patients] or [target]
         horizon = min(last_with_enough_at_risk(part) for part in enough)
@@ -416,7 +416,7 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
     """Times for the dynamic AUC of patients with at least one event, ascending and distinct.
 
     Given `times` must lie in the valid range. By default they are 15 percentiles, evenly spaced from 5 to 81, of the
-    scored patients' times. "inside" drops those at which the AUC is undefined, and may return none; "table", the
+    test patients' times. "inside" drops those at which the AUC is undefined, and may return none; "table", the
     convention of the published tables, keeps all and raises an error if one is invalid.
     """
     # The AUC needs a case (from the first event on), a control (somebody known to be free of the event) and a censoring
@@ -453,8 +453,8 @@ def brier_times(
 ) -> FloatArray:
     """Times for the integrated Brier score, ascending and distinct, at least two; none if none is valid.
 
-    By default they are 50 evenly spaced times that begin where both training and scored patients are observed, and end
-    before the last time of the scored patients ("table", the convention of the published tables) or, if earlier, before
+    By default they are 50 evenly spaced times that begin where both training and test patients are observed, and end
+    before the last time of the test patients ("table", the convention of the published tables) or, if earlier, before
     the end of the training follow-up ("inside"), and no later than `until`.
     """
     start, last = float(target.time.min()), float(target.time.max() if until is None else until)
@@ -485,7 +485,7 @@ def _valid(times: Any, start: float, end: float, *, closed: bool) -> FloatArray:
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
         raise ArgumentError(
             "times",
-            f"{arg('times')} must lie in [{start:g}, {end:g}{']' if closed else ')'}, where scored patients are still "
+            f"{arg('times')} must lie in [{start:g}, {end:g}{']' if closed else ')'}, where test patients are still "
             "observed "
             f"and the training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
             f"{arg('times', text='None')} with {arg('grid', 'inside')} (for evaluate and compare: convention='paper').",

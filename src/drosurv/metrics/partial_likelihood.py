@@ -149,7 +149,7 @@ class CoxRows(NamedTuple):
 
     @staticmethod
     def of(scored: ScoredTarget) -> CoxRows:
-        """Sort scored patients, whose target may have entry times and strata."""
+        """Sort test patients, whose target may have entry times and strata."""
         patients = scored.by_time()
         if patients.target.stratum is not None:
             patients = patients.take(np.argsort(patients.target.stratum, kind="stable"))

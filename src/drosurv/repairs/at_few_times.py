@@ -14,7 +14,7 @@ import numpy as np
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged, known_throughout
 from drosurv.findings.questions import group_sums
-from drosurv.findings.residual_tests import fit_at_one_time, level, spread
+from drosurv.findings.residual_tests import fit_at_one_time, level, slope
 from drosurv.findings.residuals import WeightedResiduals
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
@@ -92,11 +92,11 @@ class AtFewTimes:
         if group is None or checked is None:
             return None
         ratio = level(checked)
-        slope = spread(judged.at_horizon, judged.score, trial.inside)
+        fitted = slope(judged.at_horizon, judged.score, trial.inside)
         return {
             "by": float(judged.residuals.ends[len(group.observed) - 1]),
             "observed": max(float(group.observed.sum()), 0.0),
             "expected": float(group.expected.sum()),
             "ratio": Estimate(ratio.value, *ratio.interval(1 - CONFIDENCE)),
-            "slope": float("nan") if slope is None else slope.value,
+            "slope": float("nan") if fitted is None else fitted.value,
         }

@@ -27,7 +27,7 @@ LEAST_OVERLAP = 0.3
 LARGEST_EXPONENT = 500.0
 
 _DOING: dict[Kind, str] = {
-    "times": "is the model wrong about the shape in time?",
+    "timing": "is the model wrong about the timing of events?",
     "everyone": "is the model wrong for everyone?",
     "effects": "looking for a group with other effects",
     "level": "looking for a group with more or fewer events",
@@ -57,7 +57,7 @@ class Trial(Attempt):
     The `group` (n,) and its correction come from all patients; version and strength are those with the largest gain on
     held-out patients. The other arrays (n,) come from a search and fit without the patient's fold: whether the patient
     is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A
-    correction of the shape in time (`periods`) has log hazard ratios in m intervals instead, `held_out` (n, m). An
+    correction of the timing of events (`periods`) has log hazard ratios in m intervals instead, `held_out` (n, m). An
     earlier such correction had multiplied the expected events by `factor` (n,).
     """
 
@@ -120,7 +120,7 @@ class CheckedSearch:
     def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
         """Find the next repair of a kind and test it; an accepted one is applied in every repetition of the search.
 
-        A correction of the shape in time must gain more than a slope that is the same at all times. Return None if
+        A correction of the timing of events must gain more than a slope that is the same at all times. Return None if
         nothing has posterior odds above 1.
         """
         n_steps = 1 + len(self.without_fold) + len(self.on_first)
@@ -146,7 +146,7 @@ class CheckedSearch:
                 inside[out] = again.inside[out] if same else ~again.inside[out]
             overlaps.append(shared)
         overlap = float(np.mean(overlaps))
-        if kind == "times":
+        if kind == "timing":
             # For everyone, also where no correction was found.
             inside[:], overlap = True, 1.0
         if common.sum() > 0:
@@ -251,9 +251,9 @@ class CheckedSearch:
 
         They are relative to the model with its earlier repairs; or, after a recalibration of a frozen model, to the
         best level and slope in that fold, so that a group cannot gain from an error that the model makes for all
-        patients. Those of the shape in time are relative to the best of these and of one slope for all times.
+        patients. Those of the timing of events are relative to the best of these and of one slope for all times.
         """
-        if found is None and kind == "times":
+        if found is None and kind == "timing":
             return np.zeros(1)
         out = self.folds == fold
         gains, common = search.gains(found, out)
@@ -262,14 +262,14 @@ class CheckedSearch:
             events, expected, r = search.residuals.events[out], search.residuals.expected[out], search.r[out]
             change = _best_level(search.residuals, out) - r
             nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
-        ratio: FloatArray = gains.sum(axis=1) - (max(0.0, *nulls) if kind == "times" else nulls[-1])
+        ratio: FloatArray = gains.sum(axis=1) - (max(0.0, *nulls) if kind == "timing" else nulls[-1])
         return ratio
 
-    def shape_first(self, limits: Limits) -> bool:
-        """Whether the shape in time is more probably wrong than the effects in any group."""
-        shape = self.on_all.find("times", limits)
-        group = None if shape is None else self.on_all.find("effects", limits)
-        return shape is not None and (group is None or shape.log_odds > group.log_odds)
+    def timing_first(self, limits: Limits) -> bool:
+        """Whether the timing of events is more probably wrong than the effects in any group."""
+        timing = self.on_all.find("timing", limits)
+        group = None if timing is None else self.on_all.find("effects", limits)
+        return timing is not None and (group is None or timing.log_odds > group.log_odds)
 
 
 def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
@@ -314,7 +314,7 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
     The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
     nothing follows, this repair of a fitted model is kept only if its gain is significant.
 
-    If expected events are known over time, the shape in time is corrected too: before groups if it is more probably
+    If expected events are known over time, the timing of events is corrected too: before groups if it is more probably
     wrong than any of them, because an effect that fades looks like effects that differ in a group; else after them,
     because effects that differ in a group look like an effect that fades.
     """
@@ -327,12 +327,12 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
         return trial is not None and trial.accepted
 
     n_repairs = int(max_repairs > 0 and passed("everyone"))
-    shape_first = over_time and n_repairs < max_repairs and checked.shape_first(limits)
-    n_repairs += shape_first and passed("times")
+    timing_first = over_time and n_repairs < max_repairs and checked.timing_first(limits)
+    n_repairs += timing_first and passed("timing")
     while n_repairs < max_repairs and len(checked.table.atoms) and (passed("effects") or passed("level")):
         n_repairs += 1
-    if over_time and not shape_first and n_repairs < max_repairs:
-        passed("times")
+    if over_time and not timing_first and n_repairs < max_repairs:
+        passed("timing")
     kept = [trial for trial in trials if trial.accepted]
     if len(kept) == 1 and kept[0].kind == "everyone" and not (checked.frozen or _is_clear(kept[0], checked)):
         return [replace(trial, accepted=False) for trial in trials]

@@ -99,9 +99,10 @@ class PatientEvents:
         return replace(sample, shared=self._shared(sample, rng))
 
     def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
-        """Return the share of clusters that must be drawn with one outcome for all rows to match the observed variance.
+        """Estimate the share of clusters whose rows must have the same outcome to match the observed variance.
 
-        Two standard errors are added: with too small a share, right models would be called wrong too often.
+        The upper bound of the estimate, two standard errors above it, is returned: too small a share would make false
+        alarms more frequent.
         """
         assert self.clusters is not None
         assert sample.clusters is not None

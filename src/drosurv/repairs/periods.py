@@ -1,4 +1,4 @@
-"""Corrections of a model's shape in time: a factor of the hazard and a slope of the log risk for each of four periods.
+"""Corrections of the timing of events: a factor of the hazard and a slope of the log risk for each of four periods.
 
 In period k the hazard of a patient with log risk s is multiplied by exp(a_k + b_k s): the effect of the predicted risk
 is 1 + b_k times as large there as the model says. Levels a and slopes b are shrunken towards 0, the more the less they
@@ -49,7 +49,7 @@ class Periods:
 
 @dataclass(frozen=True, eq=False)
 class FoundPeriods:
-    """Versions of a correction of the shape in time, found on some of the patients.
+    """Versions of a correction of the timing of events, found on some of the patients.
 
     The periods begin with the intervals `first` (k,). `common` is a correction with the same slope in all periods, with
     which the versions are compared; `log_odds` are the log posterior odds against it.
@@ -71,7 +71,7 @@ class FoundPeriods:
 
 
 def after_periods(at: Residuals, periods: Periods, score: FloatArray) -> Residuals:
-    """Return the residuals after a correction of the shape in time, given the log risks (n,)."""
+    """Return the residuals after a correction of the timing of events, given the log risks (n,)."""
     assert at.over_time is not None
     expected = at.over_time.expected * np.exp(periods.at_intervals(at.over_time.edges, score))
     return replace(at, expected=expected.sum(axis=1), over_time=replace(at.over_time, expected=expected))

@@ -102,8 +102,8 @@ class Repair:
     ----------
     rule : Rule or None
         The subgroup; None for everyone.
-    kind : {"everyone", "effects", "level", "times"}
-        What was searched for; "times" is the shape in time.
+    kind : {"everyone", "effects", "level", "timing"}
+        What was searched for; "timing" is the timing of events over the follow-up.
     version : {"full", "own", "level"}
         What was changed: effects of everyone and of the subgroup, effects in the subgroup only, or its level.
     strength : float
@@ -111,7 +111,7 @@ class Repair:
     correction : Correction
         Log hazard ratios per scaled column, at strength 1.
     periods : Periods or None
-        Log hazard ratios in periods of the follow-up, if the shape in time was corrected.
+        Log hazard ratios in periods of the follow-up, if the timing of events was corrected.
     patients, events : int, float
         Patients who meet the rule, and their events, counted by weight; for a frozen model, events until its curves
         end.

@@ -15,7 +15,7 @@ from drosurv.target import BoolArray, FloatArray
 
 # Effects (p,) at the only predicted time: of log hazard ratios so far, counted patients, columns (n, p) and penalties.
 FitAtTime = Callable[[FloatArray, BoolArray, FloatArray, FloatArray], FloatArray | None]
-Kind = Literal["everyone", "effects", "level", "times"]
+Kind = Literal["everyone", "effects", "level", "timing"]
 
 # A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
 LARGEST_REPAIR = 2.5
@@ -51,7 +51,7 @@ class Found:
 
     `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
     (v, n) are the log hazard ratios of every choice of version and strength; `log_odds` are the log posterior odds. A
-    correction of the shape in time (`periods`) changes no log hazard ratios that hold at all times.
+    correction of the timing of events (`periods`) changes no log hazard ratios that hold at all times.
     """
 
     atoms: tuple[Atom, ...]
@@ -72,7 +72,7 @@ class RepairSearch:
     """A search that finds one repair after the other, and fits them, on the counted patients (n,) only.
 
     A `frozen` model was fitted on other patients. The residuals are those of all n patients under the model without
-    repairs, but for a correction of the shape in time; r (n,) holds their log hazard ratios of all other repairs so
+    repairs, but for a correction of the timing of events; r (n,) holds their log hazard ratios of all other repairs so
     far, and `slope` how much these change the effect of the log risk for everyone.
     """
 
@@ -93,7 +93,7 @@ class RepairSearch:
     def find(self, kind: Kind, limits: Limits) -> Found | None:
         """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
         now = self.residuals.after(self.r)
-        if kind == "times":
+        if kind == "timing":
             return self._find_periods(now)
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
@@ -147,7 +147,7 @@ class RepairSearch:
     def gains(self, found: Found | None, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return gains in log likelihood of m rows: of each choice (v, m), and of one slope for all times (m,).
 
-        The latter are 0 unless the shape in time is corrected; all are if nothing was found.
+        The latter are 0 unless the timing of events is corrected; all are if nothing was found.
         """
         now, none = self.residuals.after(self.r), np.zeros(int(rows.sum()))
         if found is None:

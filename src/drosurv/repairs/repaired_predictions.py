@@ -67,7 +67,7 @@ class RepairedPredictions(SurvivalModel):
     def capabilities(self) -> Capabilities:  # type: ignore[override]
         """Scores are log hazards if those of the base model are."""
         base = getattr(self, "base_", self.base)
-        # Hazards are not proportional after a correction of the shape in time.
+        # Hazards are not proportional after a correction of the timing of events.
         by_period = any(repair.periods is not None for repair in getattr(self, "repairs_", ()))
         proportional = (base is None or is_proportional(base)) and not by_period
         return Capabilities(

@@ -1,7 +1,7 @@
 """Simultaneous tests and bounds for all subgroups: of observed against predicted events, and of mean losses.
 
 Observed and expected events are those of the residuals of :mod:`drosurv.findings`. Their number (level) and their
-distribution over the parts of the follow-up (shape in time) are tested, with a reference distribution that is drawn
+distribution over the parts of the follow-up (timing) are tested, with a reference distribution that is drawn
 from the model, as if it were right. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use
 the distribution of the most extreme statistic over all subgroups, so that the results hold for all of them together.
 """
@@ -25,7 +25,7 @@ from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.target import FloatArray
 
 # Smallest number of expected events of a subgroup; and of a part of the follow-up, and of all others together, for the
-# test of the shape in time.
+# test of the timing of events.
 LEAST_EXPECTED, LEAST_IN_PART = 10.0, 5.0
 # Numbers are cut at their deciles; a column has at most so many categories.
 N_CUTS = 10
@@ -245,7 +245,7 @@ def events_of(
     events = max(total, 0.0)
     question, seen, since, until = "level", events, nan, nan
     if part >= 0:
-        question, seen = "shape in time", max(float(observed[part]), 0.0)
+        question, seen = "timing", max(float(observed[part]), 0.0)
         events = seen + max(total - float(observed[part]), 0.0)
         predicted = events * float(expected[part]) / predicted
         since = float(ends[part - 1]) if part else 0.0

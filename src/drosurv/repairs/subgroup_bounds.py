@@ -17,7 +17,7 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.questions import group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
-from drosurv.findings.residual_tests import shape as shape_test
+from drosurv.findings.residual_tests import timing as timing_test
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
 from drosurv.findings.words import period, subgroup_events
 from drosurv.metrics import FollowUp
@@ -143,10 +143,10 @@ def certify(
     throughout, by the last predicted time, weighted for censoring, where predictions are known at few times. The
     statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
 
-    *Shape in time.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
+    *Timing.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
     expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share
-    of all events of the subgroup, so that a right total does not hide a wrong shape and a wrong total is not called
-    one: the difference of square roots of counts, over the dispersion.
+    of all events of the subgroup, whether their total is right or wrong: the statistic is the difference of square
+    roots of counts, over the dispersion.
 
     *Adjustment.* The distribution of the largest and smallest statistic of the number of events, and of the largest
     absolute statistic of parts, over all subgroups, if the model is right, is simulated: p-values are shares of these
@@ -289,17 +289,17 @@ def _overall(
 ) -> tuple[dict[str, float], dict[str, Any] | None]:
     """Return the events of all patients together with the test of the level, and those of the most extreme part.
 
-    p-values are adjusted for both tests. None if the shape in time is not tested.
+    p-values are adjusted for both tests. None if the timing of events is not tested.
     """
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
     found, ends = level_test(sums), residuals.ends[: len(sums.observed)]
     counts = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
-    shape = shape_test(sums, ends)
-    if shape is None:
+    tested = timing_test(sums, ends)
+    if tested is None:
         return {**counts, "ratio": found.value, "p": found.p}, None
-    events = events_of(sums.observed, sums.expected, ends, int(np.searchsorted(ends, shape.time)))
-    timing = {**events, "p": min(2 * shape.p, 1.0)}
+    events = events_of(sums.observed, sums.expected, ends, int(np.searchsorted(ends, tested.time)))
+    timing = {**events, "p": min(2 * tested.p, 1.0)}
     return {**counts, "ratio": found.value, "p": min(2 * found.p, 1.0)}, timing
 
 
@@ -334,8 +334,8 @@ class SubgroupBounds:
         once; and ``group``, the subgroup that has this bound.
     significant : DataFrame
         Subgroups with more or fewer events than expected (``question`` "level"), or with events at other times than
-        expected ("shape in time"), after adjustment for all subgroups and both questions: group, patients, question,
-        observed, expected, ratio, p (adjusted), events, since, until. For the shape in time, observed and expected
+        expected ("timing"), after adjustment for all subgroups and both questions: group, patients, question,
+        observed, expected, ratio, p (adjusted), events, since, until. For the timing of events, observed and expected
         are events from ``since`` to ``until``, the expected ones as a share of all ``events`` of the subgroup; NaN
         is the end of the follow-up. Empty if there are none.
     rules : tuple of Rule

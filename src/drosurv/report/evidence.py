@@ -251,7 +251,7 @@ class Evidence:
             return self._bounds
         everybody = [row for row in from_frame(self.audited.findings) if row.attribute == EVERYONE]
         wrong = any(
-            row.question in ("level", "shape in time") and row.status == "miscalibrated" for row in everybody
+            row.question in ("level", "timing") and row.status == "miscalibrated" for row in everybody
         )
         return self._bounds.adjusted(self.audited.settings.n_tests / SEARCH_TESTS, rescaled=wrong)
 

@@ -112,7 +112,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
     for row in evidence.findings:
-        if row.attribute == EVERYONE and row.question in ("level", "shape in time", "spread"):
+        if row.attribute == EVERYONE and row.question in ("level", "timing", "slope"):
             yield Statement(f"{row.question} of all", row.text)
     if everybody["expected"] is not None:
         observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
@@ -283,7 +283,7 @@ SECTION = Section(
   <div>
     <h3>All patients</h3>
     {% for statement in said if statement.code in
-      ("ranking", "level of all", "shape in time of all", "spread of all", "events", "survival") %}
+      ("ranking", "level of all", "timing of all", "slope of all", "events", "survival") %}
     <p>{{ statement.text }}</p>
     {% endfor %}
     {% set more = said | selectattr("code", "equalto", "problem") | list %}
