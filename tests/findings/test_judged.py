@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from drosurv import CoxPH, RepairedCox, Surv
@@ -275,8 +276,47 @@ def test_a_problem_that_one_patient_decides_is_said_with_the_row():
         if row.question == "slope" and row.attribute == "overall"
     )
     assert (wrong.status, without.status) == ("miscalibrated", "clear")
-    said = "One patient decides this: without row 8 of those judged, adjusted p = "
+    said = "One patient decides this: without the patient in row 8, adjusted p = "
     assert float(wrong.text.partition(said)[2].rstrip(".")) == pytest.approx(without.p, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("question", "factor"), [("gain", 1.0), ("below threshold", 0.6), ("above threshold", 1.6)]
+)
+def test_the_patient_without_whom_a_gain_or_a_threshold_is_nearest_to_right_is_named(question, factor):
+    times, n = np.linspace(0.5, 6, 20), 60
+    y, S, _, _ = draw("exponential", 3, n)
+    y["event"][7], y["time"][7] = factor < 1.0, 0.6 if factor < 1 else 6.0
+    survival = S(times) ** factor
+    survival[7] = np.exp(-(1e-3 if factor < 1 else 20.0) * times)
+    judged = judged_patients(as_predictions((times, survival), None, n), y)
+
+    def asked(inside):
+        found = questions(judged, {("overall", "all"): inside}, threshold=0.8, min_group=10, min_events=1)
+        return next(one for one in found if one.question == question)
+
+    whole = asked(np.ones(n, bool))
+    label, left = whole.without_one()
+    without = np.array([asked(np.arange(n) != row).estimate.value for row in range(n)])
+    towards = np.sign(whole.estimate.right - whole.estimate.value) * without
+    assert label == f"{towards.argmax() + 1}"
+    assert left.value == without[towards.argmax()]
+
+
+@pytest.mark.parametrize(
+    ("index", "label"), [(range(100, 500), "108"), ([f"P{k}" for k in range(400)], "'P7'")]
+)
+def test_the_patient_who_decides_is_named_by_the_row_of_the_users_table(index, label):
+    times = np.array(TIMES["many"])
+    y, S, _, _ = draw("exponential", 3, 400)
+    survival = S(times)
+    y["event"][7], y["time"][7] = False, 6.0
+    survival[7] = np.exp(-20.0 * times)
+    features = pd.DataFrame({"x": np.zeros(400)}, index=index)
+    judged = judged_patients(as_predictions((times, survival), None, 400), y, features=features)
+    found = findings(questions(judged, {("overall", "all"): np.ones(400, bool)}), 0.95)
+    (wrong,) = (row for row in found if row.question == "slope")
+    assert f"without the patient in row {label}, adjusted p" in wrong.text
 
 
 def test_a_problem_of_many_patients_is_not_said_to_be_one_patients():
@@ -297,7 +337,7 @@ def test_all_rows_of_a_patient_are_taken_out_together():
     found = problems(survival[again], times, y[again], g[again], rows=rows)
     found = [row for row in found if KINDS[row.question].contributions is not None]
     assert found
-    assert all("without row 8 of those judged" in row.text for row in found)
+    assert all("without the patient in row 8," in row.text for row in found)
 
 
 def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():

@@ -30,13 +30,13 @@ def test_level_and_slope_are_right_at_the_only_time(slope, shift):
     X, y, survival = patients(0, slope=slope, shift=shift)
     model = repair((TIMES, survival), X, y, random_state=0)
     assert [one.kind for one in model.repairs_] == ["everyone"]
-    level, slope = judged(model.correct((TIMES, survival), X), y)
+    level, corrected = judged(model.correct((TIMES, survival), X), y)
     # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles.
     assert level["value"] == pytest.approx(1, abs=0.005)
-    assert slope["value"] == pytest.approx(1, abs=0.05)
+    assert corrected["value"] == pytest.approx(1, abs=0.05)
     X, y, survival = patients(1, slope=slope, shift=shift)
-    level, slope = judged(model.correct((TIMES, survival), X), y)
-    for row in (level, slope):
+    level, corrected = judged(model.correct((TIMES, survival), X), y)
+    for row in (level, corrected):
         assert row["low"] < 1 < row["high"]
 
 

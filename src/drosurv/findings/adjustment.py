@@ -19,8 +19,8 @@ class Question(NamedTuple):
 
     `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
     visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
-    values below it, 0 for both sides. `details` are texts for its sentence. `without_one`, if known, returns the number
-    of the row, from 1 on, of the patient who contributes most to the estimate, and the estimate without this patient.
+    values below it, 0 for both sides. `details` are texts for its sentence. `without_one`, if known, returns the label
+    of the first row of the patient who contributes most to the estimate, and the estimate without this patient.
     """
 
     question: str
@@ -32,7 +32,7 @@ class Question(NamedTuple):
     side: int = 0
     why: str = ""
     details: dict[str, str] = {}  # noqa: RUF012
-    without_one: Callable[[], tuple[int, JudgedValue | None]] | None = None
+    without_one: Callable[[], tuple[str, JudgedValue | None]] | None = None
 
 
 class Adjusted(NamedTuple):
@@ -51,8 +51,11 @@ def adjust(tests: Sequence[Question], level: float, n_tests: int) -> list[Adjust
     return [_adjusted(test, level, max(n_tests, 1)) for test in tests]
 
 
-def decided_by_one(found: Adjusted, level: float, n_tests: int) -> tuple[int, float] | None:
-    """Return the row of the one patient without whom a problem would not be found, and the p-value then; else None."""
+def decided_by_one(found: Adjusted, level: float, n_tests: int) -> tuple[str, float] | None:
+    """Return the row of the one patient without whom there is no problem, and the p-value then; None if there is none.
+
+    The row is the label of the patient's first row in the user's table.
+    """
     if not found.wrong or found.test.without_one is None:
         return None
     row, estimate = found.test.without_one()

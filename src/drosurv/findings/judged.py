@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
@@ -39,6 +40,7 @@ from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import interval_edges
 from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
+from drosurv.tables.values import row_number
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # A table is known throughout if no step between its times has more than this share of the events.
@@ -64,7 +66,7 @@ class Cohort:
     `columns` (n, q). `follow_up` is the follow-up of the training patients, or of the judged patients if the training
     patients are not known. `folds` holds, for each of several models, the rows that it predicted and the follow-up of
     its training patients. Of each row, `weight` (n,) is the number of copies, `clusters` (n,) the number of its
-    cluster and `patients` (n,) the number of its patient.
+    cluster and `patients` (n,) the number of its patient. `index` has the labels of the rows in the table of features.
     """
 
     target: Target
@@ -75,6 +77,7 @@ class Cohort:
     weight: FloatArray | None = None
     clusters: IntArray | None = None
     patients: IntArray | None = None
+    index: pd.Index[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -83,6 +86,13 @@ class Cohort:
     def copies(self) -> FloatArray:
         """Numbers of copies (n,)."""
         return np.ones(len(self)) if self.weight is None else self.weight
+
+    def row_label(self, row: int) -> str:
+        """Return the number of a row in the user's table, counted from 1, or its label if the table has text labels."""
+        if self.index is None:
+            return f"{row + 1:,}"
+        label = self.index[row]
+        return repr(label) if isinstance(label, str) else f"{row_number(self.index, row):,}"
 
     @property
     def several_events(self) -> bool:

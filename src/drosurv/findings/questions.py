@@ -96,19 +96,19 @@ def questions(
     return found
 
 
-def _without_one(group: JudgedGroup, kind: Kind, value: JudgedValue) -> tuple[int, JudgedValue | None]:
-    """Return the first row, from 1 on, of the patient who contributes most, and the number of the group without it."""
+def _without_one(group: JudgedGroup, kind: Kind, value: JudgedValue) -> tuple[str, JudgedValue | None]:
+    """Return the label of the first row of the patient who contributes most, and the group's number without them."""
     assert kind.ask is not None
     assert kind.contributions is not None
     judged, mask = group.judged, group.mask
-    added = np.sign(value.value - value.right) * kind.contributions(group, value)
+    contributed = np.sign(value.value - value.right) * kind.contributions(group, value)
     patients = judged.cohort.patients
     if patients is None:
         patients = np.arange(len(mask))
-    one = patients == np.bincount(patients, added).argmax()
+    one = patients == np.bincount(patients, contributed).argmax()
     sums = group_sums(judged.residuals, mask & ~one, judged.error)
     left = None if sums is None else kind.ask(replace(group, mask=mask & ~one, sums=sums))
-    return int(np.flatnonzero(one)[0]) + 1, left
+    return judged.cohort.row_label(int(one.argmax())), left
 
 
 def most_questions() -> int:
@@ -153,6 +153,18 @@ def _of_slope(group: JudgedGroup, _: JudgedValue) -> FloatArray:
     residuals = judged.at_horizon if judged.few_times else judged.residuals
     expected = residuals.weight * mask * residuals.expected.sum(axis=1)
     w = mask * (judged.score - np.average(judged.score, weights=expected))
+    return _contributions(residuals, w, np.ones(residuals.expected.shape[1]))
+
+
+def _of_gain(values: FloatArray | None, group: JudgedGroup) -> FloatArray:
+    assert values is not None
+    found: FloatArray = values * group.mask * group.judged.cohort.copies
+    return found
+
+
+def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:
+    residuals = group.judged.at_horizon
+    w = (group.mask & side).astype(np.float64)
     return _contributions(residuals, w, np.ones(residuals.expected.shape[1]))
 
 
@@ -237,6 +249,7 @@ def ranking(c_index: float, error: float) -> Question:
     briefly="worse than one curve for everybody",
     wrong="For {name}, predictions are worse than one curve for everybody: gain {number} per patient.",
     clear="The model predicts {name} better than one curve: gain per patient {number}.",
+    contributions=lambda group, _: _of_gain(group.judged.gains, group),
 )
 def _gain(group: JudgedGroup) -> JudgedValue | None:
     return _mean(group, group.judged.gains, group.judged.own_curve)
@@ -250,6 +263,7 @@ def _gain(group: JudgedGroup) -> JudgedValue | None:
     briefly="predicted better by the other model",
     wrong="{reference} predicts {name} better: gain of this model over it {number} per patient.",
     clear="The other model is not shown to predict {name} better: gain over it per patient {number}.",
+    contributions=lambda group, _: _of_gain(group.judged.over_reference, group),
 )
 def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
     values = group.judged.over_reference
@@ -269,6 +283,7 @@ def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = N
         "{patients} with a predicted risk of at least {threshold}{until} had {times} the predicted events ({p})."
     ),
     clear="Events above the threshold agree with the predictions for {name}: observed/expected {number}.",
+    contributions=lambda group, _: _by_horizon_of(group, group.judged.risk >= group.threshold),
 )
 def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
     threshold = group.threshold
@@ -281,6 +296,7 @@ def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
     briefly="wrong number of events below the threshold",
     wrong="{patients} with a predicted risk of below {threshold}{until} had {times} the predicted events ({p}).",
     clear="Events below the threshold agree with the predictions for {name}: observed/expected {number}.",
+    contributions=lambda group, _: _by_horizon_of(group, group.judged.risk < group.threshold),
 )
 def _below_threshold(group: JudgedGroup) -> JudgedValue | None:
     threshold = group.threshold

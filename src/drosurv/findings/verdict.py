@@ -92,7 +92,7 @@ def number_of_tests(tests: Sequence[Question]) -> int:
 
 
 def _finding(
-    found: Adjusted, level: float, if_worse: str, by_one: tuple[int, float] | None = None
+    found: Adjusted, level: float, if_worse: str, by_one: tuple[str, float] | None = None
 ) -> FindingRow:
     test = found.test
     status = "clear"
@@ -106,7 +106,7 @@ def _finding(
     text = sentence(KINDS[test.question], status, found)
     if by_one is not None:
         row, p = by_one
-        text += f" One patient decides this: without row {row:,} of those judged, adjusted {p_text(p)}."
+        text += f" One patient decides this: without the patient in row {row}, adjusted {p_text(p)}."
     number = time, found.value, found.low, found.high, found.p
     return FindingRow(status, test.question, test.attribute, test.group, *number, text)
 
