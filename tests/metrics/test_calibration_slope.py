@@ -130,6 +130,11 @@ def test_slope_of_curves_is_that_of_a_poisson_model():
     assert found == pytest.approx(1 + model.coef_[0], abs=1e-5)
     rows = np.repeat(np.arange(300), weight.astype(int))
     assert calibration_slope_of_curves(events[rows], expected[rows], z[rows]) == pytest.approx(found)
+    # A patient who is expected to have no event, whatever the score, tells nothing.
+    further = {"events": [0, 0], "expected": [0, 0], "log_risk": [-4000.0, 4000.0], "sample_weight": [1, 1]}
+    given = {"events": events, "expected": expected, "log_risk": z, "sample_weight": weight}
+    with_extremes = {name: np.append(given[name], further[name]) for name in given}
+    assert calibration_slope_of_curves(**with_extremes) == pytest.approx(found, rel=1e-12)
 
 
 def test_slope_of_curves_is_one_for_a_right_model_and_the_simulated_one_otherwise():

@@ -431,8 +431,9 @@ def _poisson_slope(
     if total == 0 or not spread > 1e-12 * max(1.0, abs(centre)):
         return _undefined_slope(), np.nan
     z = (z - centre) / spread
-    observed_mean, at_risk = float((weight * d) @ z) / total, z[mass > 0]
-    if not at_risk.min() < observed_mean < at_risk.max():
+    observed_mean = float((weight * d) @ z) / total
+    z, mass = z[mass > 0], mass[mass > 0]
+    if not z.min() < observed_mean < z.max():
         return _infinite_slope("highest" if observed_mean > 0 else "lowest"), np.nan
 
     def moments(b: float) -> tuple[float, float]:
