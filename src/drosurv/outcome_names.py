@@ -51,6 +51,10 @@ _OTHER_TIMES = _set("""
     age birth born diag diagnosis diagtime start entry since prior previous wait waiting wtime dose bmi treatment
     surgery transplant onset history smoking alter geburt diagnose beginn naissance debut traitement
 """)
+# Parts of the calendar: names of them alone tell no time of follow-up.
+_CALENDAR = _set("day week month hour tag woche monat stunde jour semaine mois heure")
+# A column of more values is no column of events.
+_MOST_CODES = 10
 # Words for the beginning of observation, and others that stand beside them.
 _BEGIN = _set(
     "entry start tstart begin enrolment enrollment inclusion truncation eintritt beginn einschluss entree debut"
@@ -144,6 +148,19 @@ def names_event(name: str) -> tuple[float, Meaning]:
     if not strange:
         return 3.0, meaning
     return (1.0, meaning) if meaning == "event" else (0.0, "")
+
+
+def names_other_outcome(name: str, n_values: int) -> bool:
+    """Whether a column of so many values is named like an event, or like a time of follow-up.
+
+    >>> names_other_outcome("recur", 2), names_other_outcome("rtime", 900), names_other_outcome("t5", 90)
+    (True, True, False)
+    """
+    found = set(words(name))
+    if not found - _CALENDAR or max(map(len, found)) == 1:
+        return False
+    sure = names_event(name)[0] if 2 <= n_values <= _MOST_CODES else names_time(name)
+    return n_values >= 2 and sure == 3.0
 
 
 def _meaning(found: set[str]) -> Meaning:

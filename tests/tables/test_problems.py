@@ -254,6 +254,25 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
     assert said(clean.assign(continent=continent, region=region)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "values"), [("recur", 2), ("rtime", 200), ("pstat", 2), ("censrec", 2), ("alive", 2)]
+)
+def test_features_named_like_other_outcomes_are_named(clean, name, values):
+    frame = clean.assign(**{name: np.arange(200.0) % values})
+    (text,) = said(frame)
+    assert text.startswith(f"column {name!r} is named like an event or a time of follow-up")
+    assert f"drop={name!r}" in text
+    assert said(frame, keep_columns=[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("t5", 200), ("month", 12), ("diagtime", 200), ("prior_relapse", 2), ("heart_failure", 2), ("d", 2)],
+)
+def test_names_of_other_features_are_not_taken_for_outcomes(clean, name, values):
+    assert not any("named like" in text for text in said(clean.assign(**{name: np.arange(200.0) % values})))
+
+
 def test_patients_with_several_events_are_counted(pieces, tmp_path):
     frame = pieces.assign(died=1)
     repeated = int((frame["who"].value_counts() > 1).sum())
@@ -261,3 +280,10 @@ def test_patients_with_several_events_are_counted(pieces, tmp_path):
     given = {"time": "days", "event": "died", "entry": "tstart"}
     with pytest.warns(UserWarning, match=f"^{repeated} patients of .* have several events"):
         read_survival_table(tmp_path / "rows.csv", **given, id="who")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*several events")
+        first = read_survival_table(tmp_path / "rows.csv", **given, id="who", first_event=True)
+    # Every row ends with an event: the first of each patient is left.
+    assert first.frame["tstart"].tolist() == frame.groupby("who", sort=False)["tstart"].min().tolist()
+    with pytest.raises(ValueError, match="first_event=True needs entry and id"):
+        read_survival_table(tmp_path / "rows.csv", time="days", event="died", id="who", first_event=True)

@@ -150,6 +150,7 @@ def test_rows_after_the_first_event_are_left_out():
         {
             "id": [0, 0, 0, 1, 1, 2],
             "x": [1.0, 1.5, 2.0, 3.0, 3.5, 4.0],
+            "number": [1, 1, 2, 1, 1, 1],
             "tstart": [0, 2, 5, 0, 4, 0],
             "tstop": [2, 5, 9, 4, 6, 7],
             "status": [0, 1, 1, 0, 1, 0],
@@ -162,3 +163,7 @@ def test_rows_after_the_first_event_are_left_out():
         "1 patient of 3 with several events: the first is predicted, and 1 row after it left out."
         in found.problems[0]
     )
+    # The number of the event is the same for everybody then.
+    assert found.first_event
+    assert list(found.table.X) == ["x"]
+    assert "column 'number' was left out: its only value is '1' up to the first event." in found.problems

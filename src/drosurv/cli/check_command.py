@@ -100,6 +100,7 @@ def check(
         "event_value": columns.event_value or (None if clear else value),
         "drop": (*columns.drop, *result.dropped),
         "drop_missing_target": result.n_dropped > 0,
+        "first_event": prepared.first_event,
     }
     used = named | {name: value for name, value in asdict(columns).items() if name not in named}
     following = ["drosurv", "fit", as_typed(data)]

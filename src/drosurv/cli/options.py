@@ -315,6 +315,13 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
         default=False,
     )
 
+    first_event: bool = option(
+        "Of patients with several events, train on the rows up to the first.",
+        _COLUMNS,
+        "--first-event",
+        default=False,
+    )
+
     hold_out: Path | None = option(
         "CSV file of patients to keep out of training; written if it does not exist."
     )
@@ -391,9 +398,8 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
 
         named = {option: column for option, column in observed.items() if column is not None}
         roles = [option.name for option in fields(TargetOptions)]
-        given = {
-            name: getattr(self, name) for name in (*roles, "features", "drop", "numeric", "complete_cases")
-        }
+        roles += ["features", "drop", "numeric", "keep_columns", "complete_cases", "first_event"]
+        given = {name: getattr(self, name) for name in roles}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentWarning, InputError, arg
-from drosurv.outcome_names import names_entry, words
+from drosurv.outcome_names import names_entry, names_other_outcome, words
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates
@@ -56,6 +56,7 @@ def table_problems(
     target: Sequence[str],
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    keep_columns: Sequence[str] = (),
     id: str | None = None,
     time: str | None = None,
     patients: IntArray | None = None,
@@ -64,8 +65,9 @@ def table_problems(
     """Yield warnings about a training table.
 
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
-    are. `time` is the column of times, None if there are entry times. `patients` are the numbers of the patients, as
-    :func:`drosurv.tables.rows.patient_numbers` returns them: without `id`, they tell equal rows.
+    are; nor whether `keep_columns` are known when a prediction is made. `time` is the column of times, None if there
+    are entry times. `patients` are the numbers of the patients, as :func:`drosurv.tables.rows.patient_numbers` returns
+    them: without `id`, they tell equal rows.
     """
     if time is not None:
         intervals = [*_intervals(frame, features, time, id)]
@@ -73,6 +75,7 @@ def table_problems(
         yield from _kinds_of_events(frame, features, id)
         if starts := start_dates(frame, time, target):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
+    yield from _other_outcomes(frame, [name for name in features if name not in keep_columns])
     if id is not None or patients is None:
         patients = row_numbers(frame, [*target, id])
     yield from copied_rows(frame, patients, table_name, id)
@@ -225,6 +228,20 @@ def _kinds_of_events(
             f"patients have several rows that differ, besides time and event, in column {name!r} only, where no value "
             "comes twice: they may be different events of one patient, which one model mixes. Keep the rows of one "
             "event.",
+        )
+
+
+def _other_outcomes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Warn of features that are named like other events or times of follow-up, as recurrence is beside death."""
+    found = [name for name in features if names_other_outcome(str(name), frame[name].nunique())]
+    if found:
+        named = listing([repr(name) for name in found], 6)
+        columns = f"column {named} is" if len(found) == 1 else f"columns {named} are"
+        remedy = arg("drop", ",".join(map(str, found)))
+        yield ArgumentWarning(
+            "drop",
+            f"{columns} named like an event or a time of follow-up and used to predict: drop what is known only later "
+            f"({remedy}), or name it in {arg('keep_columns')}.",
         )
 
 

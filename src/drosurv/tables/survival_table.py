@@ -233,12 +233,10 @@ class SurvivalTable:
             for warning in entry_not_given(self.frame, map(str, self.X.columns), time):
                 warn_caller(warning)
 
-    def problems(
-        self, categorical: Sequence[str] = (), numeric: Sequence[str] = (), name: str = "the table"
-    ) -> Iterator[ArgumentWarning]:
+    def problems(self, name: str = "the table", **columns: Any) -> Iterator[ArgumentWarning]:
         """Yield warnings about the training table; messages call it `name`.
 
-        `categorical` and `numeric` are columns, as in :func:`table_problems`.
+        Columns `categorical`, `numeric` and `keep_columns` are as in :func:`table_problems`.
         """
         yield from self._zero_times()
         yield from self._several_events()
@@ -246,8 +244,7 @@ class SurvivalTable:
             self.frame,
             features=list(self.X.columns),
             target=self.columns.names,
-            categorical=[*categorical, *self.codes],
-            numeric=numeric,
+            **{**columns, "categorical": [*columns.get("categorical", ()), *self.codes]},
             id=self.id,
             time=self.columns.time if self.columns.entry is None else None,
             patients=self.patients,
@@ -282,8 +279,8 @@ class SurvivalTable:
             yield ArgumentWarning(
                 None,
                 f"{counted(several, 'patient')} of {self.n_patients:,} have several events. Training counts all of "
-                "them; an audit follows each patient until the first. To predict the first event, leave out the rows "
-                "after it.",
+                f"them; an audit follows each patient until the first. To predict the first event, pass "
+                f"{arg('first_event', True)}.",
             )
 
     def until_first_event(self) -> SurvivalTable:
@@ -358,8 +355,10 @@ def read_survival_table(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     id: str | None = None,
+    keep_columns: Sequence[str] = (),
     drop_missing_target: bool = False,
     complete_cases: bool = False,
+    first_event: bool = False,
     causes: bool = False,
     file_format: FileFormat | None = None,
 ) -> SurvivalTable:
@@ -385,10 +384,14 @@ def read_survival_table(
         Columns of whole numbers that are codes, and those that are amounts; others are warned of.
     id : str, optional
         Column that names the patient of a row; no feature.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made: no warning asks about their names.
     drop_missing_target : bool
         Leave out rows without a time or an event, or with a negative time, instead of raising an error.
     complete_cases : bool
         Leave out rows without a value in some feature, instead of filling it in.
+    first_event : bool
+        Of patients with several events, in rows (`entry`, `time`] with an `id`, leave out the rows after the first.
 
     Examples
     --------
@@ -450,7 +453,15 @@ def read_survival_table(
             f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
             f"{arg('event_value')} if another value means the event.",
         )
-    for problem in table.problems(categorical, numeric, os.path.basename(path)):
+    if first_event:
+        if id is None or entry is None:
+            raise ArgumentError(
+                "first_event",
+                f"{arg('first_event', True)} needs {arg('entry')} and {arg('id')}: the start and patient of a row.",
+            )
+        table = table.until_first_event()
+    given = {"categorical": categorical, "numeric": numeric, "keep_columns": keep_columns}
+    for problem in table.problems(os.path.basename(path), **given):
         warn_caller(problem)
     return table
 

@@ -127,6 +127,7 @@ class TableToCheck:
     `wanted` are the columns that the user named, `found` those that are used; `left_out` are columns with the reason,
     `strays` texts in columns of numbers, which were taken as missing, with their numbers of rows; `messages` are
     warnings that were given; `name` is that of the table, and `n_unusable` its number of rows without a valid target.
+    `first_event` says whether rows after the first event of a patient were left out.
     """
 
     name: str
@@ -138,6 +139,7 @@ class TableToCheck:
     strays: Mapping[str, Mapping[str, int]]
     messages: tuple[Warning, ...]
     n_unusable: int
+    first_event: bool
 
     @property
     def cause(self) -> int | None:
@@ -172,7 +174,16 @@ def prepare_table(
     ]
     told = dict.fromkeys([*missing, *problems, *map(str, messages)])
     return TableToCheck(
-        table_name, wanted, patients, found, tuple(told), left_out, strays, messages, int((~usable).sum())
+        table_name,
+        wanted,
+        patients,
+        found,
+        tuple(told),
+        left_out,
+        strays,
+        messages,
+        n_unusable=int((~usable).sum()),
+        first_event=len(patients) < int(usable.sum()),
     )
 
 
@@ -203,8 +214,12 @@ def _patients(
         later = counted(n_rows - len(patients), "row")
         problems.append(
             f"{counted(several, 'patient')} of {patients.n_patients:,} with several events: the first is predicted, "
-            f"and {later} after it left out. `drosurv fit` trains on all events."
+            f"and {later} after it left out. `drosurv fit --first-event` does the same."
         )
+        # Such as the number of the event.
+        _, constant = _unusable_columns(patients.X, set(), wanted.categorical)
+        left_out |= {name: f"{text.rstrip('.')} up to the first event." for name, text in constant.items()}
+        patients = replace(patients, X=patients.X.drop(columns=list(constant)))
     checked = patients.X.drop(columns=list(wanted.keep_columns), errors="ignore")
     leaks = {
         name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
@@ -218,7 +233,8 @@ def _patients(
         why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
-    told = map(str, patients.problems(wanted.categorical, wanted.numeric, table_name))
+    given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}
+    told = map(str, patients.problems(table_name, **given))
     # The question about entry times stands beside the guesses.
     problems += [text for text in told if text != found.question]
     return patients, left_out | leaks
