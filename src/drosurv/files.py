@@ -1,13 +1,17 @@
-"""Write files atomically: a file appears whole or not at all."""
+"""Write files atomically, so that a file appears whole or not at all; import every file of a package."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -74,3 +78,8 @@ def check_writable(path: Path) -> int | None:
 def _error_for(path: Path, error: OSError) -> OSError:
     """Return an error of the same type that names the file the caller gave."""
     return type(error)(f"{path} cannot be written: {error.strerror or error}.")
+
+
+def import_files(package: str) -> list[ModuleType]:
+    """Import every file of an imported package, so that a new file needs no line elsewhere; return the modules."""
+    return [import_module(f"{package}.{file.name}") for file in iter_modules(sys.modules[package].__path__)]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Annotated
 
 import typer
@@ -13,6 +10,7 @@ from drosurv import __version__
 from drosurv.cli import datasets_command
 from drosurv.cli.options import COMMANDS, ShortHelp
 from drosurv.cli.outputs import PlainMessages
+from drosurv.files import import_files
 
 app = typer.Typer(
     name="drosurv",
@@ -45,8 +43,7 @@ def drosurv(
 
 
 # Every file of this folder may define commands.
-for module in iter_modules([str(Path(__file__).parent)]):
-    import_module(f"drosurv.cli.{module.name}")
+import_files("drosurv.cli")
 for command in sorted(COMMANDS, key=COMMANDS.__getitem__):
     app.command(cls=ShortHelp)(command)
 app.add_typer(datasets_command.app, name="datasets")

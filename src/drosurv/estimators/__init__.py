@@ -1,6 +1,7 @@
 """Estimators: survival models with the interface of scikit-learn."""
 
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
+from drosurv.estimators.base import add_models
 from drosurv.estimators.cause_specific_cox import CauseSpecificCox
 from drosurv.estimators.coefficients import CoxTable, DesignCheck, ProportionalHazardsTest, check_design
 from drosurv.estimators.cox import CoxPH
@@ -41,3 +42,5 @@ __all__ = [
     "Trees",
     "check_design",
 ]
+# Models of other files of this folder; the lines above tell type checkers which class a name is.
+add_models(globals())

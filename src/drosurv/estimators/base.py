@@ -19,6 +19,7 @@ from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.estimators.baseline import Curves, checked_times, fitted_curves, step_functions
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
+from drosurv.files import import_files
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
@@ -547,6 +548,21 @@ def _rows(values: Any, part: slice) -> Any:
     return values.iloc[part] if hasattr(values, "iloc") else values[part]
 
 
+def add_models(contents: dict[str, Any]) -> None:
+    """Add the models that the files of a package define to its names and to its ``__all__``."""
+    for module in import_files(contents["__name__"]):
+        for name, cls in vars(module).items():
+            public = name not in contents and not name.startswith("_")
+            if public and _is_model(cls) and cls.__module__ == module.__name__:
+                contents[name] = cls
+                contents["__all__"].append(name)
+
+
+def _is_model(found: Any) -> bool:
+    """Whether something is a survival model, and not only the base class of others."""
+    return isinstance(found, type) and issubclass(found, SurvivalModel) and hasattr(found, "capabilities")
+
+
 # Subpackages that export estimators.
 _SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
 
@@ -569,7 +585,6 @@ def all_estimators(causes: bool = False) -> list[tuple[str, type[SurvivalModel]]
     for package in map(import_module, _SUBPACKAGES):
         for name in package.__all__:
             exported = getattr(package, name)
-            model = isinstance(exported, type) and issubclass(exported, SurvivalModel)
-            if model and (causes or not getattr(exported, "_several_causes", False)):
+            if _is_model(exported) and (causes or not getattr(exported, "_several_causes", False)):
                 found[name] = exported
     return sorted(found.items())

@@ -17,13 +17,12 @@ from hashlib import sha256
 from html import escape
 from importlib import import_module
 from math import log
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from drosurv._version import __version__
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.group_picture import GroupPicture
-from drosurv.files import write_file
+from drosurv.files import import_files, write_file
 from drosurv.presentation import (
     Statement,
     Table,
@@ -55,7 +54,7 @@ PathLike = str | os.PathLike[str]
 def all_sections() -> tuple[Section, ...]:
     """Return every :class:`Section` in the files of ``report/sections``, sorted by `place`."""
     package = import_module("drosurv.report.sections")
-    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    modules = import_files(package.__name__)
     found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
     return tuple(sorted(found, key=lambda section: section.place))
 
