@@ -11,7 +11,7 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import metrics
 from drosurv.estimators import CoxPH, GroupDROCox
-from drosurv.evaluation import get_scorer, make_scorers
+from drosurv.evaluation import evaluate, get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.brier import brier_against_null
@@ -81,6 +81,19 @@ def test_a_score_is_its_metric_with_censoring_weights_of_the_models_own_training
         found = get_scorer(name)(model, held_out.X, held_out.y, **groups)
         assert isinstance(found, float), name
         assert found == pytest.approx(expected, rel=1e-8), name
+
+
+def test_a_score_is_the_number_of_evaluate_that_its_name_says(model, held_out):
+    """Also of a new metric, which `expected_scores` need not list."""
+    groups = held_out.sensitive_features
+    table = evaluate(model, held_out.X, held_out.y, sensitive_features=groups, n_bootstrap=0).table
+    kinds = {"all": ["overall"], "groups": ["group"], "attributes": ["overall", "gap"]}
+    for name, score in SCORES.items():
+        given = {"sensitive_features": groups} if name in GROUPED else {}
+        rows = table[(table["metric"] == score.metric.name) & table["kind"].isin(kinds[score.over])]
+        values = score.sign * rows["value"]
+        expected = max(values, key=abs) if score.over == "attributes" else min(values)
+        assert get_scorer(name)(model, held_out.X, held_out.y, **given) == pytest.approx(expected), name
 
 
 def test_all_scorers_work_together_in_cross_validation_with_groups_routed(routing, held_out):

@@ -64,6 +64,8 @@ MEMBERS = {
     ),
     "cvar": Member(CVaR, cvar, cvar_dual, cvar_reach, "cvar"),
 }
+# Balls without a dual function of one threshold, each with a test file of its own.
+ELSEWHERE: set[str] = set()
 BUILT_IN = set(BALLS)
 ALPHAS = (0.01, 0.1, 0.2, 0.5, 0.7, 0.95)
 
@@ -74,9 +76,10 @@ def member(request):
 
 
 def test_every_ball_is_tested_here():
-    missing = BUILT_IN - {member.ball for member in MEMBERS.values()}
+    missing = BUILT_IN - {member.ball for member in MEMBERS.values()} - ELSEWHERE
     assert not missing, (
-        "add to MEMBERS its objective, its dual function and the distance of weights from its ball"
+        "add to MEMBERS of this file its objective, its dual function and the distance of weights from its ball; "
+        "without such a dual function, name it in ELSEWHERE and test it in a file of its own"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 import drosurv
@@ -16,7 +17,7 @@ from drosurv.cli.app import app
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.objectives import balls, worst_case_weights
 from drosurv.objectives.balls import BALLS
-from drosurv.objectives.objective import uniform_mass
+from drosurv.objectives.objective import Evaluation, uniform_mass
 
 # Weights p_i exp(l_i / t) of smallest t inside the ball sum q log(q / p) <= log(1 / alpha), by bisection.
 MODULE = '''
@@ -132,6 +133,19 @@ def test_estimators_train_with_it():
     best = value(model.coef_)
     assert best == pytest.approx(model.objective_, rel=1e-6)
     assert all(value(model.coef_ + 0.03 * rng.normal(size=X.shape[1])) > best for _ in range(10))
+
+
+def test_a_ball_with_kinks_and_without_smoothed_is_told_what_to_write(kl, monkeypatch):
+    data = datasets.make_hidden_minority(n_samples=60, random_state=0)
+
+    def jumping(self, losses, mass):
+        """All weight on the largest loss."""
+        weights = np.eye(losses.shape[1])[losses.argmax(axis=1)]
+        return Evaluation(losses.max(axis=1), weights, losses.max(axis=1))
+
+    monkeypatch.setattr(kl, "__call__", jumping)
+    with pytest.warns(ConvergenceWarning, match=r"KL has no method smoothed for that; .* solver='adam'"):
+        drosurv.DROCox(alpha=0.4, ball="kl", recalibrate=False).fit(data.X, data.y)
 
 
 def test_docstrings_list_it():

@@ -74,7 +74,8 @@ class Metric:
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "distance" is a mean of absolute values, which chance makes larger than it is. A "t"
-    interval is for numbers of few patients, whose quantiles of replicates are too narrow.
+    interval is for numbers of few patients, whose quantiles of replicates are too narrow. A value `in_time` is a time,
+    in the unit of the outcome; all others do not depend on that unit.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Metric:
     interval: Method = "percentile"
     bounds: tuple[float, float] = (-np.inf, np.inf)
     short: str = ""
+    in_time: bool = False
 
 
 @dataclass(frozen=True, eq=False)

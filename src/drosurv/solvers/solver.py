@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import ArgumentError, InputError, OnProcessorOnly, arg, warn_caller
 from drosurv.losses import ConvexLoss
-from drosurv.objectives.objective import Evaluation, Mean
+from drosurv.objectives.balls import RobustObjective
+from drosurv.objectives.objective import Evaluation, Mean, Objective
 from drosurv.presentation.progress import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
@@ -70,7 +71,7 @@ def solve(problem: Problem, options: Options) -> Result:
     if solver == "convex":
         linear = LinearProblem(problem.data.X, problem.criterion, options.l2)
         found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
-        warn_unless_converged(options.name, found)
+        warn_unless_converged(options.name, found, problem.criterion.objective)
         result = _linear_result(problem, linear, found)
     elif solver == "trees":
         result = _grow_trees(problem, options)
@@ -150,14 +151,20 @@ def _linear_result(problem: Problem, linear: LinearProblem, found: Minimum) -> R
     return Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
 
 
-def warn_unless_converged(name: str, found: Minimum) -> None:
+def warn_unless_converged(name: str, found: Minimum, objective: Objective | None = None) -> None:
     """Warn that the estimator's solver stopped before the optimum, and name a remedy."""
-    if found.status != "converged":
-        warn_caller(
-            f"{name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
-            f"{_REMEDIES[found.status]}.",
-            category=ConvergenceWarning,
+    if found.status == "converged":
+        return
+    remedy = _REMEDIES[found.status]
+    if isinstance(objective, RobustObjective) and objective.smoothed(1.0) is objective:
+        remedy = (
+            f"the weights of a ball may jump as losses change, and {type(objective).__name__} has no method smoothed "
+            f"for that; write it, or pass {arg('solver', 'adam')}"
         )
+    warn_caller(
+        f"{name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): {remedy}.",
+        category=ConvergenceWarning,
+    )
 
 
 def _grow_trees(problem: Problem, options: Options) -> Result:
