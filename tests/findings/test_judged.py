@@ -345,8 +345,8 @@ def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():
     curve = FollowUp.parse(y)
     predicted = as_predictions((curve.times, np.tile(curve.survival, (300, 1))), None, 300)
     found = judged_patients(predicted, y)
-    # The one curve is less what it gained from being fitted to these patients: 1/2 in each of 20 intervals.
-    np.testing.assert_allclose(found.gains, found.own_curve.gained, atol=1e-9)
+    # Less the optimism of a curve that is fitted to these patients: 1/2 in each of 20 intervals.
+    np.testing.assert_allclose(found.gains, found.own_curve.optimism, atol=1e-9)
     assert found.gains.sum() == pytest.approx(10.0, abs=0.2)
     # Its gains vary by what the fit adds, about 1 in each interval, although they are nearly equal here.
     error = standard_error(found.gains, np.ones(300, bool), np.ones(300), None, found.own_curve).value
@@ -359,7 +359,7 @@ def test_the_influence_of_a_patient_on_the_one_curve_is_its_derivative():
 
     def gain(weight):
         judged = judged_patients(as_predictions((at, S(at)), None, 200), y, Rows(weight=weight))
-        return judged, (judged.gains - judged.own_curve.gained)[g].sum()
+        return judged, (judged.gains - judged.own_curve.optimism)[g].sum()
 
     judged, before = gain(np.ones(200))
     influence = judged.own_curve.influence(g.astype(float))

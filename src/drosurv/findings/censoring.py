@@ -137,10 +137,10 @@ class CensoringModel:
         own = cumulative[until] - cumulative[since]
         found: FloatArray = sums[until] - sums[since] + own[:, None] * (self.columns @ slope)
         found *= -self.relative[:, None]
-        said = np.flatnonzero(self.censored)
-        said = said[informative[self.position[said]]]
-        at = self.position[said]
-        found[said] += share[at] - means[at] + self.columns[said] @ slope
+        censored = np.flatnonzero(self.censored)
+        censored = censored[informative[self.position[censored]]]
+        at = self.position[censored]
+        found[censored] += share[at] - means[at] + self.columns[censored] @ slope
         return found
 
     def derivatives(

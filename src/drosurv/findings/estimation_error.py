@@ -53,25 +53,31 @@ class EstimationError:
     def _added(
         self, fit: _Fit, of_parts: Callable[[FloatArray], FloatArray], squares: FloatArray
     ) -> FloatArray:
-        """Return the covariances (G, J, J) to add to those of G sums, whose squares have the sums (G, J, J).
+        """Return the covariances (G, J, J) to add to those of G weighted sums of residuals.
 
-        `of_parts` returns the sums (G, J, J * strata + p) of mass (n, J) in each part by level, and times columns.
+        `squares` (G, J, J) are the sums of squared weights times variances, on the diagonal. `of_parts` takes a mass
+        (n, J) and returns its weighted sums in each part, by level and times columns, (G, J, J * strata + p).
         """
         total = of_parts(self._expected)
         if self.folds is None:
             # Each row is the influence of the training patients' residuals on the expected events of a part.
             influence = total @ fit.shared.T @ fit.inverse
-            return np.asarray(influence @ fit.spread @ influence.transpose(0, 2, 1))
+            return np.asarray(influence @ fit.score_variance @ influence.transpose(0, 2, 1))
         found = self._further(fit) * squares
         for number in range(int(self.folds.max()) + 1):
             inside = (self.folds == number)[:, None].astype(np.float64)
             share = float((self._expected * inside).sum() / max(self._expected.sum(), 1e-12))
-            spread = fit.shared @ self._products(self._variances * inside, fit.columns) @ fit.shared.T
+            score_variance = fit.shared @ self._products(self._variances * inside, fit.columns) @ fit.shared.T
             # The influence of a patient of this fold on the predictions of the others.
             others = total - of_parts(self._expected * inside)
             influence = others @ fit.shared.T @ fit.inverse / max(1 - share, 1e-12)
             both = influence @ fit.shared @ of_parts(self._variances * inside).transpose(0, 2, 1)
-            found = found + influence @ spread @ influence.transpose(0, 2, 1) - both - both.transpose(0, 2, 1)
+            found = (
+                found
+                + influence @ score_variance @ influence.transpose(0, 2, 1)
+                - both
+                - both.transpose(0, 2, 1)
+            )
         return found
 
     def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
@@ -125,7 +131,7 @@ class EstimationError:
         return self.stratum, int(self.stratum.max()) + 1
 
     def _further(self, fit: _Fit) -> float:
-        """Return terms of second order: the more coefficients, the more each fold's error differs."""
+        """Return the factor of terms of second order: errors of folds differ more with more coefficients."""
         return 2 * len(fit.inverse) / max(float(self._expected.sum()), 1.0)
 
     @cached_property
@@ -135,7 +141,7 @@ class EstimationError:
 
     def _fit(self, columns: FloatArray) -> _Fit:
         columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)
-        information, spread = (
+        information, score_variance = (
             self._products(self._factor * mass, columns) for mass in (self._expected, self._variances)
         )
         shared = np.eye(len(information))
@@ -145,7 +151,7 @@ class EstimationError:
             n_strata = (len(information) - p) // J
             shared = block_diag(np.tile(np.eye(n_strata), J), np.eye(p))
         inverse = np.linalg.pinv(shared @ information @ shared.T, hermitian=True)
-        return _Fit(columns, np.asarray(inverse, np.float64), shared @ spread @ shared.T, shared)
+        return _Fit(columns, np.asarray(inverse, np.float64), shared @ score_variance @ shared.T, shared)
 
     def _sums(self, mass: FloatArray, columns: FloatArray) -> FloatArray:
         """Return sums of mass (n, J) by level, a stratum in a part, and times columns: (J * strata + p, J)."""
@@ -166,9 +172,9 @@ class EstimationError:
 
 
 class _Fit(NamedTuple):
-    """Columns (n, p), inverse information and spread of the score (q, q), and which levels share a coefficient."""
+    """Columns (n, p), inverse information and variance of the score (q, q), and which levels share a coefficient."""
 
     columns: FloatArray
     inverse: FloatArray
-    spread: FloatArray
+    score_variance: FloatArray
     shared: FloatArray

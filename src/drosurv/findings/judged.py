@@ -135,9 +135,9 @@ class Judged:
     The horizon is when decisions are made; with entry times it counts from entry, but for predictions at few times. At
     it, `score` (n,) is the log cumulative hazard and `risk` (n,) the predicted probability of the event. `gains` (n,)
     in log likelihood are over one curve for everybody, `over_reference` (n,) over the reference, if there is one.
-    `own_curve` is the one curve if it was fitted to these patients, which `gains` allow for. The estimation `error` of
-    the model is known where its training patients are. `curves` are those that are known throughout, None for
-    predictions at `few_times`.
+    `own_curve` is the one curve if it was fitted to these patients; `gains` are corrected for that. The estimation
+    `error` of the model is known where its training patients are. `curves` are those that are known throughout, None
+    for predictions at `few_times`.
     """
 
     cohort: Cohort
@@ -393,9 +393,9 @@ def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: A
 
 
 def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, OwnCurve | None]:
-    """Return log likelihoods (n,) of the patients under one curve for everybody, scored as other curves are.
+    """Return log likelihoods (n,) of the patients under one curve for everybody, computed as those of other curves.
 
-    If it was fitted to these patients, they are less what it gains so, and the curve is returned too.
+    If the curve was fitted to these patients, its optimism is subtracted, and the curve is returned too.
     """
     time, since = cohort.target.time, cohort.since
     if known.few_jumps:
@@ -430,7 +430,7 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
         before=cohort.null_hazard(since) - at_begins[start] if since.any() else None,
         discrete=known.few_jumps,
     )
-    return found - own.gained, own
+    return found - own.optimism, own
 
 
 def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArray, BoolArray]:
@@ -533,7 +533,7 @@ def _at_few_times(
         score=cloglog(at_horizon.probability[:, -1], unit),
         risk=at_horizon.probability[:, -1],
         horizon=horizon,
-        gains=model - null if own is None else model - null + own.gained,
+        gains=model - null if own is None else model - null + own.optimism,
         over_reference=None if reference is None else model - score(reference.survival(times[scored])),
         own_curve=own,
         few_times=True,

@@ -1,7 +1,7 @@
-"""One curve for everybody that is fitted to the judged patients themselves, because no others are known.
+"""One curve for everybody that is fitted to the judged patients, because the training patients are not known.
 
-It gains from being fitted to them, about 1/2 of log likelihood in each interval. Its estimation error is also part of
-the error of a group's gain over it, where the hazard of the group differs from that of everybody.
+Its log likelihood of these patients is too high (optimism), by about 1/2 in each interval. A group's gain over it has
+the estimation error of the curve too, where the hazard of the group differs from that of everybody.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnCurve:
-    """One curve for n patients with hazards or probabilities of their own in k intervals.
+    """One curve for n patients, with a separate hazard or probability in each of k intervals.
 
     Of each patient, `interval` (n,) is the number of the interval in which observation ended, `happened` (n,) whether
-    it was with the event, `copies` (n,) how many independent patients the row counts for; of predictions at few times,
-    `known` (n,) are the weights of events for censoring. Of others, `steps` (k,) are the curve's hazards, summed over
-    each interval, or probabilities if they are `discrete`, and `summed` (n,) its hazard from the beginning of the
-    patient's interval until observation ended. `start` and `before` (n,) are the interval in which the patient entered,
-    and the hazard until then.
+    it ended with the event, `copies` (n,) how many independent patients the row counts for. For predictions at few
+    times, `known` (n,) are the weights of events for censoring. Otherwise, `steps` (k,) are the hazards summed over
+    each interval, or probabilities if they are `discrete`, and `summed` (n,) the hazard from the beginning of the
+    patient's interval to the end of observation. With late entry, `start` (n,) is the interval in which the patient
+    entered, and `before` (n,) the hazard in it until then.
     """
 
     interval: IntArray
@@ -39,10 +39,11 @@ class OwnCurve:
     discrete: bool = False
 
     @cached_property
-    def gained(self) -> FloatArray:
-        """What the curve gains from being fitted to the patients, (n,): 1/2 per interval, shared by its events.
+    def optimism(self) -> FloatArray:
+        """How much too high the log likelihood of each patient is, (n,): 1/2 per interval, divided among its events.
 
-        Intervals without an event gain too; so those with few gain more.
+        An interval without an event has the same optimism, but no patient to assign it to: intervals with few events
+        are assigned a little more.
         """
         events = np.maximum(self._events(self.copies)[self.interval], 1.0)
         shared = 0.5 * (1 + events**-2) / events
@@ -52,24 +53,25 @@ class OwnCurve:
         return found
 
     def overstated_variance(self, weight: FloatArray) -> float:
-        """Return by how much squares of gains overstate the variance of their sum over patients with weights (n,).
+        """Return by how much the sum of squared gains exceeds the variance of their sum, for weights (n,).
 
-        Squares show how far the fitted curve is from that of the population in each interval: about 1, of which half is
-        variance of the sum. Without the influence of the fit, less is overstated in a part of the patients.
+        The squares include the distance of the fitted curve from the population's, about 1 in each interval, of which
+        only half is variance. For predictions at few times, where the influence of the fit is not known, the excess of
+        a part of the patients is smaller.
         """
-        total, some = float(self.copies @ self.gained), float(weight @ self.gained)
+        total, some = float(self.copies @ self.optimism), float(weight @ self.optimism)
         return some if self.steps is not None else some**2 / max(total, _TINY)
 
     def least_variance(self, weight: FloatArray) -> float:
-        """Return the squares of gains, summed with weights (n,), that the fit alone leads to: about 1 per interval.
+        """Return the sum of squared gains, with weights (n,), that the fit alone causes: about 1 per interval.
 
-        Where predictions hardly differ from one curve, the observed squares are small by chance where the gain is
-        large: predictions that know nothing would seem better than one curve.
+        Without this lower bound, predictions that hardly differ from one curve would seem better than it too often:
+        their squared gains are small by chance just where the gain is large.
         """
-        return 2 * float(weight @ self.gained)
+        return 2 * float(weight @ self.optimism)
 
     def influence(self, weight: FloatArray) -> FloatArray | None:
-        """Return each patient's influence (n,), by the fit, on the curve's log likelihood of those with weights (n,).
+        """Return each patient's influence (n,), through the fit, on the summed log likelihood with weights (n,).
 
         None for predictions at few times, for which it is not known.
         """

@@ -1,6 +1,6 @@
-"""The questions that are asked about everybody and about each group, each one a test of the judged patients.
+"""The questions that are asked about everybody and about each group; each is answered by a test.
 
-A new kind of finding is one function here, with its words, and one row of the table in docs/guide/verdict.md.
+To add a kind of finding, add one function here, with its sentences, and one row of the table in docs/guide/verdict.md.
 """
 
 from __future__ import annotations

@@ -54,14 +54,14 @@ def event_in_words(y: Any, cause: int | None = None) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind of question, and its words.
+    """A kind of question, and the sentences about its answers.
 
-    `status` is what a wrong answer means, `briefly` names it in a few words. `wrong` is the sentence about it: a text
-    with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is the sentence
-    about a right answer, with the same names. A difference from the right value below `least` is not visible, and only
-    values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group, None if it has
-    none; kinds that are not asked of every group have no `ask`. `contributions` returns what each row (n,) adds to the
-    sum that a number of a group tests.
+    `status` is that of a finding with a wrong answer, `briefly` names it in a few words. `wrong` is the sentence about
+    it: a text with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is
+    the sentence about a right answer, with the same names. A difference from the right value below `least` is not
+    visible, and only values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group,
+    None if it has none; kinds that are not asked of every group have no `ask`. `contributions` returns what each row
+    (n,) adds to the sum that a number of a group tests.
     """
 
     status: str
