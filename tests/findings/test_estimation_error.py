@@ -48,20 +48,20 @@ def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
     assert sums.variance(ones) >= 0.3 * ones @ sums.model @ ones
 
 
-def test_a_parametric_shape_in_time_cancels_only_for_the_whole_follow_up():
+def test_errors_of_a_parametric_baseline_cancel_only_for_the_whole_follow_up():
     rng = np.random.default_rng(2)
     X, target = draw(rng, 400)
     rate = np.exp(X @ [0.7, 0.3])
     residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2)
-    any_shape, parametric = (
-        EstimationError(residuals, np.ones(4), folds=np.arange(400) % 5, any_shape=known).covariance(
-            np.ones(400)
-        )
+    nonparametric_baseline, parametric = (
+        EstimationError(
+            residuals, np.ones(4), folds=np.arange(400) % 5, nonparametric_baseline=known
+        ).covariance(np.ones(400))
         for known in (True, False)
     )
     total, contrast = np.ones(4), np.array([1.0, -1.0, 0.0, 0.0])
-    assert total @ parametric @ total == pytest.approx(total @ any_shape @ total, rel=0.05)
-    assert abs(contrast @ parametric @ contrast) < 0.1 * -contrast @ any_shape @ contrast
+    assert total @ parametric @ total == pytest.approx(total @ nonparametric_baseline @ total, rel=0.05)
+    assert abs(contrast @ parametric @ contrast) < 0.1 * -contrast @ nonparametric_baseline @ contrast
 
 
 def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
