@@ -235,6 +235,17 @@ def test_rows_of_one_patient_do_not_make_a_subgroup_significant():
     assert bounds[1] > bounds[0]
 
 
+def test_patients_of_a_subgroup_are_counted_by_their_ids():
+    X, y, predictions = patients(600, ratio=3.0)
+    # Two rows each; b differs between the rows of one patient.
+    id = np.arange(600) // 2
+    found = certify(predictions, X, y, n_bootstrap=99, id=id).significant
+    assert len(found) > 0
+    for row in found.itertuples():
+        inside = X.eval(row.group.replace(" = ", " == "))
+        assert row.patients == len(np.unique(id[inside]))
+
+
 def test_late_entry_is_judged_from_entry_on():
     train, test = (
         make_hidden_minority(800, minority=0.0, random_state=0),

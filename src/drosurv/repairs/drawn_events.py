@@ -39,12 +39,12 @@ _CERTAIN_HAZARD = 23.0
 class PatientEvents:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
 
-    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is the number of copies, `counts` (n,) of
-    patients, and `clusters` (n,) its cluster.
+    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is the number of copies, `id` (n,) its patient
+    where patients have several rows, and `clusters` (n,) its cluster.
     """
 
     weight: FloatArray
-    counts: FloatArray
+    id: IntArray | None
     observed: FloatArray
     expected: FloatArray
     ends: FloatArray
@@ -59,9 +59,7 @@ class PatientEvents:
         weight, clusters = residuals.weight, residuals.clusters
         if clusters is not None and len(np.unique(clusters)) == len(clusters):
             clusters = None
-        id = judged.cohort.patients
-        counts = weight if id is None else 1.0 / np.bincount(id)[id]
-        given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
+        given: dict[str, Any] = {"weight": weight, "id": judged.cohort.patients, "clusters": clusters}
         if not isinstance(residuals, WeightedResiduals):
             given |= {"observed": residuals.observed, "expected": residuals.expected, "ends": residuals.ends}
             return PatientEvents(**given, source=Hazards.of(judged, residuals, until, rng))
@@ -74,13 +72,16 @@ class PatientEvents:
         predicted = Probabilities.of(residuals, np.s_[:, :known])
         return predicted.events(**given, ends=residuals.ends[:known])
 
+    @property
+    def counts(self) -> FloatArray:
+        """Number of patients that each row stands for, (n,): the rows of one patient have equal shares of one."""
+        return self.weight if self.id is None else 1.0 / np.bincount(self.id)[self.id]
+
     def rescaled(self, ratios: FloatArray) -> PatientEvents:
         """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""
         source = self.source.rescaled(ratios)
         if isinstance(source, Probabilities):
-            return source.events(
-                weight=self.weight, counts=self.counts, clusters=self.clusters, ends=self.ends
-            )
+            return source.events(weight=self.weight, id=self.id, clusters=self.clusters, ends=self.ends)
         return replace(self, expected=self.expected * ratios, source=source)
 
     def sample(self, rng: np.random.Generator) -> Sample:

@@ -216,10 +216,17 @@ def compare_events(
     p[:, 1:][np.arange(J) != np.abs(z[:, 1:]).argmax(axis=1)[:, None]] = 1.0
     order = np.lexsort((-np.abs(z).ravel(), p.ravel()))
     found = [divmod(int(place), 1 + J) for place in order[p.ravel()[order] <= 1 - level]]
+
+    def n_patients(g: int) -> int:
+        """Return the number of patients with a row in a subgroup."""
+        if patients.id is None:
+            return int(np.rint(sizes[g]))
+        return len(np.unique(patients.id[subgroups.table.covers(subgroups.atoms(g))]))
+
     rows = [
         {
             "group": str(subgroups.rule(g)),
-            "patients": int(np.rint(sizes[g])),
+            "patients": n_patients(g),
             **events_of(observed[g], expected[g], patients.ends, part - 1),
             "p": p[g, part],
         }

@@ -106,7 +106,7 @@ def certify(
     y : structured array (n,)
         Events and times of the same patients; with competing causes, an event of any cause unless `cause` says which.
     alpha : float
-        Smallest share of the patients that makes a subgroup, in (0, 1].
+        Smallest share of the patients that makes a subgroup, in (0, 1]; the rows of one patient have equal shares.
     horizon : float, optional
         Time until which events are counted, and of the Brier score; by default the whole follow-up is counted.
     brier_time : float, optional
