@@ -136,16 +136,16 @@ def read_columns(
         return _read_incidences(found, unit, cause, cause_names(y))
     y = of_any_cause(y)
     if found.survival is None or found.times is None:
-        read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
-        return read._replace(notes=(f"read as risk scores: {found.names[0]}.", *read.notes))
+        parsed = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
+        return parsed._replace(notes=(f"read as risk scores: {found.names[0]}.", *parsed.notes))
     names, times = found.at_times, _in_unit(found, unit)
     if not found.times_given and not found.unit:
         _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
     kind = kind or _named_kind(found, times, parse_target(y))
-    read = read_predictions(found.survival, y, times=times, risk=found.risk, kind=kind, risk_kind=risk_kind)
+    parsed = read_predictions(found.survival, y, times=times, risk=found.risk, kind=kind, risk_kind=risk_kind)
     at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
     scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
-    return read._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *read.notes))
+    return parsed._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *parsed.notes))
 
 
 def _read_incidences(
@@ -167,7 +167,7 @@ def _read_incidences(
     if 1 + _ROUNDING < max(values.max() for values in tables.values()) <= _PERCENT:
         tables = {k: values / _PERCENT for k, values in tables.items()}
         notes.append("predictions above 1 were read as percentages.")
-    said = []
+    described = []
     for number, (k, values) in enumerate(tables.items()):
         names = found.names[number * len(times) : (number + 1) * len(times)]
         if (
@@ -181,7 +181,7 @@ def _read_incidences(
                 "event by each time: these lie between 0 and 1 and do not fall with time.",
             )
         at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
-        said.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
+        described.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
     total = sum(values[:, -1] for values in tables.values())
     if np.max(total) > 1 + _ROUNDING:
         raise ArgumentError(
@@ -189,7 +189,7 @@ def _read_incidences(
             f"incidences of all causes sum to {float(np.max(total)):.3g} for row {int(np.argmax(total))}, above 1: "
             "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
         )
-    notes.insert(0, f"read as incidences: {'; '.join(said)}.")
+    notes.insert(0, f"read as incidences: {'; '.join(described)}.")
     form = Form("event probability", len(notes) > 1)
     return ReadPredictions(Predictions(incidence=tables, times=times), tuple(notes), form)
 

@@ -33,7 +33,7 @@ def axes():
 def test_the_summary_names_who_is_predicted_wrongly_and_what_decides_nothing(full):
     lines = full.summary().split("\n")
     lowest = next(line for line in lines if line.startswith("Lowest c-index: site b, "))
-    assert lowest.endswith("so this has no part in the verdict.")
+    assert lowest.endswith("so the verdict does not use them.")
     assert any(line.startswith("Predicted risks of site b differ too much") for line in lines)
 
 

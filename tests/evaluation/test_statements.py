@@ -89,7 +89,7 @@ def test_lowest_c_index_is_named_and_decides_nothing():
     )
     (first,) = told(result, "worst_group")
     assert first.text.startswith("Lowest c-index: age old, 0.600, against 0.720 in age young.")
-    assert first.text.endswith("so this has no part in the verdict.")
+    assert first.text.endswith("so the verdict does not use them.")
     assert not first.concern
 
 

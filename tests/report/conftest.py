@@ -138,7 +138,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             facts={"status": "harm", "note": "Gain: of the log likelihood."},
         ),
         "groups": Part(
-            by_model=tuple(tables["groups"] for tables in own), said_by_model=said, facts={"n_tests": 9}
+            by_model=tuple(tables["groups"] for tables in own), statements_by_model=said, facts={"n_tests": 9}
         ),
         "calibration": Part(
             by_model=tuple(tables["calibration"] for tables in own),

@@ -168,10 +168,10 @@ def _audit_predictions(
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")
-    read = given.read(found, table, cause, page.unit(table), risk_kind=risk_kind)
-    notes = [{"severity": "note", "text": text} for text in read.notes]
+    parsed = given.read(found, table, cause, page.unit(table), risk_kind=risk_kind)
+    notes = [{"severity": "note", "text": text} for text in parsed.notes]
     return audited(
-        read.predictions,
+        parsed.predictions,
         None,
         table.y,
         sensitive_features=table.groups,
@@ -265,8 +265,8 @@ def _show(report: AuditReport, audited: Path, output: Path, summary: Path | None
     """Print the verdict, the picture of the groups and details; notes on the audited table were printed before."""
     for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
-        said = [s.text for s in statements if s.code != "note_warning" or audited.name not in s.text]
-        for text in dict.fromkeys(said):
+        texts = [s.text for s in statements if s.code != "note_warning" or audited.name not in s.text]
+        for text in dict.fromkeys(texts):
             typer.echo(printable(f"- {text}"))
         if heading == "Verdict" and report.picture.rows:
             typer.echo(printable(report.picture.to_text()))

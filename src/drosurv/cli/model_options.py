@@ -45,7 +45,7 @@ class PredictionOptions:
         from drosurv.given_predictions import read_columns
 
         kind: Any = _KINDS.get(str(self.kind), self.kind)
-        read = read_columns(found, table.y, unit=unit, kind=kind, cause=cause_number(cause, table), **kinds)
+        parsed = read_columns(found, table.y, unit=unit, kind=kind, cause=cause_number(cause, table), **kinds)
         if found.ids:
             say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
         if found.unread:
@@ -54,9 +54,9 @@ class PredictionOptions:
                 f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in "
                 "--survival as COLUMN=TIME.",
             )
-        for note in read.notes:
+        for note in parsed.notes:
             say("Note", note)
-        return read
+        return parsed
 
 
 @dataclass(frozen=True)

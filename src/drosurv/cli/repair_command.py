@@ -118,9 +118,9 @@ def repair(
         given, notes = None, {}
         if columns is not None:
             columns = columns.take(frame.index.get_indexer(table.frame.index))
-            read = made.read(columns, table, cause, table.columns.unit)
-            given = read.predictions
-            notes = {"predictions": repairing.noted_predictions(columns, read)}
+            predicted = made.read(columns, table, cause, table.columns.unit)
+            given = predicted.predictions
+            notes = {"predictions": repairing.noted_predictions(columns, predicted)}
         trained = opened is None and given is None
         repaired = repairing.repair_from_table(
             table,
@@ -177,8 +177,8 @@ def repair(
 
 def in_words(model: RepairedCox, time_unit: str = "") -> list[str]:
     """Describe each repair as RepairedCox does, but name an option instead of an argument."""
-    said = model.in_words(time_unit)
-    return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in said]
+    sentences = model.in_words(time_unit)
+    return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in sentences]
 
 
 def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable) -> None:

@@ -73,10 +73,10 @@ def tune(
     else:
         check_parameters(estimator, values, "--grid")
     with recording_warnings() as warned:
-        read, held = source.divided(source.parse(frame, groups), run.seed, force=run.force)
+        training, held = source.divided(source.parse(frame, groups), run.seed, force=run.force)
         try:
             found = tuned(
-                read,
+                training,
                 estimator,
                 values,
                 tolerance=tolerance,

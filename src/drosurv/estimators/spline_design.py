@@ -41,9 +41,9 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
     q, found = HARRELL[n_knots], []
     for x, quantiles in zip(np.ascontiguousarray(X.T), column_quantiles(X, weight, q), strict=True):
         knots = np.unique(quantiles)
-        few = max(FEWEST_VALUES, n_knots)
+        most = max(FEWEST_VALUES, n_knots)
         # Usually the first rows are enough to see that there are more values.
-        if len(np.unique(x[:100])) <= few and len(np.unique(x)) <= few:
+        if len(np.unique(x[:100])) <= most and len(np.unique(x)) <= most:
             knots = np.empty(0)
         elif len(knots) < 3:
             knots = np.unique(np.quantile(np.unique(x), q))

@@ -185,5 +185,5 @@ def findings_by_cause(
             )
             every = questions(judged, masks, time_unit=time_unit)
             asked += [(cause, question) for question in every if question.question == "level"]
-    said = findings([question for _, question in asked], level)
-    return [(cause_label(cause, cause_names(y)), row) for (cause, _), row in zip(asked, said, strict=True)]
+    found = findings([question for _, question in asked], level)
+    return [(cause_label(cause, cause_names(y)), row) for (cause, _), row in zip(asked, found, strict=True)]

@@ -306,13 +306,13 @@ class Evaluator:
                 found[(attribute, label, metric.name)] = value
 
         add(EVERYONE, ALL, self.everyone, self.of("patients"))
-        read = {part for metric in self.of("everybody") for part in metric.reads}
+        needed = {part for metric in self.of("everybody") for part in metric.reads}
         for name, attribute in self.partitions.items():
             if name != EVERYONE and self._inside:
                 for label in attribute.labels:
                     add(name, label, self.members[name, label], self._inside)
             for metric in self.of("groups"):
-                if name != EVERYONE or metric.name in read:
+                if name != EVERYONE or metric.name in needed:
                     patients, groups = self.kept[name], attribute.kept_groups
                     if resampled:
                         patients, groups = self._compared_samples.get(name, (patients, groups))

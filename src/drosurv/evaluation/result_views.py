@@ -112,20 +112,20 @@ def _ranking(result: Any) -> list[Statement]:
     text = (
         f"Lowest c-index: {group_name(worst.attribute, worst.group)}, {written(worst.value)}, against "
         f"{written(best.value)} in {group_name(best.attribute, best.group)}. C-indices of groups whose risks or "
-        "follow-up spread differently are not comparable, so this has no part in the verdict."
+        "follow-up have different distributions are not comparable, so the verdict does not use them."
     )
     return [Statement("worst_group", text)]
 
 
 def _not_judged(groups: pd.DataFrame) -> list[Statement]:
     """State which groups are not judged, and why."""
-    few = (
+    not_judged = (
         groups if groups.empty else groups[~groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
     )
     found = []
     # The notes already say that a model has no curves.
-    few = few if few.empty else few[few["why"] != "no survival curves"]
-    for why, part in [] if few.empty else few.groupby("why", sort=False):
+    not_judged = not_judged if not_judged.empty else not_judged[not_judged["why"] != "no survival curves"]
+    for why, part in [] if not_judged.empty else not_judged.groupby("why", sort=False):
         named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
         found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
     return found
@@ -224,8 +224,8 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
     headings, small = result.headings, result.small_groups
 
     def formatted(row: dict[str, Any]) -> dict[str, Any]:
-        few = (row["attribute"], row["group"]) in small
-        return named(row, headings) | {"note": "small group" if few else ""}
+        is_small = (row["attribute"], row["group"]) in small
+        return named(row, headings) | {"note": "small group" if is_small else ""}
 
     difference = Column.measured("difference", "Predicted less observed, points", "signed_points")
     return Table(

@@ -306,15 +306,15 @@ def judge_curves(
     by a time since entry. With `at_times`, curves are judged at their times however many these are, as the incidence of
     one cause alone is.
     """
-    few = at_times or not known_throughout(curves, cohort.target)
-    if few and cohort.other is not None and cohort.since.any():
+    few_times = at_times or not known_throughout(curves, cohort.target)
+    if few_times and cohort.other is not None and cohort.since.any():
         raise ArgumentError(
             "entry",
             f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
             "of another cause before entry: leave it out, or give a model of causes.",
         )
-    judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
-    if incidence is not None and not few:
+    judged = (_at_few_times if few_times else _throughout)(curves, cohort, horizon, reference)
+    if incidence is not None and not few_times:
         judged = replace(judged, risk=incidence(judged.horizon))
     if training_events is None and not cohort.folds:
         return judged

@@ -163,11 +163,11 @@ def counts_sentence(
     'Of 100 patients of age infants the model expects 6 to have a relapse; 18 had it.'
     """
     of = f" of {whom}" if whom else ""
-    said = [per_hundred(events, patients) for events in (expected, observed)]
+    counts = [per_hundred(events, patients) for events in (expected, observed)]
     until = f" by {by}" if by else ""
     if several or max(expected, observed) > patients:
-        return f"Per 100 patients{of} the model expects {said[0]} events{until}; {said[1]} were observed."
-    return f"Of 100 patients{of} the model expects {said[0]} to have {event}{until}; {said[1]} had it."
+        return f"Per 100 patients{of} the model expects {counts[0]} events{until}; {counts[1]} were observed."
+    return f"Of 100 patients{of} the model expects {counts[0]} to have {event}{until}; {counts[1]} had it."
 
 
 def percent(share: float) -> str:

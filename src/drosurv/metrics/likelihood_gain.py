@@ -156,8 +156,8 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
     inside = np.histogram(knots[1:], edges)[0]
     before = np.concatenate(([1.0], follow_up.survival[:-1]))
     of_null = np.histogram(follow_up.times[follow_up.survival < before], edges)[0]
-    few = inside.sum() < min(int(of_null.sum()), _MANY_STEPS * len(inside))
-    return knots if few or ((inside == 0) & (of_null > 0)).any() else None
+    is_sparse = inside.sum() < min(int(of_null.sum()), _MANY_STEPS * len(inside))
+    return knots if is_sparse or ((inside == 0) & (of_null > 0)).any() else None
 
 
 def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

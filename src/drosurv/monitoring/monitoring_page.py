@@ -162,12 +162,12 @@ def _chart(found: Monitoring, attribute: str, group: str) -> Chart:
         )
         for row in rows
     )
-    said = (
+    description = (
         f"{'Alarm' if len(alarms) else 'No alarm'}, {counted(len(changes), 'recent change')}. "
         f"At the last look, {_text(found, part.iloc[-1].to_dict(), '')}."
     )
     band = [(row["place"], _log(row["low"]), _log(row["high"])) for row in rows]
-    return Chart(_name(attribute, group), said, Frame(x, y), tuple(lines), (band,), marks)
+    return Chart(_name(attribute, group), description, Frame(x, y), tuple(lines), (band,), marks)
 
 
 def _log(ratio: float) -> float | None:

@@ -64,7 +64,7 @@ patients would exclude 1.5 for a subgroup of 5 %.
         return "Without events, no error of the model can be excluded."
     z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
     whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
-    known, few = factors or {}, ""
+    known, not_judged = factors or {}, ""
     error = known.get(whom, factor_of(z, events))
     errors = {} if n_tests is None else {whom: error}
     if groups:
@@ -79,31 +79,31 @@ patients would exclude 1.5 for a subgroup of 5 %.
         if np.isfinite(error):
             errors[whom] = error
         else:
-            few = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
+            not_judged = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
     if errors:
-        said = f"{excluded_sentence(patients, events, errors)} {first_upper(few)}".rstrip()
+        text = f"{excluded_sentence(patients, events, errors)} {first_upper(not_judged)}".rstrip()
     else:
-        said = f"{_start(patients, events)} {few}"
+        text = f"{_start(patients, events)} {not_judged}"
     if error <= exclude:
-        return f"{said} So {exclude:g} is excluded for {whom}."
+        return f"{text} So {exclude:g} is excluded for {whom}."
     if own < 1 / 2 or needed <= own:
-        return said
+        return text
     # Three digits.
     enough = int(float(f"{patients * needed / own:.3g}"))
-    return f"{said} About {enough:,} patients would exclude {exclude:g} for {whom}."
+    return f"{text} About {enough:,} patients would exclude {exclude:g} for {whom}."
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, float]) -> str:
     """Return a sentence on the named errors that cannot be excluded; an infinite error means that none can."""
     known = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
     unknown = [name for name, error in errors.items() if not np.isfinite(error)]
-    said = _start(patients, events)
+    text = _start(patients, events)
     nothing = f"no error can be excluded for {listing(unknown)}."
     if not known:
-        return f"{said} {nothing}"
+        return f"{text} {nothing}"
     known[0] = known[0].replace(" for ", " cannot be excluded for ", 1)
-    said += f" an error of the expected events by a factor of up to {listing(known)}."
-    return f"{said} {first_upper(nothing)}" if unknown else said
+    text += f" an error of the expected events by a factor of up to {listing(known)}."
+    return f"{text} {first_upper(nothing)}" if unknown else text
 
 
 def largest_error(low: float | None, high: float | None) -> float:

@@ -232,11 +232,11 @@ def _periods_in_words(repair: Repair, periods: Periods, frozen: bool, unit: str)
     slopes, levels = 1 + periods.slopes, np.exp(periods.levels)
     sentences = []
     if abs(periods.slopes).max() >= LEAST_PERIOD:
-        said = _by_period(slopes, periods.cuts, unit)
-        sentences.append(f"The effect of the score (log hazard ratio) {_change(slopes)}: {said}.")
+        by_period = _by_period(slopes, periods.cuts, unit)
+        sentences.append(f"The effect of the score (log hazard ratio) {_change(slopes)}: {by_period}.")
     if frozen and abs(periods.levels).max() >= LEAST_PERIOD:
-        said = _by_period(levels, periods.cuts, unit)
-        sentences.append(f"The hazard of a patient of average risk is {said} the predicted hazard.")
+        by_period = _by_period(levels, periods.cuts, unit)
+        sentences.append(f"The hazard of a patient of average risk is {by_period} the predicted hazard.")
     gain, people = repair.gain_inside, "rows" if repair.in_rows else "patients"
     sentences.append(
         f"Checked on all {repair.checked:,} {people}, each with a repair that was fitted without them: the gain in log "
@@ -258,12 +258,12 @@ def _change(slopes: FloatArray) -> str:
 
 def _by_period(values: FloatArray, cuts: FloatArray, unit: str) -> str:
     """Say the value of each period, such as "1.40 times until time 1, 0.80 times after 1"."""
-    said = [f"{value:.2f} times" for value in values]
-    parts = [f"{said[0]} until {moment(cuts[0], unit)}"]
+    factors = [f"{value:.2f} times" for value in values]
+    parts = [f"{factors[0]} until {moment(cuts[0], unit)}"]
     parts += [
-        f"{value} until {written(cut, 'time')}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)
+        f"{value} until {written(cut, 'time')}" for value, cut in zip(factors[1:-1], cuts[1:], strict=True)
     ]
-    return ", ".join([*parts, f"{said[-1]} after {written(cuts[-1], 'time')}"])
+    return ", ".join([*parts, f"{factors[-1]} after {written(cuts[-1], 'time')}"])
 
 
 def _count(events: float) -> str:

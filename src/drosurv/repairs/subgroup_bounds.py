@@ -443,12 +443,12 @@ class SubgroupBounds:
         everybody = self.overall
         wrong = self.rescaled is not None
         if wrong and overall:
-            said = []
+            errors = []
             if everybody["p"] <= 1 - self.level:
-                said = [f"{everybody['ratio']:.2f} times the predicted events ({p_text(everybody['p'])})"]
+                errors = [f"{everybody['ratio']:.2f} times the predicted events ({p_text(everybody['p'])})"]
             if self.timing is not None:
-                said.append(f"{subgroup_events(self.timing, time_unit)}, {p_text(self.timing['p'])})")
-            sentences.append(f"The model is wrong for all patients together: {'; '.join(said)}.")
+                errors.append(f"{subgroup_events(self.timing, time_unit)}, {p_text(self.timing['p'])})")
+            sentences.append(f"The model is wrong for all patients together: {'; '.join(errors)}.")
         found = self.rescaled if self.rescaled is not None else self.significant
         after = f"{first_upper(self.correction)}, " if wrong else ""
         if len(found):

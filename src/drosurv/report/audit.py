@@ -198,15 +198,15 @@ def audit(
         if _is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
             refused |= {"strata": strata, "offset": offset}
-            read, name = _predictions_of_score(model, X, len(y), refused), type(estimator).__name__
+            parsed, name = _predictions_of_score(model, X, len(y), refused), type(estimator).__name__
         elif isinstance(model, (Predictions, tuple)):
-            read = ReadPredictions(model, ())
+            parsed = ReadPredictions(model, ())
         else:
             # Scores alone may be log risks or hazard ratios.
-            read = read_predictions(None, y, risk=model)
-        notes = [{"severity": "note", "text": note} for note in read.notes]
+            parsed = read_predictions(None, y, risk=model)
+        notes = [{"severity": "note", "text": note} for note in parsed.notes]
         page = replace(page, warnings=[*page.warnings, *notes])
-        predicted = as_predictions(read.predictions, None, len(y), rows=rows)
+        predicted = as_predictions(parsed.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
         require_fitted(model)

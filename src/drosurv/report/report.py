@@ -138,7 +138,7 @@ class AuditReport:
                 name=stop.name,
                 alpha=stop.alpha,
                 audited=stop.audited,
-                statements=tuple(s for part in parts.values() for s in part.said_of(k)),
+                statements=tuple(s for part in parts.values() for s in part.statements_of(k)),
                 headline=_headline(evidence.results[k]),
                 tables={table.key: table for part in parts.values() for table in part.tables_of(k)},
             )
@@ -203,13 +203,13 @@ class AuditReport:
         return self.picture.plot(ax)
 
     def __repr__(self) -> str:
-        said = [statement.text for statement in self._verdict.statements]
-        return "\n".join([self.title, self.subtitle, *said, *self.picture.to_text().splitlines()])
+        texts = [statement.text for statement in self._verdict.statements]
+        return "\n".join([self.title, self.subtitle, *texts, *self.picture.to_text().splitlines()])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)
+        items = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)
         tables = "".join(table.to_html() for table in self._verdict.tables)
-        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
+        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{items}</ul>{tables}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
@@ -232,7 +232,7 @@ class AuditReport:
         """Return the verdict and its numbers as JSON with a stable schema; also write it to `path` if given."""
         verdict, missed = self._verdict, self.parts.get("missed", Part())
         method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
-        said = {
+        texts = {
             code: [s.text for s in verdict.statements if s.code == code]
             for code in ("verdict", "excluded", "closing", "next_step")
         }
@@ -248,14 +248,14 @@ class AuditReport:
             "warnings": verdict.facts.get("warnings", []),
             "verdict": {
                 "status": verdict.facts.get("status"),
-                "text": " ".join([*said["verdict"], *said["excluded"], *said["closing"]]),
+                "text": " ".join([*texts["verdict"], *texts["excluded"], *texts["closing"]]),
                 "problems": verdict.facts.get("problems", []),
             },
             "findings": verdict.facts.get("findings", []),
             "groups": [row for table in verdict.tables for row in table.rows],
             "subgroup_bounds": missed.facts.get("bounds"),
             "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],
-            "next_steps": said["next_step"],
+            "next_steps": texts["next_step"],
             "not_computed": method.facts.get("missing", []),
             "limits": method.facts.get("limits", []),
             "guidelines": [row for table in guidelines.tables for row in table.rows],
@@ -334,9 +334,9 @@ def script_json(value: Any) -> str:
 
 
 def _markdown(part: Part, shown: int) -> Iterator[str]:
-    said = [*part.statements, *part.said_of(shown)]
-    if said:
-        yield "\n".join(f"- {literal(statement.text)}" for statement in said)
+    statements = [*part.statements, *part.statements_of(shown)]
+    if statements:
+        yield "\n".join(f"- {literal(statement.text)}" for statement in statements)
     for table in (*part.tables_of(shown), *part.tables):
         if len(table):
             yield table.to_markdown().rstrip()

@@ -19,23 +19,23 @@ EXPECTED = Column("expected", "Expected", "time")
 class Part:
     """What a section shows, as data from which every view is made.
 
-    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `said_by_model` hold
-    tables and statements of each model of the slider, `facts` other values that JSON can hold.
+    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `statements_by_model`
+    hold tables and statements of each model of the slider, `facts` other values that JSON can hold.
     """
 
     statements: tuple[Statement, ...] = ()
     tables: tuple[Table, ...] = ()
     by_model: tuple[tuple[Table, ...], ...] = ()
-    said_by_model: tuple[tuple[Statement, ...], ...] = ()
+    statements_by_model: tuple[tuple[Statement, ...], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def tables_of(self, model: int) -> tuple[Table, ...]:
         """Return the tables of one model."""
         return self.by_model[model] if self.by_model else ()
 
-    def said_of(self, model: int) -> tuple[Statement, ...]:
+    def statements_of(self, model: int) -> tuple[Statement, ...]:
         """Return the statements about one model."""
-        return self.said_by_model[model] if self.said_by_model else ()
+        return self.statements_by_model[model] if self.statements_by_model else ()
 
     def table(self, key: str, model: int | None = None) -> Table | None:
         """Return a table by its key, of one model or of none; None if there is none."""

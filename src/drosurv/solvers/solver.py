@@ -305,10 +305,10 @@ def validation_split(
         drawn[rng.permutation(members)[: round(fraction * len(members))]] = True
     validation = drawn[clusters]
     events = int(event[validation].sum())
-    few = events < FEWEST_EVENTS or int(event[~validation].sum()) < FEWEST_EVENTS
-    if options.early_stopping == "auto" and (few or not divisible):
+    too_few = events < FEWEST_EVENTS or int(event[~validation].sum()) < FEWEST_EVENTS
+    if options.early_stopping == "auto" and (too_few or not divisible):
         return None
-    if few:
+    if too_few:
         raise ArgumentError(
             "early_stopping",
             f"early_stopping=True needs at least {FEWEST_EVENTS} events in the training set and in the validation "

@@ -310,8 +310,8 @@ def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
         return {}
     counts = label_counts(column)
     found = {text: counts[text] for text in texts_among_numbers(counts)}
-    few = len(found) <= _MOST_STRAYS and sum(found.values()) <= _STRAY_SHARE * sum(counts.values())
-    return found if few else {}
+    are_few = len(found) <= _MOST_STRAYS and sum(found.values()) <= _STRAY_SHARE * sum(counts.values())
+    return found if are_few else {}
 
 
 def _check_texts(counts: Mapping[str, int], name: str) -> None:

@@ -115,23 +115,23 @@ def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         )
     if form:
         text = column.astype("Int64").astype("string")
-        read = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
+        parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
     else:
         text = column.astype("string").str.strip()
-        read = pd.to_datetime(
+        parsed = pd.to_datetime(
             text, format=_format(text.dropna(), argument, column.name), utc=True, errors="coerce"
         )
-    return _possible(text.rename(str(column.name)), read, argument)
+    return _possible(text.rename(str(column.name)), parsed, argument)
 
 
-def _possible(written: pd.Series[Any], read: pd.Series[Any], argument: str) -> pd.Series[Any]:
+def _possible(written: pd.Series[Any], parsed: pd.Series[Any], argument: str) -> pd.Series[Any]:
     """Return the dates that were read; raise if one is not a date, or so late that it means an unknown date."""
     late = written.astype("string").str.contains(
         r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
     )
     for wrong, fault in (
         (late.fillna(False).to_numpy(dtype=np.bool_), "a date that no patient has"),
-        ((read.isna() & written.notna()).to_numpy(), "not a valid date, or not written like the others"),
+        ((parsed.isna() & written.notna()).to_numpy(), "not a valid date, or not written like the others"),
     ):
         if wrong.any():
             what = first_wrong(written.astype("object"), wrong, fault)
@@ -139,7 +139,7 @@ def _possible(written: pd.Series[Any], read: pd.Series[Any], argument: str) -> p
             if fault.startswith("a date"):
                 remedy = "if it means that the date is not known, write the date of the last visit there"
             raise ArgumentError(argument, f"{arg(argument)} {what}: {remedy}.")
-    return read
+    return parsed
 
 
 def _format(text: pd.Series[str], argument: str, name: Any) -> str:

@@ -147,9 +147,10 @@ def guess_columns(
         id = id or next((name for name, _ in unnamed_ids(frame, free)), None)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
-    told = {"entry": ", from which a row is observed", "id": ", which is no feature"}
+    explained = {"entry": ", from which a row is observed", "id": ", which is no feature"}
     notes = [
-        f"{role} is column {used[role]!r}{told.get(role, ', by its name and values')}." for role in guessed
+        f"{role} is column {used[role]!r}{explained.get(role, ', by its name and values')}."
+        for role in guessed
     ]
     if groups is None:
         groups = _groups(frame, (time, event, id, entry))
@@ -386,8 +387,8 @@ def _group(column: pd.Series[Any]) -> str | None:
         cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")
         return f"{name}>{cut:g}" if _large(values > cut) else None
     shares = labels(column).value_counts(normalize=True)
-    few = 2 <= len(shares) <= _MOST_LEVELS
-    return name if few and shares.iloc[1] >= _SMALLEST_SHARE else None
+    few_levels = 2 <= len(shares) <= _MOST_LEVELS
+    return name if few_levels and shares.iloc[1] >= _SMALLEST_SHARE else None
 
 
 def _large(above: Any) -> bool:

@@ -50,8 +50,8 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         return {}
     found = _later_ends(frame, target.time)
     for name in (one for one in frame.columns if str(one) not in found):
-        told = _tells_time(to_floats(frame[name]), target.time) if holds_numbers(frame[name]) else ""
-        if reason := told or _tells_event(frame[name], target.event):
+        how = _tells_time(to_floats(frame[name]), target.time) if holds_numbers(frame[name]) else ""
+        if reason := how or _tells_event(frame[name], target.event):
             found[str(name)] = reason
     return found
 

@@ -172,13 +172,13 @@ def prepare_table(
         "missing. Correct the table if it has a meaning."
         for name, texts in strays.items()
     ]
-    told = dict.fromkeys([*missing, *problems, *map(str, messages)])
+    all_problems = dict.fromkeys([*missing, *problems, *map(str, messages)])
     return TableToCheck(
         table_name,
         wanted,
         patients,
         found,
-        tuple(told),
+        tuple(all_problems),
         left_out,
         strays,
         messages,
@@ -234,9 +234,9 @@ def _patients(
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
     given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}
-    told = map(str, patients.problems(table_name, **given))
+    texts = map(str, patients.problems(table_name, **given))
     # The question about entry times stands beside the guesses.
-    problems += [text for text in told if text != found.question]
+    problems += [text for text in texts if text != found.question]
     return patients, left_out | leaks
 
 

@@ -302,9 +302,9 @@ class TargetColumns:
                 f"{arg('event')} column {self.event!r} holds {len(names)} different texts, none of which is known to "
                 "mean censored: write 0 or censored there, and a code or text for each cause.",
             )
-        told = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
+        numbered = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
         warn_caller(
-            f"causes of event column {self.event!r}: {told}; all else is censored.", category=TableNote
+            f"causes of event column {self.event!r}: {numbered}; all else is censored.", category=TableNote
         )
         return tuple(causes)
 

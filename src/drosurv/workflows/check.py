@@ -422,9 +422,9 @@ def _sections(
     unit: str,
 ) -> tuple[Section, ...]:
     """Return sections of the page besides those of the audit."""
-    read = [Statement("columns", first_upper(note)) for note in found.notes]
-    wrong = [Statement("problem", first_upper(text), concern=True) for text in problems]
-    none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
+    columns = [Statement("columns", first_upper(note)) for note in found.notes]
+    found_problems = [Statement("problem", first_upper(text), concern=True) for text in problems]
+    none = [] if found_problems else [Statement("problem", "No problem of the table was found.")]
     tables: tuple[Table, ...] = () if cox is None else (cox.to_table(),)
     changed = [Statement("repair", text) for text in _changes(repaired, unit)]
     if repaired is not None and repaired.repairs_:
@@ -437,8 +437,12 @@ def _sections(
     def section(key: str, heading: str, place: int, part: Part, intro: str) -> Section:
         return Section(key, heading, place, lambda evidence: part, f"<p>{intro}</p>")
 
-    parts = Part((*read, *wrong, *none)), Part((Statement("hazards", hazards),), tables), Part(tuple(changed))
-    confirmed = "corrections are made if patients not used for them confirm them"
+    parts = (
+        Part((*columns, *found_problems, *none)),
+        Part((Statement("hazards", hazards),), tables),
+        Part(tuple(changed)),
+    )
+    confirmed = "a correction is kept if it improves the predictions of held-out patients"
     return (
         section(
             "table",

@@ -105,8 +105,8 @@ class PlainComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as numbers and text."""
-        said = "\n".join(statement.text for statement in self.statements)
-        return {"dominated": self.dominated, "statements": said, "patients": self.patients}
+        text = "\n".join(statement.text for statement in self.statements)
+        return {"dominated": self.dominated, "statements": text, "patients": self.patients}
 
 
 def compare_with_plain_cox(

@@ -78,14 +78,14 @@ def corrected(
     return pd.concat([kept.drop(columns=repaired.columns, errors="ignore"), repaired], axis=1)
 
 
-def noted_predictions(columns: PredictionColumns, read: ReadPredictions) -> dict[str, Any]:
+def noted_predictions(columns: PredictionColumns, parsed: ReadPredictions) -> dict[str, Any]:
     """Return how repaired predictions were read, which a file keeps to read those of other patients the same way."""
-    assert read.form is not None, "of probabilities"
-    form = {"kind": read.form.kind, "percent": read.form.percent}
+    assert parsed.form is not None, "of probabilities"
+    form = {"kind": parsed.form.kind, "percent": parsed.form.percent}
     assert columns.times is not None
     names = list(columns.names[: len(columns.times) * max(len(columns.incidence), 1)])
     causes = [int(k) for k in columns.incidence]
-    return {"columns": names, "times": read.predictions.times.tolist(), "causes": causes, **form}
+    return {"columns": names, "times": parsed.predictions.times.tolist(), "causes": causes, **form}
 
 
 def repaired_predictions(

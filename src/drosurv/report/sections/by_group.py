@@ -16,7 +16,7 @@ from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
-SAID = ("overall", "shrinkage", "small_groups", "hazards")
+SHOWN_STATEMENTS = ("overall", "shrinkage", "small_groups", "hazards")
 STRIPS = (
     Column.measured("ratio", "Observed / expected events"),
     Column.measured("gain", "Gain over no model"),
@@ -41,15 +41,19 @@ def collect(evidence: Evidence) -> Part:
     tables = tuple(
         (forest_table(result), accuracy_table(result), gap_table(result)) for result in evidence.results
     )
-    codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
-    said = tuple(
+    codes = (
+        SHOWN_STATEMENTS
+        if evidence.is_compared
+        else [code for code in SHOWN_STATEMENTS if code != "shrinkage"]
+    )
+    statements = tuple(
         tuple(s for s in result.statements(reference=evidence.page.reference_name) if s.code in codes)
         for result in evidence.results
     )
     # Intervals are adjusted for these tests; those of c-indices, which are plotted without expected events, are not.
     adjusted = evidence.audited.groups["expected"].notna().any()
     n_tests = evidence.audited.settings.n_tests if adjusted else None
-    return Part(by_model=tables, said_by_model=said, facts={"n_tests": n_tests})
+    return Part(by_model=tables, statements_by_model=statements, facts={"n_tests": n_tests})
 
 
 def forest_table(result: EvaluationResult) -> Table:
@@ -134,7 +138,7 @@ Intervals are not adjusted. The thin line marks all patients.</p>
   {{ m.forest(drawn[k]) }}
   {{ m.downloads(part.by_model[k][0]) }}
   <ul class="statements">
-  {% for statement in part.said_by_model[k] %}
+  {% for statement in part.statements_by_model[k] %}
     <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
   {% endfor %}
   </ul>

@@ -253,7 +253,7 @@ def charts_over_time(curves: Table, unit: str) -> tuple[Chart, ...]:
 def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what: str) -> Chart:
     # Neither curve is drawn as steps: steps beside a line would look like a difference.
     observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
-    read = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
+    labelled = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
     known = [row for row in rows if row["predicted"] is not None and row["observed"] is not None]
     largest = max(known, key=lambda row: abs(row["predicted"] - row["observed"]), default=rows[0])
     return Chart(
@@ -262,7 +262,7 @@ def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what
         frame,
         lines=(Line(observed, "observed"), Line(predicted, "model")),
         bands=([(row["time"], row["low"], row["high"]) for row in rows],),
-        marks=tuple(Mark(row["time"], row["predicted"], _reading(row, unit)) for row in read),
+        marks=tuple(Mark(row["time"], row["predicted"], _reading(row, unit)) for row in labelled),
     )
 
 

@@ -177,12 +177,12 @@ def collect_decisions(evidence: Evidence) -> Part | None:
         f"predicted probability of {evidence.event} by {moment(settings.horizon, evidence.time_unit)} of at least "
         f"{percent(settings.threshold or 0.0)}, and would be treated."
     )
-    said = [Statement("decisions", lead), *_found(evidence)]
+    statements = [Statement("decisions", lead), *_found(evidence)]
     unknown = groups[groups["value"].isna()]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
         names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
         who = whose(str(attribute), str(group), ALL_PATIENTS)
-        said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+        statements.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
     shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
     columns = [Column("who", "Group"), PATIENTS, Column("positives", "Treated", "count")]
     for metric, label in METRICS.items():
@@ -192,7 +192,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     if len(unknown):
         columns.append(Column("reason", UNKNOWN.capitalize()))
     by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
-    return Part(statements=tuple(said), tables=(by_group, *_decision_gaps(evidence, table)))
+    return Part(statements=tuple(statements), tables=(by_group, *_decision_gaps(evidence, table)))
 
 
 def _wide(part: pd.DataFrame) -> dict[str, Any]:

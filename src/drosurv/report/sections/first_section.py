@@ -43,7 +43,7 @@ def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
     counts = result.counts(evidence.time_unit)
-    said = (
+    statements = (
         Statement("verdict", found.text, found.status in PROBLEMS),
         *([Statement("counts", counts)] if counts else ()),
         Statement("excluded", evidence.excluded),
@@ -55,7 +55,7 @@ def collect(evidence: Evidence) -> Part:
     )
     rows = [*group_rows(result), *_found(evidence)]
     return Part(
-        statements=said,
+        statements=statements,
         tables=(group_table(rows, evidence),),
         facts={
             "status": found.status,
@@ -121,17 +121,17 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         if until is None and round(everybody["observed"]) < evidence.target.n_events:
             by = "while the model predicts"
         if by:
-            said = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
-            yield Statement("events", said)
+            text = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
+            yield Statement("events", text)
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
         if evidence.cause is None:
             predicted, observed = (written(share, "share") for share in free)
-            said = f"At {at}, {predicted} were predicted to be free of {evidence.event}; {observed} were."
+            text = f"At {at}, {predicted} were predicted to be free of {evidence.event}; {observed} were."
         else:
             predicted, observed = (written(complement(share), "share") for share in free)
-            said = f"By {at}, {predicted} were predicted to have {evidence.event}; {observed} had it."
-        yield Statement("survival", said)
+            text = f"By {at}, {predicted} were predicted to have {evidence.event}; {observed} had it."
+        yield Statement("survival", text)
 
 
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
@@ -227,23 +227,25 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
         expected = (
             f"predicted probabilities by {when}, summed; observed ones are weighted for those censored before"
         )
-    said = [
+    sentences = [
         f"Expected events: {expected}. Slope: 1 is right; below 1, predicted risks differ too much. Gain: "
         "log likelihood per patient over giving everybody the same curve. Intervals and p-values of these are adjusted "
         f"for all {evidence.audited.settings.n_tests:,} tests of this report."
     ] * has_curves
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
-    said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
+    sentences.append(
+        f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}."
+    )
     if has_causes(evidence.y):
-        said.append(f"The event is {evidence.event.removeprefix('the event ')}.")
+        sentences.append(f"The event is {evidence.event.removeprefix('the event ')}.")
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes
         for family in spellings(attribute.labels)
     ]
     if spelled:
-        said.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
-    return " ".join(said)
+        sentences.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
+    return " ".join(sentences)
 
 
 SECTION = Section(

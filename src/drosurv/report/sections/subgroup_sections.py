@@ -44,9 +44,11 @@ def collect(evidence: Evidence) -> Part:
     # The page says at its top which event it is about.
     notes = tuple(note for note in bounds.notes if not note.startswith("events are those of "))
     first, *more = replace(bounds, notes=notes).summary(evidence.time_unit, overall=False).split("\n")
-    said = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
+    statements = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
     return Part(
-        statements=said, tables=tuple(_tables(bounds, evidence.time_unit)), facts={"bounds": bounds.to_dict()}
+        statements=statements,
+        tables=tuple(_tables(bounds, evidence.time_unit)),
+        facts={"bounds": bounds.to_dict()},
     )
 
 
@@ -124,9 +126,9 @@ def find_remedy(evidence: Evidence) -> Part | None:
     if repaired is None or curves is None or frozen is None:
         return None
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
-    said = [Statement("remedy", text, True) for text in repaired.in_words(evidence.time_unit)]
+    statements = [Statement("remedy", text, True) for text in repaired.in_words(evidence.time_unit)]
     if not groups:
-        return Part(statements=tuple(said or [Statement("remedy", NO_CORRECTION)]))
+        return Part(statements=tuple(statements or [Statement("remedy", NO_CORRECTION)]))
     times, level = reference_times(target), evidence.level
     expected = expected_of_frozen(*frozen, target, times, cause=cause)
     rng = np.random.default_rng(evidence.random_state)
@@ -150,7 +152,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
         for name, (hazard, gains) in measured.items()
     )
     table = Table("remedies", "Remedies side by side", REMEDIES, rows)
-    return Part(statements=tuple(said), tables=(table,), facts={"note": MEASURED})
+    return Part(statements=tuple(statements), tables=(table,), facts={"note": MEASURED})
 
 
 def _corrections(

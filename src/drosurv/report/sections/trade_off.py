@@ -89,10 +89,10 @@ def draw(part: Part) -> list[Chart]:
     models, control = part.tables[0].rows, part.table("control")
     charts = []
     for name, called in part.facts["attributes"].items():
-        said = f"{called}: likelihood gain, and disparity of risk"
+        title = f"{called}: likelihood gain, and disparity of risk"
         shrunk = () if control is None else control.rows
         charts.append(_chart(models, gap_of(name), C_INDEX, f"{called}: ranking, and its gap", ()))
-        charts.append(_chart(models, disparity_of(name), KEPT, said, shrunk))
+        charts.append(_chart(models, disparity_of(name), KEPT, title, shrunk))
     return [chart for chart in charts if chart.marks and _spread(chart)]
 
 
@@ -122,12 +122,12 @@ def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk
         )
         for stop, row in points
     )
-    said = ""
+    description = ""
     if rows:
         best, fairest = max(rows, key=lambda row: row[up.key]), min(rows, key=lambda row: row[across.key])
-        said = f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
+        description = f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
     control = [Line([(row[across.key], row[up.key]) for row in line], "control")] if line else []
-    return Chart(title, said, frame, lines=(*control, path), marks=marks, nearest="point")
+    return Chart(title, description, frame, lines=(*control, path), marks=marks, nearest="point")
 
 
 def _spread(chart: Chart) -> bool:
