@@ -4,7 +4,7 @@ import pytest
 from sksurv.functions import StepFunction
 
 from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
-from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, parse_survival
+from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, interpolate, parse_survival
 
 
 def test_step_functions_are_read_as_scikit_survival_reads_them():
@@ -216,3 +216,15 @@ def test_scores_and_baseline_of_any_size_give_the_same_curves(shift):
     np.testing.assert_allclose(
         moved.survival(slice(None), times), plain.survival(slice(None), times), rtol=1e-10
     )
+
+
+def test_interpolation_at_common_and_own_times_is_numpys():
+    rng, knots = np.random.default_rng(0), np.array([0.0, 1.0, 2.5, 7.0])
+    values, common, own = rng.random((5, 4)), np.array([0.0, 0.5, 1.0, 7.0, 9.0]), rng.uniform(0, 8, (5, 3))
+    expected = [np.interp(common, knots, row) for row in values]
+    np.testing.assert_allclose(interpolate(knots, values, common), expected, rtol=1e-13)
+    expected = [np.interp(times, knots, row) for times, row in zip(own, values, strict=True)]
+    np.testing.assert_allclose(interpolate(knots, values, own), expected, rtol=1e-13)
+    np.testing.assert_array_equal(interpolate(knots[:1], values[:, :1], common), values[:, [0] * 5])
+    values[:, 3] = np.inf
+    np.testing.assert_array_equal(interpolate(knots, values, knots), values)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -330,18 +331,14 @@ class PointCurves(SurvivalCurves):
 
         The times are common (k,), or each patient's own (n, k).
         """
+        return interpolate(*self._known_hazard, times)
+
+    @cached_property
+    def _known_hazard(self) -> tuple[FloatArray, FloatArray]:
+        """Zero and the known times (K,), and the cumulative hazards (n, K) at them."""
         assert self.times is not None
         knots = self.times if self.times[0] <= 0 else np.append(0.0, self.times)
-        known = np.maximum.accumulate(self.cumulative_hazard(knots), axis=1)
-        right = np.clip(np.searchsorted(knots, times, side="right"), 1, max(len(knots) - 1, 1))
-        left, right = right - 1, np.minimum(right, len(knots) - 1)
-        width = knots[right] - knots[left]
-        share = np.clip(
-            np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0), 0.0, 1.0
-        )
-        rows: Any = slice(None) if times.ndim == 1 else np.arange(len(known))[:, None]
-        found: FloatArray = (1 - share) * known[rows, left] + share * known[rows, right]
-        return found
+        return knots, np.maximum.accumulate(self.cumulative_hazard(knots), axis=1)
 
     def as_steps(self) -> StepCurves:
         """Return curves that jump at the known times; use it if the times are many and close to each other."""
@@ -362,6 +359,22 @@ class SmoothCurves(SurvivalCurves):
         else:
             hazard = np.column_stack([self.values.hazard_at_patient_times(index, end) for end in times.T])
         return Accumulated(hazard, hazard)
+
+
+def interpolate(knots: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
+    """Interpolate values (n, K) at ascending knots (K,) linearly; constant before the first and after the last knot.
+
+    The times are common (k,), or each patient's own (n, k).
+    """
+    # A knot is the right end of its interval, so that an infinite value at the next knot does not count there.
+    right = np.minimum(np.maximum(np.searchsorted(knots, times), 1), len(knots) - 1)
+    left = np.maximum(right - 1, 0)
+    width = knots[right] - knots[left]
+    share = np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0)
+    share = np.clip(share, 0.0, 1.0, out=share)
+    rows: Any = slice(None) if times.ndim == 1 else np.arange(len(values))[:, None]
+    found: FloatArray = (1 - share) * values[rows, left] + share * values[rows, right]
+    return found
 
 
 _CLASSES: dict[CurveType, type[SurvivalCurves]] = {

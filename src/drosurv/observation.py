@@ -71,6 +71,11 @@ class Observation:
         return replace(self, **parts)
 
 
+def given_arguments(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Arguments about the n rows of predicted patients besides features, events and times; None if not given.
@@ -121,8 +126,7 @@ class Rows:
     @property
     def observed(self) -> dict[str, Any]:
         """Entry times, strata and offset, as far as given."""
-        known = {"entry": self.entry, "strata": self.strata, "offset": self.offset}
-        return {name: value for name, value in known.items() if value is not None}
+        return given_arguments(entry=self.entry, strata=self.strata, offset=self.offset)
 
     @property
     def copies(self) -> IntArray | None:

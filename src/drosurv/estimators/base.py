@@ -21,7 +21,7 @@ from drosurv.estimators.baseline import Curves, checked_times, fitted_curves, st
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.files import import_files
 from drosurv.metrics import FollowUp, concordance_index
-from drosurv.observation import with_offset
+from drosurv.observation import given_arguments, with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
@@ -34,6 +34,9 @@ _BLOCK = 4_000_000
 _TOGETHER = 256
 # Nodes of Gauss-Legendre quadrature in (-1, 1), and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+
+# Private attributes that exist only of a fitted model; the others of a fit end with an underscore.
+_FITTED = ("_baseline", "_baselines", "_kept_training", "_findings", "_inference")
 
 
 class SurvivalInterval(NamedTuple):
@@ -97,6 +100,11 @@ class SurvivalModel(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether fit has finished; names and number of features are set before that."""
         return hasattr(self, "_baseline")
+
+    def _forget_last_fit(self) -> None:
+        """Remove the attributes of the last fit, so that a failed fit leaves no model."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in _FITTED]:
+            del self.__dict__[name]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
@@ -442,8 +450,7 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
         self
         """
         data = self._training_data(X, y, sample_weight, sensitive_features)
-        given = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        given = {argument: value for argument, value in given.items() if value is not None}
+        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
         if given:
             data = self._with_row_arguments(data, parse_target(y), given)
         if not self._fit_on_accelerator(data):
@@ -477,11 +484,6 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
                 "DROCoxSplit or RegularizedCox.",
             )
         return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
-
-    def _forget_last_fit(self) -> None:
-        """Remove the attributes of the last fit, so that a failed fit leaves no model."""
-        for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
-            self.__dict__.pop(name, None)
 
     def _check_groups(self, sensitive_features: Any) -> None:
         """Raise if groups are given but not compared in training, or compared but not given."""

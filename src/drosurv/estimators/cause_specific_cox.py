@@ -38,7 +38,7 @@ from drosurv.losses import ConvexLoss
 from drosurv.losses.summed_likelihood import CompetingRisks, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
-from drosurv.observation import ends_of_patients, with_offset
+from drosurv.observation import ends_of_patients, given_arguments, with_offset
 from drosurv.presentation import cause_in_words, cause_label, cause_title, first_upper, listing
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.tables.encoder import checked_features, encode_features
@@ -163,6 +163,7 @@ class CauseSpecificCox(SurvivalModel):
             As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; with alpha below 1, the
             loss of a patient with several rows is the sum over rows and causes.
         """
+        self._forget_last_fit()
         check_alpha(self.alpha)
         check_ball(self.ball)
         check_number("l2", self.l2)
@@ -170,13 +171,8 @@ class CauseSpecificCox(SurvivalModel):
         target = parse_competing_target(y)
         X = encode_features(self, X, y, fit=True)
         features = checked_features(self, X, fit=True)
-        # Remove the last fit, so that a failed fit leaves no model.
-        inference = ("_kept_training", "_findings")
-        for name in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *inference):
-            self.__dict__.pop(name, None)
         self.n_causes_, self.cause_names_ = target.n_causes, cause_names(y)
-        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        given = {name: value for name, value in observed.items() if value is not None}
+        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
         any_cause, robust = target.of_any_cause(), self.alpha < 1.0
         training = TrainingData.parse(features, any_cause, sample_weight)
         # With alpha 1 the model of each cause handles the strata.

@@ -36,7 +36,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.penalty_choice import Search
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
 from drosurv.losses.cox_partial import TIES
-from drosurv.observation import draw_folds, generator, label_codes
+from drosurv.observation import draw_folds, generator, given_arguments, label_codes
 from drosurv.presentation import axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.splines import spline_columns
@@ -174,10 +174,7 @@ class CoxPHCV(SurvivalModel):
         -------
         self
         """
-        # Remove the last fit, so that a failed fit leaves no model.
-        private = ("_design", "_quartiles", "_range", "_counted", "_kept_training", "_inference")
-        for name in [name for name in vars(self) if name in private or name.endswith("_")]:
-            del self.__dict__[name]
+        self._forget_last_fit()
         self._check_parameters()
         features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
         target = parse_target(y)
@@ -188,8 +185,7 @@ class CoxPHCV(SurvivalModel):
             if ((target.time == target.time[first]) & (target.event == target.event[first])).all():
                 # All rows of an id are copies.
                 clusters, id = id, None
-        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        given = {name: value for name, value in observed.items() if value is not None}
+        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
         training = TrainingData.parse(features, target, sample_weight)
         if given:
             # The fit of CoxPH below gives these warnings.

@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.curves import interpolate
 from drosurv.errors import ArgumentError, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
-from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
+from drosurv.estimators.discrete_time_hazard import interval_ends
 from drosurv.estimators.dro_cox_split import first_half
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.network_settings import Trees, as_network

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.curves import interpolate
 from drosurv.errors import check_choice, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
@@ -122,13 +123,6 @@ class IntervalCurves(Curves):
         steps = -log_survived(self.link, np.asarray(scores)[:, None] + self.levels)
         reached = np.concatenate([np.zeros((len(steps), 1)), np.cumsum(steps, axis=1)], axis=1)
         return reached if times is None else interpolate(self.times, reached, checked_times(times))
-
-
-def interpolate(ends: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
-    """Interpolate values (n, K + 1) at the ends of intervals linearly at times (T,); constant after the last end."""
-    k = np.clip(np.searchsorted(ends, times, side="right") - 1, 0, len(ends) - 2)
-    share = np.clip((times - ends[k]) / (ends[k + 1] - ends[k]), 0.0, 1.0)
-    return values[:, k] + share * (values[:, k + 1] - values[:, k])
 
 
 def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:

@@ -207,12 +207,12 @@ class KnownCurves:
     def __init__(self, curves: SurvivalCurves, target: Target) -> None:
         self.discrete = _at_jumps(curves, target) > _AT_JUMPS
         self.n_events = int(target.event.sum())
-        self.interpolated = isinstance(curves, PointCurves) and not self.discrete
+        # A table whose times are close together has constant rates between them.
+        self.points = curves if isinstance(curves, PointCurves) and not self.discrete else None
         self.curves = curves
         if self.discrete and not isinstance(curves, StepCurves):
             self.curves = StepCurves(curves.values, curves.times, curves.known_until, curves.rows)
         self.until: Any = curves.known_until
-        self._table: FloatArray | None = None
 
     @property
     def few_jumps(self) -> bool:
@@ -222,33 +222,17 @@ class KnownCurves:
 
     def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return summed hazards until one time each, (n,), or k each, (n, k), and their variances."""
-        if not self.interpolated:
+        if self.points is None:
             found = self.curves.accumulated(times)
             return found.hazard, found.variance
-        hazard = self._interpolate(times)
+        hazard = self.points.interpolated_hazard(times.reshape(len(times), -1)).reshape(times.shape)
         return hazard, hazard
 
     def at(self, times: FloatArray) -> FloatArray:
         """Return summed hazards (n, k) at common times."""
-        if not self.interpolated:
+        if self.points is None:
             return self.curves.cumulative_hazard(times)
-        return self._interpolate(np.broadcast_to(times, (len(self.curves), len(times))))
-
-    def _interpolate(self, times: FloatArray) -> FloatArray:
-        """Return hazards at patients' times of a table whose times are close together: constant rates between them."""
-        grid = self.curves.times
-        assert grid is not None
-        if self._table is None:
-            known = self.curves.cumulative_hazard(grid)
-            if grid[0] > 0:
-                grid, known = np.append(0.0, grid), np.column_stack([np.zeros(len(known)), known])
-            self._grid, self._table = grid, known
-        grid, known = self._grid, self._table
-        right = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
-        share = np.clip((times - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
-        rows = np.arange(len(known)).reshape(-1, *[1] * (times.ndim - 1))
-        found: FloatArray = (1 - share) * known[rows, right - 1] + share * known[rows, right]
-        return found
+        return self.points.interpolated_hazard(times)
 
 
 def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
@@ -371,7 +355,7 @@ def _throughout(
         residuals=residuals,
         at_horizon=at_horizon,
         score=np.log(np.maximum(hazard, _LEAST_HAZARD)),
-        risk=1 - survival if not known.interpolated else -np.expm1(-hazard),
+        risk=1 - survival if known.points is None else -np.expm1(-hazard),
         horizon=at,
         gains=model - null,
         over_reference=_over_reference(reference, known, cohort),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves import parse_survival
+from drosurv.curves import interpolate, parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
@@ -91,10 +91,8 @@ def likelihood_gains(
         hazard = hazard_of(curves.at_patient_times(target.time))
     else:
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.survival(knots[1:]))))
-        at_edges = np.column_stack(
-            [_interpolated(knots, at_knots, np.full(len(target), edge)) for edge in edges]
-        )
-        hazard = _interpolated(knots, at_knots, target.time)
+        at_edges = interpolate(knots, at_knots, edges)
+        hazard = interpolate(knots, at_knots, target.time[:, None])[:, 0]
     null_at_edges = follow_up.cumulative_hazard_at(edges)
     null_at_edges[0] = 0.0
     latest = follow_up.times[-1:]
@@ -158,13 +156,6 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
     of_null = np.histogram(follow_up.times[follow_up.survival < before], edges)[0]
     is_sparse = inside.sum() < min(int(of_null.sum()), _MANY_STEPS * len(inside))
     return knots if is_sparse or ((inside == 0) & (of_null > 0)).any() else None
-
-
-def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
-    """Value of each patient at one time each, (n,), by linear interpolation of values (n, k) at knots (k,)."""
-    rows, right = np.arange(len(values)), np.clip(np.searchsorted(knots, at), 1, len(knots) - 1)
-    share = (at - knots[right - 1]) / (knots[right] - knots[right - 1])
-    return (1 - share) * values[rows, right - 1] + share * values[rows, right]
 
 
 def likelihood_gain(

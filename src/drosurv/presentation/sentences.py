@@ -8,6 +8,7 @@ from math import isnan
 
 from drosurv.presentation.wording import (
     counted,
+    counted_patients,
     first_upper,
     interval_text,
     listing,
@@ -51,7 +52,7 @@ def overall_statement(
     whole = max(rows, patients)
     censored = written(1 - (events + other_events) / whole, "share") if whole else "–"
     others = f", {counted(other_events, 'event')} of another cause" if other_events else ""
-    who = counted(patients, "patient") if not several else f"{rows:,} rows of {counted(patients, 'patient')}"
+    who = counted_patients(patients, rows)
     how = f"{censored} of the rows censored" if several else f"{censored} censored"
     return Statement("overall", f"{who}, {counted(events, 'event')}{others} ({how}): {named}.")
 

@@ -60,6 +60,16 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
+def counted_patients(patients: int, rows: int = 0) -> str:
+    """Return a number of patients, after the number of their rows if that is larger.
+
+    >>> counted_patients(3), counted_patients(1200, rows=1300)
+    ('3 patients', '1,300 rows of 1,200 patients')
+    """
+    who = counted(patients, "patient")
+    return f"{rows:,} rows of {who}" if rows > patients else who
+
+
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
     """Return a value and, if it is known, its interval, all with the same number of decimals.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, as_number, require, warn_caller
 from drosurv.observation import in_pandas
-from drosurv.presentation import counted, listing
+from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import patient_columns, repeated_id, unnamed_ids
 from drosurv.tables.problems import (
@@ -209,8 +209,7 @@ class SurvivalTable:
     @property
     def size(self) -> str:
         """Numbers of patients and rows, in words."""
-        patients = counted(self.n_patients, "patient")
-        return patients if self.n_patients == len(self) else f"{len(self):,} rows of {patients}"
+        return counted_patients(self.n_patients, len(self))
 
     @property
     def row_arguments(self) -> dict[str, Any]:

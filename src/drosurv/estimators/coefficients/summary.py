@@ -14,7 +14,16 @@ from scipy.stats import chi2, norm
 
 from drosurv.errors import InputError, as_number, require
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
-from drosurv.presentation import Column, Table, axes_or_new, cause_title, counted, p_text, written
+from drosurv.presentation import (
+    Column,
+    Table,
+    axes_or_new,
+    cause_title,
+    counted,
+    counted_patients,
+    p_text,
+    written,
+)
 from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -292,19 +301,15 @@ class Findings:
     @property
     def patients(self) -> str:
         """The number of patients as text, with the number of rows if it differs."""
-        n, _ = self._counts
-        patients = f"{n:,g} patients"
-        if self.n_clusters == self.n_rows:
-            return patients
-        if n == self.n_clusters:
-            return f"{self.n_rows:,} rows of {patients}"
-        return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
+        n = round(self._counts[0])
+        if self.n_clusters not in (self.n_rows, n):
+            return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
+        return counted_patients(n, self.n_rows if self.n_clusters == n else n)
 
     @property
     def events(self) -> str:
         """The number of events as text."""
-        _, events = self._counts
-        return f"{events:,g} {'event' if events == 1 else 'events'}"
+        return counted(round(self._counts[1]), "event")
 
     @property
     def weights(self) -> str:
