@@ -98,12 +98,12 @@ def test_a_right_model_stays_as_it_is(right):
     assert model.repairs_ == []
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
     nothing = (
-        "Nothing was repaired: no group of at least 20 patients was found for whom CoxPH is wrong enough to be "
-        "corrected."
+        "Nothing was repaired: no correction of CoxPH, for all patients or for a group of at least 20, was confirmed "
+        "by patients not used to find it."
     )
     assert model.status_.startswith(nothing)
     assert nothing in model.summary().notes[0]
-    assert "A tenth of the patients with at least 2.2 times as many events as predicted" in model.status_
+    assert "a tenth of the patients with at least 2.2 times as many events as predicted" in model.status_
 
 
 def test_the_same_seed_gives_the_same_model_and_numbered_columns_are_called_as_those_of_an_array(planted):

@@ -130,8 +130,8 @@ def status(repairs: Sequence[Repair], events: int, min_group: int, model: str = 
     if repairs:
         return first_upper(f"{model} was corrected for {'; '.join(repair.who for repair in repairs)}.")
     nothing = (
-        f"Nothing was repaired: no group of at least {min_group} patients was found for whom {model} is wrong enough "
-        "to be corrected."
+        f"Nothing was repaired: no correction of {model}, for all patients or for a group of at least {min_group}, "
+        "was confirmed by patients not used to find it."
     )
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
@@ -140,8 +140,8 @@ def status(repairs: Sequence[Repair], events: int, min_group: int, model: str = 
     digits = max(1, int(np.ceil(-np.log10(high - 1))))
     fewer = f" (or at most {low:.{digits}f} times)" if low >= LEAST_SAID else ""
     return (
-        f"{nothing} A tenth of the patients with at least {high:.{digits}f} times as many events as predicted{fewer} "
-        "would probably have been found."
+        f"{nothing} A correction for a tenth of the patients with at least {high:.{digits}f} times as many events as "
+        f"predicted{fewer} would probably have been found."
     )
 
 
