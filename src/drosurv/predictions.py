@@ -51,7 +51,8 @@ class Predictions:
     Parameters
     ----------
     risk : (n,) array, optional
-        Risk scores; higher means sooner. Without them, concordance and disparities of hazards are left out.
+        Risk scores; a higher score means an earlier event. Without them, concordance and disparities of hazards are
+        left out.
     survival : n step functions or callables, or (n, k) array, optional
         Survival curves; an array holds the survival at `times`, one column each, and is read as a step
         function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
@@ -173,7 +174,7 @@ class Predicted:
 
     @cached_property
     def risk(self) -> FloatArray:
-        """Risk scores (n,), higher meaning sooner; predicted times are multiplied by -1."""
+        """Risk scores (n,), higher for earlier events; predicted times are multiplied by -1."""
         if self.given is not None:
             if self.given.risk is None:
                 raise ArgumentError(

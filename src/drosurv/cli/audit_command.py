@@ -36,7 +36,7 @@ _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": 
 class AuditedPredictions(PredictionOptions):
     """Predictions to audit, which may be risk scores."""
 
-    risk: str | None = option("Column of risk scores, higher meaning sooner.", "Other models")
+    risk: str | None = option("Column of risk scores; a higher score means an earlier event.", "Other models")
     risk_kind: str | None = option(
         "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.", "Other models"
     )
@@ -80,7 +80,7 @@ def audit(
         default=Path("report.html"),
     ),
     folds: int | None = option(
-        "Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."
+        "Instead of new patients: cross-validate a model like MODEL on DATA, with this number of folds."
     ),
     train: Path | None = option(
         "Training table, to train the models of the alpha slider; patients of DATA are left out.",
@@ -90,7 +90,7 @@ def audit(
         "Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison", default=()
     ),
 ) -> None:
-    """Audit a model on patients it has not seen: whom it serves worst, by how much, and whether that is chance.
+    """Audit a model on patients it was not trained on: for whom its predictions are wrong, and by how much.
 
     To audit the predictions of any model, pass --predictions FILE --time COLUMN --event COLUMN. For a small cohort
     without new patients, pass --folds 5.

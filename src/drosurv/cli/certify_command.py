@@ -18,14 +18,14 @@ def certify(
     target: TargetOptions,
     file: FileOptions,
     judged: JudgedModel,
-    alpha: float = option("Smallest share of the patients that makes a subgroup.", default=0.05),
+    alpha: float = option("Size of the smallest subgroup, as a share of the patients.", default=0.05),
     horizon: float | None = option(
         "Time of the Brier score, and until which events are counted; by default about the median follow-up, and "
         "events of the whole follow-up."
     ),
     level: float = option("Confidence of the bounds, for all subgroups at once.", default=0.95),
     replicates: int | None = option(
-        "Draws of events from the model, by default 999; the smallest p-value is 3 / (replicates + 1)."
+        "Number of simulations of events from the model, 999 by default; the smallest p-value is 3 / (replicates + 1)."
     ),
     output: Path | None = option("CSV file to write the significant subgroups to.", None, "--output", "-o"),
     plot: Path | None = option("Picture of the bounds (PNG, SVG, PDF)."),

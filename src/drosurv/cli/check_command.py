@@ -50,7 +50,7 @@ def check(
     output: Path = option("Page to write.", None, "--output", "-o", default=Path("check.html")),
     save: Path | None = option("File to write the model to."),
 ) -> None:
-    """Check a table: what is in it, what a Cox model makes of it, whom the model fails, and what repair does.
+    """Check a table of patients: report its problems, train a Cox model, and audit and repair the model.
 
     Columns of time, event, patient and groups that are not given are guessed from names and values. The model is
     evaluated on patients that were left out of its training.

@@ -68,7 +68,7 @@ def evaluate(
     bootstrap: int = option("Bootstrap replicates for intervals and tests; 0 for none.", default=500),
     output: Path | None = option("CSV file to write every number to.", None, "--output", "-o"),
 ) -> None:
-    """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
+    """Evaluate a saved model on a table, overall and by group, with intervals and tests of gaps between groups.
 
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
     """

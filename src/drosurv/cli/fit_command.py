@@ -61,7 +61,7 @@ def fit(
         "cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."
     ),
     alpha: float | None = option(
-        "For robust models: smallest share of patients to protect, in (0, 1].", "Model"
+        "For robust models: size of the smallest subpopulation to protect, as a share in (0, 1].", "Model"
     ),
     ball: str | None = option("For robust models: shape of the subpopulations. {balls}.", "Model"),
     network: Network = None,
@@ -77,13 +77,13 @@ def fit(
     reference: Names = option(
         "Level that the others of a column are compared with, such as sex=female.", "Columns", default=()
     ),
-    strata: str | None = option("Column of strata: patients are compared within them.", "Columns"),
+    strata: str | None = option("Column of strata, each with its own baseline hazard.", "Columns"),
     clusters: str | None = option("Column of clusters, such as hospitals, for standard errors.", "Columns"),
     bootstrap: int = option(
         "Refits for the standard errors of drosurv summary; 0 for none.", "Model", min=0, default=0
     ),
     unseen: str = option(
-        "Levels not seen in training: treated as the reference level (reference), or error.",
+        "Levels not seen in training: reference (treated as the reference level) or error.",
         "Model",
         default="reference",
     ),

@@ -37,14 +37,16 @@ def monitor(
     file: FileOptions,
     groups: Groups = (),
     every: str = option(
-        "Dates of looks: every day, month, year, number of days (or of the unit of numbers), or event.",
+        "How often to look: day, month, year, a number of days (or of the unit of numeric dates), or event.",
         default="month",
     ),
-    lag: float = option("Days until outcomes are known; more than the time between two visits.", default=0.0),
+    lag: float = option(
+        "Days until an outcome is recorded; choose more than the time between two visits.", default=0.0
+    ),
     tolerance: float = option(
         "Ratios from 1/tolerance to tolerance are no reason for an alarm.", default=1.1
     ),
-    alpha: float = option("Probability of any false alarm, ever.", default=0.05),
+    alpha: float = option("Probability of a false alarm during the whole time of monitoring.", default=0.05),
     cause: Cause = None,
     time_unit: str | None = option("Unit of the model's times: days, weeks, months or years.", "Columns"),
     output: Path = option("Page to write.", None, "--output", "-o", default=Path("monitor.html")),

@@ -76,7 +76,7 @@ Strata = Annotated[str | None, about("Column of strata, if not the one trained w
 Cause = Annotated[
     str | None,
     about(
-        "One of several causes, by its number or name; any, as for models of causes by default, for all.",
+        "One of several causes, by its number or name; any, the default for models of causes, for any cause.",
         _COLUMNS,
     ),
 ]
@@ -87,7 +87,7 @@ TimeUnit = Annotated[
     str | None, about("What the times count, such as days, if the column does not say it.", "Page")
 ]
 Threshold = Annotated[
-    float | None, about("Probability of the event by the horizon from which on a patient would be treated.")
+    float | None, about("Risk of the event by the horizon at or above which a patient would be treated.")
 ]
 Network = Annotated[
     str | None,
@@ -233,7 +233,7 @@ class OutputOptions:
 class RunOptions(OutputOptions):
     """How results are given, and the seed of what is random."""
 
-    seed: int = option("Seed of everything random.", _OUTPUT, min=0, default=0)
+    seed: int = option("Random seed.", _OUTPUT, min=0, default=0)
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ class ColumnOptions:
 
     event: str | None = option("Column of events, if not the one trained on.")
     time: str | None = option("Column of times, such as days of follow-up.")
-    start: str | None = option("Instead of --time: column of first dates, or numbers.", _COLUMNS)
-    end: str | None = option("Column of last dates (time in days) or numbers.", _COLUMNS)
+    start: str | None = option("Instead of --time: column of start dates, or numbers.", _COLUMNS)
+    end: str | None = option("Column of end dates (the time is in days), or numbers.", _COLUMNS)
     entry: str | None = option("Column of times from which patients are observed, if not from 0.", _COLUMNS)
     event_value: str | None = option("The value that means the event, where it is not clear.", _COLUMNS)
     id: str | None = option("Column that names the patient.")

@@ -31,7 +31,7 @@ def plan(
         default=(),
     ),
     drop: Drop = (),
-    model: Path | None = option("Saved model, whose spread of risks in DATA is used."),
+    model: Path | None = option("Saved model; the spread of its risks in DATA is used."),
     n: int | None = option("Number of patients: also say which errors they can exclude.", None, "--n"),
     ratio: float = option("Factor between observed and expected events to exclude, or to find.", default=1.2),
     power: float = option("Probability with which errors are found.", default=0.8),
@@ -39,11 +39,15 @@ def plan(
     c_index: float | None = option("The model's c-index, which gives the spread.", _ASSUMED),
     spread: float | None = option("Standard deviation of the log risks at the events.", _ASSUMED),
     columns: int | None = option("Columns that may define subgroups; 10 if not given.", _ASSUMED),
-    tests: int = option("Tests between which 1 - level is divided.", _ASSUMED, default=1),
+    tests: int = option("Number of tests that intervals are adjusted for.", _ASSUMED, default=1),
     slope_width: float = option("Width of the interval of the calibration slope.", _WANTED, default=0.2),
     c_index_width: float = option("Width of the interval of the c-index.", _WANTED, default=0.1),
-    subgroup_share: float = option("Share of the patients that makes a subgroup.", _WANTED, default=0.05),
-    subgroup_ratio: float = option("Error of a subgroup to be found, or excluded.", _WANTED, default=1.5),
+    subgroup_share: float = option("Size of a subgroup, as a share of the patients.", _WANTED, default=0.05),
+    subgroup_ratio: float = option(
+        "Factor between observed and expected events of a subgroup to exclude, or to find.",
+        _WANTED,
+        default=1.5,
+    ),
     plot: Path | None = option(
         "Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."
     ),

@@ -31,10 +31,10 @@ def predict(
     keep: Names = option("Columns of the table to copy, such as the patient's number.", default=()),
     strata: Strata = None,
     predictions: Path | None = option(
-        "For repaired predictions: table of those of these patients, if they are not columns of DATA."
+        "For repairs of given predictions: table of the predictions of these patients, if they are not columns of DATA."
     ),
 ) -> None:
-    """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
+    """Predict for a table like that of training: log risks (higher means earlier) and survival probabilities.
 
     Predictions are written with the separator, decimal mark and encoding of the data.
 

@@ -1,4 +1,4 @@
-"""``drosurv repair``: find the groups that a model is wrong option, and correct it there."""
+"""``drosurv repair``: find groups whose predictions are wrong, and correct the model there."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def repair(
     evidence: float = option("Smallest e-value that a repair must reach.", "Search", default=20.0),
     set_: Settings = None,
 ) -> None:
-    """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
+    """Find groups whose predictions are wrong, correct the model there, and test that on held-out patients.
 
     For a saved model, or for predictions, the table must hold patients that the model was not trained on.
 

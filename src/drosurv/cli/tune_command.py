@@ -1,4 +1,4 @@
-"""``drosurv tune``: choose a model's settings on a user's table, or plain Cox where none is better beyond chance."""
+"""``drosurv tune``: choose settings on a table of patients, or plain Cox where none is significantly better."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def tune(
     set_: Settings = None,
     groups: Groups = (),
     tolerance: float = option(
-        "Share of plain Cox's gain in log likelihood for everybody to give up.", "Choice", default=0.1
+        "Share of plain Cox's likelihood gain for everybody that a setting may lose.", "Choice", default=0.1
     ),
-    folds: int = option("Folds that every setting is scored on.", "Choice", default=5),
+    folds: int = option("Number of folds.", "Choice", default=5),
     output: Path | None = option(
         "File for the chosen model, trained on all patients.", None, "--output", "-o"
     ),
-    table: Path | None = option("CSV file to write every setting's scores to.", "Output"),
-    jobs: int = option("Processes.", "Choice", default=1),
+    table: Path | None = option("CSV file to write the scores of every setting to.", "Output"),
+    jobs: int = option("Number of processes.", "Choice", default=1),
 ) -> None:
-    """Try a grid of settings on patients not trained on, and choose the one that serves the worst group best.
+    """Compare settings by cross-validation, and choose the one that predicts the worst group best.
 
-    A setting is chosen only if it predicts the worst group (everybody, without groups) better than plain Cox beyond
-    chance, and keeps nearly all of plain Cox's likelihood gain for everybody; otherwise plain Cox is. Groups with fewer
-    than 50 patients or 10 events are not judged.
+    A setting is chosen only if it predicts the worst group (everybody, without groups) significantly better than plain
+    Cox, and keeps nearly all of plain Cox's likelihood gain for everybody; otherwise plain Cox is chosen. Groups with
+    fewer than 50 patients or 10 events are not judged.
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """

@@ -62,9 +62,9 @@ def monitor(
     """Compare the events of a model in use with those it expects, date by date, overall and by group.
 
     At each date c, every patient who has entered is followed until c less the lag. An alarm means that the ratio of
-    true to predicted hazards lies outside of 1 / tolerance to tolerance. If it lies inside, the probability that there
-    is ever an alarm is at most alpha, over all groups and however often one looks. Recent changes are looked for beside
-    that: on average there are 20 years, or 240 starting points, between two false ones.
+    true to predicted hazards lies outside of 1 / tolerance to tolerance. If it lies inside, the probability of any
+    alarm is at most alpha, over all groups and for any number of looks. Recent changes are searched for separately:
+    false ones are on average 20 years, or 240 starting points, apart.
 
     Parameters
     ----------
@@ -80,10 +80,11 @@ def monitor(
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     every : {"day", "month", "year"}, number, or None
-        Dates of looks: the end of each period, steps of a number of days (of dates) or units (of numbers), or each
-        event (None). Only complete periods are looked at.
+        How often to look: at the end of each period; every so many days (of dates) or units (of numbers); or at each
+        event (None). Periods that are not complete are left out.
     alpha : float
-        Probability of any false alarm, ever. Everybody gets half of it, the j-th group to appear alpha / (2 j (j + 1)).
+        Probability of a false alarm during the whole time of monitoring. Half of it is that of all patients; the j-th
+        group to appear has alpha / (2 j (j + 1)).
     tolerance : float
         Ratios between 1 / tolerance and tolerance are no reason for an alarm, since every estimated model is a little
         wrong. At least 1.
@@ -139,7 +140,7 @@ def monitor(
     dates = grid, np.searchsorted(grid, looks), np.searchsorted(grid, starts)
     counts = (count(grid, series) for count in (log.patients, log.events, log.expected))
     watched = [
-        _Watched(one, calendar, float(log.entered[one.rows].min()), tolerance, *dates, *of_series)
+        _MonitoredSeries(one, calendar, float(log.entered[one.rows].min()), tolerance, *dates, *of_series)
         for one, *of_series in zip(series, *counts, strict=True)
     ]
     path = pd.concat([one.path() for one in watched], ignore_index=True)
@@ -181,7 +182,7 @@ def _target(y: Any, cause: int | None) -> Target:
 
 
 @dataclass(frozen=True, eq=False)
-class _Watched:
+class _MonitoredSeries:
     """One series: when its first patient enters, and its patients, events and expected events (K,).
 
     They are counted until K dates, the `grid`, of which some are `looks` and some `starts` of changes.

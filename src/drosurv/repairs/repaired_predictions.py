@@ -98,7 +98,7 @@ class RepairedPredictions(SurvivalModel):
         return self._ratios(X, features, log_risk(self._base_curves(X), self._times), self.repairs_)
 
     def predict(self, X: Any, features: Any = None) -> FloatArray:  # type: ignore[override]
-        """Predict the log risk (n,) of each patient, higher meaning sooner; parameters as in :meth:`log_hazard_ratios`.
+        """Predict log risks (n,), higher for earlier events; parameters as in :meth:`log_hazard_ratios`.
 
         If the base model has no proportional hazards, it is the log of the mean cumulative hazard at three times.
         """

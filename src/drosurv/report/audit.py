@@ -131,7 +131,7 @@ def audit(
     level : float
         Confidence level of the intervals.
     random_state : int
-        Seed of everything random.
+        Random seed.
     verbose : bool, optional
         Whether a progress bar is shown; by default in a terminal.
     page : Page, optional

@@ -236,7 +236,7 @@ def check(
     n_bootstrap : int
         Number of bootstrap replicates for intervals.
     random_state : int
-        Seed of everything random.
+        Random seed.
     verbose : bool, optional
         Whether a progress bar is shown; by default in a terminal.
 
