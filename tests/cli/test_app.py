@@ -52,8 +52,8 @@ def test_short_help_names_rarer_options_and_all_of_them_are_explained_on_demand(
     short, full = (drosurv.ok("fit", option).stdout for option in ("--help", "--help-all"))
     assert len(short.splitlines()) <= 50
     assert "--strata" in short
-    assert "patients are compared within them" not in short
-    assert "patients are compared within them" in full
+    assert "each with its own baseline hazard" not in short
+    assert "each with its own baseline hazard" in full
     assert "Column of events" in short
 
 

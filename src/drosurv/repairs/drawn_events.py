@@ -127,7 +127,7 @@ class PatientEvents:
 class Sample:
     """Copies of patients whose events are drawn: their rows (m,), numbers of clusters, and what is drawn from.
 
-    The rows of a cluster have the same fate with probability `shared`, else fates of their own.
+    The rows of a cluster have the same outcome with probability `shared`, and independent outcomes otherwise.
     """
 
     rows: IntArray
