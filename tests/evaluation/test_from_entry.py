@@ -46,7 +46,7 @@ TRAIN, TEST = patients(0, 2000), patients(1)
 def test_entry_at_time_zero_is_no_entry():
     X, y, *_ = TEST
     model = CoxPH().fit(X, y)
-    plain = evaluate(model, X, y, y_train=FollowUp.standing_in(parse_target(y)), n_bootstrap=0)
+    plain = evaluate(model, X, y, y_train=FollowUp.of_test_patients(parse_target(y)), n_bootstrap=0)
     late = evaluate(model, X, y, entry=np.zeros(len(X)), n_bootstrap=0)
     for metric in (
         "concordance_index",
@@ -273,8 +273,8 @@ def test_the_null_model_of_the_scored_patients_is_allowed_for(entry):
             times[later] - entry,
             curves[:, later] / before,
         )
-    stands_in = FollowUp.standing_in(parse_target(y))
-    allowed, seen = (likelihood_gain(null, y, curves, times) for null in (stands_in, y))
+    of_test = FollowUp.of_test_patients(parse_target(y))
+    allowed, seen = (likelihood_gain(null, y, curves, times) for null in (of_test, y))
     assert found.value("likelihood_gain") == pytest.approx(allowed, abs=0.01)
     assert allowed > seen + 0.5 * 20 / len(y) - 1e-9
 
@@ -296,7 +296,7 @@ def test_a_model_of_few_steps_has_hazard_between_them(n, n_strata):
         given, entry, since, null = {"strata": np.arange(len(X)) % n_strata}, np.zeros(len(X)), y, y_train
         model = CoxPH().fit(X_train, y_train, strata=np.arange(n) % n_strata)
     else:
-        given, null = {"entry": entry}, FollowUp.standing_in(parse_target(since))
+        given, null = {"entry": entry}, FollowUp.of_test_patients(parse_target(since))
         model = CoxPH().fit(X_train, y_train, entry=entry_train)
     found = evaluate(model, X, y, n_bootstrap=0, **given).value("likelihood_gain")
     told = {name: value for name, value in given.items() if name == "strata"}

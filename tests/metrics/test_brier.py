@@ -205,4 +205,4 @@ def test_error_of_the_weights_is_the_spread_over_training_samples():
     scores, errors = np.array(found).T
     assert errors.mean() == pytest.approx(scores.std(), rel=0.12)
     # Weights of the test patients themselves have no error of their own.
-    assert weight_error(FollowUp.standing_in(target), target, curves, at, published=False) == 0.0
+    assert weight_error(FollowUp.of_test_patients(target), target, curves, at, published=False) == 0.0

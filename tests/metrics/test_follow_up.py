@@ -214,5 +214,5 @@ def test_tied_training_events_are_all_counted():
 
 def test_training_events_are_unknown_unless_training_patients_or_their_number_are_given():
     target = parse_target(Surv.from_arrays([True, True], [1.0, 2.0]))
-    assert FollowUp.standing_in(target).training_events is None
-    assert FollowUp.standing_in(target, 7.0).training_events == 7
+    assert FollowUp.of_test_patients(target).training_events is None
+    assert FollowUp.of_test_patients(target, 7.0).training_events == 7

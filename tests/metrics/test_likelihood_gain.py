@@ -191,8 +191,8 @@ def test_a_null_model_of_the_scored_patients_does_not_make_the_truth_look_harmfu
         times = np.unique(y["time"][y["event"]])
         truth = np.broadcast_to(np.exp(-times), (200, len(times)))
         seen.append(likelihood_gains(y, y, truth, times).sum())
-        standing_in = FollowUp.standing_in(parse_target(y))
-        allowed.append(likelihood_gains(standing_in, y, truth, times).sum())
+        of_test = FollowUp.of_test_patients(parse_target(y))
+        allowed.append(likelihood_gains(of_test, y, truth, times).sum())
     # Half a unit for each of 20 intervals; the standard error is 0.4.
     assert np.mean(seen) < -9
     assert abs(np.mean(allowed)) < 1.5

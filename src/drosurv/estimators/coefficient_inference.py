@@ -177,7 +177,7 @@ class CoefficientInference(SolvedModel, abstract=True):
                 known,
                 log_likelihoods=fit.log_likelihoods,
                 covariances=covariances,
-                endless=infinite_coefficients(self.coef_, fit),
+                infinite=infinite_coefficients(self.coef_, fit),
                 degrees=None if self.l2 > 0 else fit.degrees,
                 ties=self.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
             )

@@ -359,7 +359,7 @@ def prepare(
     target = parse_target(outcomes)
     trained = measured.follow_up if trained is None else trained
     if trained is None:
-        trained = FollowUp.standing_in(target)
+        trained = FollowUp.of_test_patients(target)
         notes.append(
             "censoring weights and the null model come from the test patients: y_train was not given."
         )

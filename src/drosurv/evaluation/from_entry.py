@@ -117,12 +117,14 @@ def time_scale(
     follow_up = None if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
     if entry is not None:
         target = Target(target.event, target.time - entry)
-        follow_up = FollowUp.standing_in(target, None if follow_up is None else follow_up.training_events)
+        follow_up = FollowUp.of_test_patients(
+            target, None if follow_up is None else follow_up.training_events
+        )
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
             "event before it, and censoring weights and the null model come from the test patients."
         )
-    follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
+    follow_up = FollowUp.of_test_patients(target) if follow_up is None else follow_up
     horizon = default_horizon(target) if horizon is None else horizon
     times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles]))
     return TimeScale(target, entry, follow_up, times, float(horizon), tuple(notes))
@@ -227,7 +229,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
     target, called = as_one_event(since, cause), cause_in_words(cause, cause_names(y))
     if not target.event.any():
         raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to evaluate.")
-    follow_up, given = FollowUp.standing_in(target), predicted.given
+    follow_up, given = FollowUp.of_test_patients(target), predicted.given
     horizon = default_horizon(target, predicted.until) if horizon is None else horizon
     notes = (
         f"events are those of {called}; patients who had another one are free of it until a time of censoring, which "

@@ -71,7 +71,7 @@ def judged_patients(
         raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
-    stands_in = trained is None or rows.entry is not None or several
+    from_test = trained is None or rows.entry is not None or several
     # Of models of causes, the training patients are known with their causes.
     folds = [
         (part, FollowUp.of(_outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
@@ -79,8 +79,8 @@ def judged_patients(
     ]
     cohort = Cohort(
         target=target,
-        follow_up=FollowUp.standing_in(target, weight=rows.weight, entry=rows.entry)
-        if stands_in
+        follow_up=FollowUp.of_test_patients(target, weight=rows.weight, entry=rows.entry)
+        if from_test
         else FollowUp.parse(trained),
         folds=folds,
         other=other,

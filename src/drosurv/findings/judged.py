@@ -443,7 +443,7 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
 
     Rows of clusters count for fewer patients: the gain from the fit grows with the variance of the sums by cluster.
     """
-    if not cohort.follow_up.stands_in or cohort.folds:
+    if not cohort.follow_up.from_test_patients or cohort.folds:
         return None
     if cohort.clusters is None:
         return cohort.copies

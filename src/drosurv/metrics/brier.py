@@ -117,7 +117,7 @@ def weight_error(
     increments of the variance of log G. It is 0 if the weights come from the test patients themselves (intervals are
     then not too narrow), and NaN if the number of training patients is unknown.
     """
-    if follow_up.stands_in or follow_up.test_censoring or len(at) == 0:
+    if follow_up.from_test_patients or follow_up.test_censoring or len(at) == 0:
         return 0.0
     target = follow_up.censor_at_end(target)
     share = _shares(at)

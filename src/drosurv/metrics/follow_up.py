@@ -60,7 +60,7 @@ class FollowUp:
         Kaplan-Meier probabilities of being uncensored, and of being free of the event, after each time.
     event_percentiles : (101,) array
         Percentiles 0 to 100 of the event times.
-    stands_in : bool
+    from_test_patients : bool
         Whether these are the test patients, because the training patients are unknown.
     other_times : bool
         Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
@@ -74,16 +74,16 @@ class FollowUp:
     censoring: FloatArray
     survival: FloatArray
     event_percentiles: FloatArray
-    stands_in: bool = False
+    from_test_patients: bool = False
     other_times: bool = False
     patients: float = 0.0
     events: float = 0.0
     test_censoring: bool = False
 
     @classmethod
-    def standing_in(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
+    def of_test_patients(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
         """Use the follow-up of the test patients, as `of` does, because that of the training patients is unknown."""
-        return replace(cls.of(target, **rows), stands_in=True, events=training_events or 0.0)
+        return replace(cls.of(target, **rows), from_test_patients=True, events=training_events or 0.0)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
@@ -111,7 +111,7 @@ class FollowUp:
 
         Fits in chunks do not keep the number: the distinct event times are counted instead.
         """
-        if self.events or self.stands_in:
+        if self.events or self.from_test_patients:
             return self.events or None
         before = np.concatenate([[1.0], self.survival[:-1]])
         return float(np.count_nonzero(self.survival < before))
@@ -204,7 +204,7 @@ class FollowUp:
         patients, unless the two curves differ by the rule of :func:`compare_follow_up` while a tenth of both is at
         risk: then `censoring` is the curve of the test patients.
         """
-        if self.stands_in or self.test_censoring:
+        if self.from_test_patients or self.test_censoring:
             return self
         own = KaplanMeier.both(target)[1]
         enough = self.times[self.survival * self.censoring >= _LEAST_AT_RISK]

@@ -46,8 +46,8 @@ def likelihood_gains(
     ----------
     y_train : structured array or FollowUp
         Training targets, for the null model and the intervals. If they are those of the test patients
-        (``FollowUp.standing_in``), the null model was fitted to the patients it is scored on; the gains are corrected
-        for that.
+        (``FollowUp.of_test_patients``), the null model was fitted to the patients it is scored on; the gains are
+        corrected for that.
     y_test, survival, times
         Target and predicted curves of the test patients, as in :func:`integrated_brier_score`.
     n_intervals : int
@@ -104,7 +104,7 @@ def likelihood_gains(
     # The interval of each patient's time.
     interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
-    if follow_up.stands_in:
+    if follow_up.from_test_patients:
         # A null model fitted to the test patients gains about 1/2 of log likelihood per interval: E[d log(d / m)] is
         # about 1/2 for d events with mean m. Without this correction a correct model would have a negative gain.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)

@@ -106,7 +106,7 @@ def certify(
     y : structured array (n,)
         Events and times of the same patients; with competing causes, an event of any cause unless `cause` says which.
     alpha : float
-        Smallest share of the patients that makes a subgroup, in (0, 1]; the rows of one patient have equal shares.
+        Size of the smallest subgroup, as a share of the patients in (0, 1]; the rows of one patient have equal shares.
     horizon : float, optional
         Time until which events are counted, and of the Brier score; by default the whole follow-up is counted.
     brier_time : float, optional
@@ -154,8 +154,7 @@ def certify(
     observed one; for patients with an event it is drawn from the Kaplan-Meier curve of censoring after the event. So a
     right model has a significant subgroup with probability of at most 1 - level, for any number of events. Bounds on
     the ratio are those that the same statistic does not reject on either side. With clusters, the rows of a cluster
-    have the same fate in a share of the simulations, which is chosen so that the sums of clusters vary as much as
-    observed.
+    have the same outcome in a share of the simulations, chosen so that the sums of clusters vary as much as observed.
 
     The predictions of a fitted model have an estimation error, which is added to the variance if the number of
     training events is known; of predictions in folds, errors cancel, and it is subtracted. Bounds are for the given

@@ -288,7 +288,7 @@ def _evidence_of_predictions(
     return {
         "stops": (Stop(name, None, predictions),),
         "y": y,
-        "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if y_train is None else y_train,
+        "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if y_train is None else y_train,
         "reference": None if reference is None else (reference, None),
         "missing": missing,
         "model": {"Audited": "predictions; the model itself is not known"},
@@ -364,7 +364,7 @@ def _evidence_from_entry(
     """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
-        follow_up = FollowUp.standing_in(parse_target(of_any_cause(y)))
+        follow_up = FollowUp.of_test_patients(parse_target(of_any_cause(y)))
     notes = []
     if not has_causes(y):
         tested = hazards_statement(model, X, parse_target(y), rows.observed, level)
@@ -396,7 +396,7 @@ def _evidence_of_folds(
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
         "rows": Rows(id=rows.id if rows.entry is None else None),
-        "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if causes else found.follow_up,
+        "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,
         "limits": (*CROSS_FITTED, *map(first_upper, found.notes)),

@@ -270,7 +270,7 @@ class Findings:
     `n_patients` and `n_events` are weighted; `unweighted` are the same numbers without weights, None if all weights are
     whole numbers, which count copies. `covariances` (d, d) of the coefficients are those computed so far, by
     method ("information", "sandwich", "bootstrap" of `n_bootstrap` refits). Of plain Cox there are the
-    `log_likelihoods` without and with its features, which coefficients are `endless`, that is, have no finite maximum
+    `log_likelihoods` without and with its features, which coefficients are `infinite`, that is, have no finite maximum
     likelihood estimate, the number `degrees` of linearly independent features (None with l2 > 0), and the method for
     `ties`, empty if there are none. `plain` is plain Cox on the same patients, for a robust model. `n_rows` and
     `n_clusters` are 0 without clusters and ids.
@@ -282,7 +282,7 @@ class Findings:
     n_bootstrap: int = 0
     log_likelihoods: tuple[float, float] | None = None
     plain: BesidePlain | None = None
-    endless: BoolArray | None = None
+    infinite: BoolArray | None = None
     degrees: int | None = None
     ties: str = ""
     n_rows: int = 0
@@ -344,8 +344,8 @@ def findings_table(
             f"{', '.join(lost)}: no standard error, because other features determine these, or they do not vary "
             "within risk sets. Leave out one of each such set; of nested categories, the wider one."
         )
-    if findings.endless is not None and findings.endless.any():
-        lost = [name for name, infinite in zip(names, findings.endless, strict=True) if infinite]
+    if findings.infinite is not None and findings.infinite.any():
+        lost = [name for name, infinite in zip(names, findings.infinite, strict=True) if infinite]
         notes.append(
             f"{', '.join(lost)}: the coefficient may be infinite, as that of a category in which no patient had the "
             "event. The hazard ratio and its interval are not valid: leave the feature out, merge categories, or set "

@@ -137,13 +137,13 @@ class TrainingPatients:
         n, events = int(follow_up.patients), int(follow_up.events)
         if isinstance(evidence.follow_up, FollowUp):
             # If the training patients are unknown, it is the follow-up of the audited patients.
-            n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
+            n, events = evidence.trained_on or ((0, 0) if follow_up.from_test_patients else (n, events))
         if not n:
             return cls({}, {}, "There is no column of training patients: nothing is known about them.")
         # A model keeps its events by cause; a follow-up has those of any cause.
         of = "" if evidence.cause is None or evidence.trained_on else ", any cause"
         cells = {"Patients": written(n, "count"), "Events": f"{_count_text(events, n)}{of}"}
-        if not follow_up.stands_in:
+        if not follow_up.from_test_patients:
             cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
         columns = _summaries(evidence.features_train, n)
         if columns:
