@@ -47,6 +47,7 @@ def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
     np.testing.assert_allclose(found.censoring, expected.censoring, rtol=1e-13)
     np.testing.assert_array_equal(found.event_percentiles, expected.event_percentiles)
     assert found.end == expected.end
+    assert (found.patients, found.events) == pytest.approx((expected.patients, expected.events), rel=1e-13)
 
 
 def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):

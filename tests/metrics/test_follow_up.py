@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sksurv.nonparametric import (
@@ -205,14 +203,12 @@ def test_without_a_valid_time_the_default_grid_is_empty():
 
 def test_tied_training_events_are_all_counted():
     y = Surv.from_arrays([True, True, False, True], [1.0, 1.0, 1.0, 2.0])
-    assert FollowUp.parse(y).training_events == 3
+    assert FollowUp.parse(y).events == 3
     weighted = FollowUp.parse(y, sample_weight=[2.0, 1.0, 1.0, 1.0])
-    assert weighted.training_events == 4
-    # Files of older versions hold no count.
-    assert replace(FollowUp.parse(y), events=0.0).training_events == 2
+    assert weighted.events == 4
 
 
 def test_training_events_are_unknown_unless_training_patients_or_their_number_are_given():
     target = parse_target(Surv.from_arrays([True, True], [1.0, 2.0]))
-    assert FollowUp.of_test_patients(target).training_events is None
-    assert FollowUp.of_test_patients(target, 7.0).training_events == 7
+    assert FollowUp.of_test_patients(target).events is None
+    assert FollowUp.of_test_patients(target, 7.0).events == 7

@@ -380,8 +380,8 @@ def _thinned(values: Any, every: int) -> FloatArray:
 def chunk_follow_up(chunks: Sequence[Any], n: int, workers: Workers) -> FollowUp:
     """Return the follow-up of the n patients of all chunks."""
     every = max(n // MOST_STEPS, 1)
-    totals = workers.gather(workers.map(_weight, chunks))
-    before = list(accumulate(totals[:-1], initial=0.0))
+    patients, events = zip(*workers.gather(workers.map(_counts, chunks)), strict=True)
+    before = list(accumulate(patients[:-1], initial=0.0))
     found = workers.gather(workers.map(_followed, chunks, before, [every] * len(chunks)))
     # Chunks are sorted from the longest to the shortest times, curves from the shortest.
     times, survival, censoring, event_times, weights = zip(*reversed(found), strict=True)
@@ -390,6 +390,8 @@ def chunk_follow_up(chunks: Sequence[Any], n: int, workers: Workers) -> FollowUp
         _continued(censoring),
         _continued(survival),
         percentiles(np.concatenate(event_times), None if weights[0] is None else np.concatenate(weights)),
+        sum(patients),
+        sum(events),
     )
 
 
@@ -399,9 +401,11 @@ def _continued(curves: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([start * curve for start, curve in zip(starts, curves, strict=True)])
 
 
-def _weight(state: ChunkState) -> float:
+def _counts(state: ChunkState) -> tuple[float, float]:
+    """Return the summed weights of the patients of a chunk, and of those with an event."""
     chunk = state.chunk
-    return float(len(chunk.time) if chunk.weight is None else double(chunk.weight).sum())
+    weight = 1.0 + 0.0 * double(chunk.time) if chunk.weight is None else double(chunk.weight)
+    return float(weight.sum()), float((weight * chunk.event).sum())
 
 
 def _followed(state: ChunkState, before: float, every: int) -> tuple[FloatArray | None, ...]:

@@ -117,9 +117,7 @@ def time_scale(
     follow_up = None if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
     if entry is not None:
         target = Target(target.event, target.time - entry)
-        follow_up = FollowUp.of_test_patients(
-            target, None if follow_up is None else follow_up.training_events
-        )
+        follow_up = FollowUp.of_test_patients(target, None if follow_up is None else follow_up.events)
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
             "event before it, and censoring weights and the null model come from the test patients."

@@ -201,7 +201,7 @@ def _training_events(predicted: Predicted, trained: Any, cause: int | None) -> f
     final = final_step(predicted.model)
     if cause is not None and np.ndim(getattr(final, "n_events_", 0)) == 1:
         return float(final.n_events_[cause - 1])
-    return None if trained is None else FollowUp.parse(trained).training_events
+    return None if trained is None else FollowUp.parse(trained).events
 
 
 def design_columns(predicted: Predicted) -> FloatArray | None:

@@ -136,8 +136,8 @@ class Judged:
     it, `score` (n,) is the log cumulative hazard and `risk` (n,) the predicted probability of the event. `gains` (n,)
     in log likelihood are over one curve for everybody, `over_reference` (n,) over the reference, if there is one.
     `own_curve` is the one curve if it was fitted to these patients; `gains` are corrected for that. The estimation
-    `error` of the model is known where its training patients are. `curves` are those that are known throughout, None
-    for predictions at `few_times`.
+    `error` of the model is known where its training patients are. `curves` are the predicted curves; None for
+    predictions at `few_times`, between which nothing is predicted.
     """
 
     cohort: Cohort

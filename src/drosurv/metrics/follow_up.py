@@ -60,12 +60,14 @@ class FollowUp:
         Kaplan-Meier probabilities of being uncensored, and of being free of the event, after each time.
     event_percentiles : (101,) array
         Percentiles 0 to 100 of the event times.
+    patients : float
+        Number of these patients.
+    events : float or None
+        Number of events of the training patients; None if the training patients are unknown.
     from_test_patients : bool
         Whether these are the test patients, because the training patients are unknown.
     other_times : bool
         Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
-    patients, events : float
-        Numbers of training patients and of their events; 0 if unknown.
     test_censoring : bool
         Whether `censoring` is that of the test patients; see :meth:`weighting`.
     """
@@ -74,16 +76,16 @@ class FollowUp:
     censoring: FloatArray
     survival: FloatArray
     event_percentiles: FloatArray
+    patients: float
+    events: float | None
     from_test_patients: bool = False
     other_times: bool = False
-    patients: float = 0.0
-    events: float = 0.0
     test_censoring: bool = False
 
     @classmethod
     def of_test_patients(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
         """Use the follow-up of the test patients, as `of` does, because that of the training patients is unknown."""
-        return replace(cls.of(target, **rows), from_test_patients=True, events=training_events or 0.0)
+        return replace(cls.of(target, **rows), from_test_patients=True, events=training_events)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
@@ -103,18 +105,7 @@ class FollowUp:
         at = percentiles(times, None if weight is None else weight[target.event])
         mass = np.ones(len(target)) if weight is None else weight
         patients, n_events = float(mass.sum()), float(mass[target.event].sum())
-        return cls(events.times, censoring.survival, events.survival, at, patients=patients, events=n_events)
-
-    @property
-    def training_events(self) -> float | None:
-        """Number of events that a model was trained on; None if the training patients are unknown.
-
-        Fits in chunks do not keep the number: the distinct event times are counted instead.
-        """
-        if self.events or self.from_test_patients:
-            return self.events or None
-        before = np.concatenate([[1.0], self.survival[:-1]])
-        return float(np.count_nonzero(self.survival < before))
+        return cls(events.times, censoring.survival, events.survival, at, patients, n_events)
 
     @property
     def end(self) -> float:
@@ -178,10 +169,8 @@ class FollowUp:
         """Greenwood's increments of the variance of log G at the training times, (m,).
 
         At risk of being censored at a time are the patients who were not censored before it and have not had the event
-        by it. NaN if the number of patients is unknown.
+        by it.
         """
-        if not self.patients > 0:
-            return np.full(len(self.times), np.nan)
         before = np.concatenate(([1.0], self.censoring[:-1]))
         kept = np.divide(self.censoring, before, out=np.ones_like(before), where=before > 0)
         at_risk = self.patients * self.survival * before * kept

@@ -134,7 +134,7 @@ class TrainingPatients:
             why = "There is no column of training patients: they are the audited ones, in other folds."
             return cls({}, {}, why)
         follow_up = FollowUp.parse(evidence.follow_up)
-        n, events = int(follow_up.patients), int(follow_up.events)
+        n, events = int(follow_up.patients), int(follow_up.events or 0)
         if isinstance(evidence.follow_up, FollowUp):
             # If the training patients are unknown, it is the follow-up of the audited patients.
             n, events = evidence.trained_on or ((0, 0) if follow_up.from_test_patients else (n, events))
