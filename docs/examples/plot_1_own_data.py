@@ -2,7 +2,7 @@
 Your own table
 ==============
 
-From a file with one row per patient to a model and to whom it serves how well. The file here holds the National Wilms
+From a file with one row per patient to a model and its predictions by group. The file here holds the National Wilms
 Tumor Study as a hospital might export it; take your own instead.
 """
 

@@ -34,7 +34,7 @@ def drosurv(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Find whom a survival model fails, repair it for them, and show on held-out patients what that did.
+    """Find whom a survival model predicts wrongly, correct it for them, and test that on held-out patients.
 
     Start with `drosurv check patients.csv`; then fit, audit and repair (docs/guide/what_to_use.md has the numbers).
 
