@@ -218,6 +218,34 @@ def test_copies_of_patients_gain_as_much_as_one_of_each(times):
     assert five.gains.mean() == pytest.approx(one.gains.mean(), abs=0.01)
 
 
+@pytest.mark.parametrize("times", ["one", "many"])
+def test_gains_of_a_group_of_copies_have_the_error_of_one_of_each(times):
+    y, S, g, _ = draw("exponential", 3, n=200)
+    i, at = np.repeat(np.arange(200), 5), np.array(TIMES[times])
+    one = judged_patients(as_predictions((at, S(at)), None, 200), y)
+    five = judged_patients(as_predictions((at, S(at)[i]), None, 1_000), y[i], Rows(clusters=i))
+    for member in (g, np.ones(200, bool)):
+        wanted = standard_error(one.gains, member, np.ones(200), None, one.own_curve).value
+        found = standard_error(five.gains, member[i], np.ones(1_000), i, five.own_curve).value
+        assert found == pytest.approx(wanted, rel=0.08)
+
+
+@pytest.mark.parametrize("n", [150, 600])
+def test_a_table_of_many_times_that_are_not_close_enough_gains_as_much_as_one_of_few(n):
+    """Many events are before the first time; most intervals have one event or none."""
+    rng = np.random.default_rng(n)
+    eta = rng.uniform(-1.4, 1.4, n)
+    T, C = (rng.exponential(size=n) / np.exp(eta)) ** 2, 2 * rng.uniform(0.1, 1, n)
+    y = Surv.from_arrays(T <= C, np.minimum(T, C))
+
+    def gain(at):
+        judged = judged_patients(as_predictions((at, np.exp(-np.exp(eta)[:, None] * at**0.5)), None, n), y)
+        assert judged.few_times
+        return judged.gains.mean()
+
+    assert gain(np.arange(1, 401) / 200) == pytest.approx(gain(np.array([0.05, 0.2, 0.5, 1, 1.5])), abs=0.05)
+
+
 def test_steps_below_the_last_digit_of_probabilities_do_no_harm():
     y, S, g, _ = draw("exponential", 5, n=2_000)
     at = np.linspace(0.005, 0.5, 100)

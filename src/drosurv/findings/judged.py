@@ -407,6 +407,7 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
     own = OwnCurve(
         interval=interval,
         happened=happened,
+        weight=cohort.copies,
         copies=copies,
         steps=np.diff(at_begins),
         summed=cohort.null_hazard(end) - at_begins[interval],
@@ -507,7 +508,7 @@ def _at_few_times(
     }
     residuals = weighted_residuals(target, times, F, columns, **how)
     at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
-    scored = scored_times(survival, unit)
+    scored = _with_enough_events(scored_times(survival, unit), times, cohort)
     score, own = _scores_at_times(residuals, cohort, times[scored], unit)
     model, null = score(survival[:, scored]), score(_null_survival(cohort, times[scored]))
     return Judged(
@@ -522,6 +523,27 @@ def _at_few_times(
         own_curve=own,
         few_times=True,
     )
+
+
+def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> IntArray:
+    """Return those of the scored times, as numbers of `times`, between which one curve has enough events.
+
+    In short intervals, one curve that is fitted to these patients gains more than :class:`OwnCurve` allows for, and one
+    of other patients may have no event.
+    """
+    copies = _own_null(cohort)
+    copies = cohort.copies if copies is None else copies
+    counted = cohort.target.event & (cohort.target.time <= times[-1])
+    interval = np.searchsorted(times[scored], cohort.target.time[counted])
+    events = np.cumsum(np.bincount(interval, copies[counted], len(scored)))
+    fewest = max(float(_EVENTS_PER_INTERVAL), events[-1] / _MOST_INTERVALS)
+    kept, last = [], 0.0
+    for number, so_far in enumerate(events):
+        if so_far - last >= fewest * (1 - 1e-9):
+            kept.append(number)
+            last = so_far
+    # The last interval reaches until the last time.
+    return scored[[*kept[:-1], len(scored) - 1]]
 
 
 def _null_survival(cohort: Cohort, times: FloatArray) -> FloatArray:
@@ -554,4 +576,5 @@ def _scores_at_times(
     interval = np.minimum(np.searchsorted(times, time), len(times) - 1)
     happened = event & (time <= times[-1]) & (start <= np.append(0.0, times)[interval])
     known = inverse[np.arange(len(time)), interval]
-    return score, OwnCurve(interval=interval, happened=happened, copies=copies, known=known)
+    own = OwnCurve(interval=interval, happened=happened, weight=cohort.copies, copies=copies, known=known)
+    return score, own

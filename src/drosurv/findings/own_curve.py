@@ -21,15 +21,16 @@ class OwnCurve:
     """One curve for n patients, with a separate hazard or probability in each of k intervals.
 
     Of each patient, `interval` (n,) is the number of the interval in which observation ended, `happened` (n,) whether
-    it ended with the event, `copies` (n,) how many independent patients the row counts for. For predictions at few
-    times, `known` (n,) are the weights of events for censoring. Otherwise, `steps` (k,) are the hazards summed over
-    each interval, or probabilities if they are `discrete`, and `summed` (n,) the hazard from the beginning of the
-    patient's interval to the end of observation. With late entry, `start` (n,) is the interval in which the patient
-    entered, and `before` (n,) the hazard in it until then.
+    it ended with the event, `weight` (n,) of how many copies the curve was fitted, `copies` (n,) how many independent
+    patients the row counts for. For predictions at few times, `known` (n,) are the weights of events for censoring.
+    Otherwise, `steps` (k,) are the hazards summed over each interval, or probabilities if they are `discrete`, and
+    `summed` (n,) the hazard from the beginning of the patient's interval to the end of observation. With late entry,
+    `start` (n,) is the interval in which the patient entered, and `before` (n,) the hazard in it until then.
     """
 
     interval: IntArray
     happened: BoolArray
+    weight: FloatArray
     copies: FloatArray
     known: FloatArray | None = None
     steps: FloatArray | None = None
@@ -81,7 +82,7 @@ class OwnCurve:
         if self.start is not None and self.before is not None:
             expected = expected - self._expected(self.steps, weight, self.start, self.before)
         free = 1 - np.minimum(self.steps, 0.99) if self.discrete else 1.0
-        a = (self._events(weight) - expected) / np.maximum(self._events(self.copies) * free, 1.0)
+        a = (self._events(weight) - expected) / np.maximum(self._events(self.weight) * free, 1.0)
         passed = np.append(0.0, np.cumsum(a * self.steps))
         found = self.happened * a[self.interval] - passed[self.interval] - a[self.interval] * self.summed
         if self.start is not None and self.before is not None:

@@ -138,13 +138,14 @@ def standard_error(
     each, freedom = member * (values - float(inside @ values) / total), np.inf
     influence = None if own_curve is None else own_curve.influence(inside)
     each = each if influence is None else each - influence
-    squares = float(weight @ each**2)
+    observed = squares = float(weight @ each**2)
     if own_curve is not None:
         left = max(squares - own_curve.overstated_variance(inside), _LEAST_SQUARES * squares)
         squares = max(left, own_curve.least_variance(inside))
     if clusters is not None:
         clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
-        squares = squares if clustered is None else max(squares, float(clustered[0, 0]))
+        if clustered is not None:
+            squares *= max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
     return StandardError(float(np.sqrt(squares * total / max(total - 1, 1.0))) / total, freedom)
 
 
