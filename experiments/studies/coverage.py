@@ -7,11 +7,14 @@
   have 1.3 times the spread; 13 to 55 % have the event. The truth is the mean over populations of 20,000 patients.
 - "tests": of the tests of the same patients, which need no bootstrap: gain, observed over expected events, calibration
   slope.
+- "fresh": the same in settings in which no constant of the tests was chosen: other numbers of patients, hazards, shares
+  of events, ties, censoring, and two or six rows of each patient as clusters.
 """
 
 import argparse
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +23,7 @@ from drosurv import CoxPH, DROCox, Surv, evaluate
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.residual_tests import level, mean
 from drosurv.findings.residual_tests import slope as slope_of
+from drosurv.observation import Rows
 from drosurv.predictions import Predictions, as_predictions
 
 EFFECTS = np.array([0.8, -0.4, 0.0])
@@ -81,6 +85,44 @@ SETTINGS = {
     "spread 0.6, 55 % events": (1.0, 0.6, False),
     "spread 0.6, 13 % events": (0.12, 0.6, False),
 }
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Patients of a setting: Weibull or log-logistic times of a shape, in whole units, with rows as clusters."""
+
+    n: int
+    shape: float = 1.0
+    log_logistic: bool = False
+    until: float = 2.0
+    effect: float = 1.0
+    spread: float = 1.0
+    unit: float = 0.0
+    rows: int = 1
+
+
+FRESH = {
+    "right, 150 patients, 60 % events": Fresh(150),
+    "right, 700, 75 % events": Fresh(700, until=4.0),
+    "right, 700, 8 % events": Fresh(700, until=0.16),
+    "right, 300, falling hazard": Fresh(300, shape=0.5),
+    "right, 300, rising hazard, 20 % events": Fresh(300, shape=2.5, until=1.0),
+    "right, 300, log-logistic": Fresh(300, shape=2.0, log_logistic=True),
+    "right, 500, four times": Fresh(500, unit=0.5),
+    "right, 500, two times": Fresh(500, unit=1.0),
+    "right, 150 x 2 rows": Fresh(150, rows=2),
+    "right, 80 x 6 rows": Fresh(80, rows=6),
+    "one right curve, 300": Fresh(300, effect=0.0),
+    "one right curve, 300, 10 % events": Fresh(300, until=0.2, effect=0.0),
+    "one right curve, 500, four times": Fresh(500, unit=0.5, effect=0.0),
+    "one right curve, 80 x 6 rows": Fresh(80, effect=0.0, rows=6),
+    "spread 1.5, 300": Fresh(300, spread=1.5),
+    "spread 1.5, 700, 8 % events": Fresh(700, until=0.16, spread=1.5),
+    "spread 0.4, 300": Fresh(300, spread=0.4),
+    "spread 0.4, 300, log-logistic": Fresh(300, shape=2.0, log_logistic=True, spread=0.4),
+    "spread 0.4, 500, four times": Fresh(500, unit=0.5, spread=0.4),
+    "spread 0.4, 150 x 2 rows": Fresh(150, spread=0.4, rows=2),
+}
 # Populations of 20,000 patients whose mean is the truth.
 POPULATIONS = 20
 
@@ -100,6 +142,24 @@ def predicted(setting, n, seed):
     return Predictions(spread * eta, np.exp(-np.exp(spread * eta)[:, None] * at), at), y, group
 
 
+def fresh_patients(of, n, seed):
+    """Return what `predicted` does, and the clusters of the rows; censoring is uniform."""
+    rng = np.random.default_rng([seed, n, 1])
+    eta, group = of.effect * rng.uniform(-1.4, 1.4, n), rng.random(n) < 0.4
+    odds = rng.exponential(size=n) if not of.log_logistic else 1 / rng.random(n) - 1
+    time = (odds / np.exp(eta)) ** (1 / of.shape)
+    left = of.until * rng.uniform(0.1, 1, n)
+    at = of.until * (np.arange(400) + 1) / 400
+    if of.unit:
+        time, left = (np.ceil(one / of.unit) * of.unit for one in (time, left))
+        at = np.arange(1, round(of.until / of.unit) + 1) * of.unit
+    powers = np.exp(of.spread * eta)[:, None] * at**of.shape
+    survival = 1 / (1 + powers) if of.log_logistic else np.exp(-powers)
+    i = np.repeat(np.arange(n), of.rows)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    return Predictions(survival=survival[i], times=at), y[i], group[i], i if of.rows > 1 else None
+
+
 def evaluated(setting, n, n_bootstrap, seed):
     """Values with intervals of one sample, by metric and group; not adjusted, as if each were the only one."""
     given, y, group = predicted(setting, n, seed)
@@ -116,17 +176,25 @@ def evaluated(setting, n, n_bootstrap, seed):
 
 def tested(setting, n, n_bootstrap, seed):
     """Return what `evaluated` does, of numbers whose interval inverts a test."""
-    given, y, group = predicted(setting, n, seed)
+    clusters = None
+    if setting in FRESH:
+        given, y, group, clusters = fresh_patients(FRESH[setting], n, seed)
+    else:
+        given, y, group = predicted(setting, n, seed)
+    n = len(y)
     with warnings.catch_warnings(action="ignore"):
-        judged = judged_patients(as_predictions(given, None, n), y)
+        judged = judged_patients(as_predictions(given, None, n), y, Rows(clusters=clusters))
     found = {}
     for name, mask in (("all", np.ones(n, bool)), ("True", group), ("False", ~group)):
         values = {
-            "gain": mean(judged.gains, mask, np.ones(n), None, judged.own_curve),
+            "gain": mean(judged.gains, mask, np.ones(n), clusters, judged.own_curve),
             "observed / expected": level(judged.residuals.sums(mask * 1.0)),
-            "calibration slope": slope_of(judged.residuals, judged.score, mask),
+            "calibration slope": slope_of(
+                judged.at_horizon if judged.few_times else judged.residuals, judged.score, mask
+            ),
         }
-        found |= {(key, name): (value.value, *value.interval(0.05)) for key, value in values.items()}
+        known = {key: value for key, value in values.items() if value is not None}
+        found |= {(key, name): (value.value, *value.interval(0.05)) for key, value in known.items()}
     return found
 
 
@@ -135,7 +203,8 @@ def shown(setting, of, given):
     with ProcessPoolExecutor(given.jobs) as pool:
         many = list(pool.map(partial(of, setting, 20_000, 0), range(10**6, 10**6 + POPULATIONS)))
         true = {key: float(np.mean([one[key][0] for one in many])) for key in many[0]}
-        runs = list(pool.map(partial(of, setting, given.n, given.boot), range(given.samples)))
+        n = FRESH[setting].n if setting in FRESH else given.n
+        runs = list(pool.map(partial(of, setting, n, given.boot), range(given.samples)))
     for key, value in true.items():
         held = [run[key][1] <= value <= run[key][2] for run in runs if key in run]
         print(f"{setting}, {', '.join(key)} ({value:.3f}): {100 * np.mean(held):.1f}", flush=True)
@@ -149,13 +218,17 @@ def main():
     parser.add_argument("--boot", type=int, default=200, help="refits of a bootstrap")
     parser.add_argument("--level", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=2)
-    kinds = ("table", "metrics", "tests")
+    kinds = ("table", "metrics", "tests", "fresh")
     parser.add_argument("--what", nargs="*", choices=kinds, default=kinds)
     given = parser.parse_args()
     noise = 1.96 * np.sqrt(given.level * (1 - given.level) / given.samples)
-    print(f"{given.samples} samples of {given.n} patients; chance moves a share by {100 * noise:.1f} points.")
-    for name, of in (("metrics", evaluated), ("tests", tested)):
-        for setting in SETTINGS if name in given.what else ():
+    print(f"{given.samples} samples; chance moves a share by {100 * noise:.1f} points.")
+    for name, of, settings in (
+        ("metrics", evaluated, SETTINGS),
+        ("tests", tested, SETTINGS),
+        ("fresh", tested, FRESH),
+    ):
+        for setting in settings if name in given.what else ():
             shown(setting, of, given)
     for name, model, method in CASES if "table" in given.what else ():
         true = truth(model)

@@ -12,6 +12,7 @@ docs/tables/false_alarms.csv and docs/tables/power.csv.
   log-logistic, log-normal, cure and fading-effect times, two arms (one early, one late), whole years and months,
   rare events, groups that are followed differently, censoring that depends on the risk; rounded; in clusters;
   weighted; with late entry, strata and causes; with a threshold.
+- Fresh: settings in which no constant of the tests was chosen.
 - Fitted: Cox, strata, late entry, causes, AFT, discrete time, each fitted to other patients, few and many.
 - Cross-fitted: Cox and AFT in five folds.
 - Wrong: level, group, slope, group slopes, timing, swapped groups, harm.
@@ -41,6 +42,7 @@ from drosurv.findings.verdict import PROBLEMS, findings
 from drosurv.observation import Rows
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.report.cross_fit import cross_fitted, fold_parts
+from experiments.studies.coverage import FRESH, fresh_patients
 
 PART = 25
 LEVEL = 0.95
@@ -116,7 +118,7 @@ def exact(kind: str, times: str, n: int, seed: int, **how: Any) -> dict[str, Any
     rng = np.random.default_rng(seed)
     decimals, threshold, follow = (how.get(name) for name in ("decimals", "threshold", "follow"))
     patients = draw(kind, n, rng, follow=follow or "by risk")
-    at = np.arange(1.0, 8.0) if times == "the years" else np.array(TIMES.get(times, (3.0,)))
+    at = np.arange(1.0, 8.0) if times == "every year" else np.array(TIMES.get(times, (3.0,)))
     if times == "functions":
         predicted = as_predictions(_functions(patients.survival, n), None, n)
     else:
@@ -198,7 +200,7 @@ def one_cause(
     first, second = 0.15 * np.exp(x), 0.1 * np.exp(-0.5 * x)
     T, C = rng.exponential(1 / (first + second)), rng.uniform(1, 8, n)
     at = np.array(TIMES.get(times, np.arange(1.0, 8.0)))
-    if times == "the years":
+    if times == "every year":
         T, C = np.ceil(T), np.ceil(C)
     cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
     first = first * factor
@@ -210,6 +212,13 @@ def one_cause(
     given = Predictions(incidence=F, times=at) if every_cause else Predictions(survival=1 - F[1], times=at)
     horizon = 3.0 if threshold else None
     return ask(as_predictions(given, None, n), drawn, cause=1, threshold=threshold, horizon=horizon)
+
+
+def fresh(setting: str, seed: int) -> dict[str, Any]:
+    """Judge exact predictions in a setting in which no constant of the tests was chosen."""
+    predicted, y, group, clusters = fresh_patients(FRESH[setting], FRESH[setting].n, seed)
+    drawn = Drawn(y, group, lambda t: t, Rows(clusters=clusters))
+    return ask(as_predictions(predicted, None, len(y)), drawn)
 
 
 # Fitted models.
@@ -370,19 +379,19 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     },
     **{
         f"whole years, {times}": partial(exact, "whole years", times, 1_000)
-        for times in ("the years", "one time")
+        for times in ("every year", "one time")
     },
     "whole months, three times": partial(exact, "whole months", "three times", 1_000),
     **{
         f"{kind}, followed by group, {times}": partial(exact, kind, times, 1_000, follow="by group")
         for kind in ("Weibull", "log-logistic", "whole years")
-        for times in ("one time", "three times", "many times" if kind != "whole years" else "the years")
+        for times in ("one time", "three times", "many times" if kind != "whole years" else "every year")
     },
     **{
         f"{kind}, {decimals} decimals, {times}": partial(exact, kind, times, n, decimals=decimals)
         for kind, n in (("common events", 1_000), ("rare events", 2_000))
         for decimals in (2, 3)
-        for times in ("three times", "the years", "many times")
+        for times in ("three times", "every year", "many times")
     },
     **{
         f"threshold, groups of different risk, {times}": partial(
@@ -402,12 +411,19 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     **{f"half entered late, {times}": partial(late_entry, 1_500, times, late=0.5) for times in TIMES},
     **{
         f"{name}, {times}": partial(one_cause, 1_000, times, every)
-        for name, every in (("one cause of two", True), ("one column of one cause", False))
-        for times in (*TIMES, "the years")
+        for name, every in (("incidences of both causes", True), ("incidences of one cause alone", False))
+        for times in (*TIMES, "every year")
     },
     **{
-        f"threshold, one cause of two, {times}": partial(one_cause, 1_000, times, True, threshold=0.3)
+        f"threshold, incidences of both causes, {times}": partial(
+            one_cause, 1_000, times, True, threshold=0.3
+        )
         for times in TIMES
+    },
+    **{
+        f"fresh setting: {setting}": partial(fresh, setting)
+        for setting in FRESH
+        if setting.startswith(("right", "one right curve"))
     },
 }
 FITTED: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -445,7 +461,7 @@ WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
     if not (kind == "timing" and times == "one time")
 } | {
     f"{name}, 1.4 times, {times}": partial(one_cause, 1_000, times, every, factor=1 / 1.4)
-    for name, every in (("one cause of two", True), ("one column of one cause", False))
+    for name, every in (("incidences of both causes", True), ("incidences of one cause alone", False))
     for times in TIMES
 }
 SETTINGS = {**EXACT, **FITTED, **WRONG}
