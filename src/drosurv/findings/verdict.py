@@ -63,12 +63,17 @@ class FindingRow(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The verdict: its status and text, all problems, and what to do next."""
+    """The verdict: its status and texts, the most serious first, all problems, and what to do next."""
 
     status: str
-    text: str
+    texts: tuple[str, ...]
     problems: tuple[FindingRow, ...]
     steps: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The texts in one paragraph."""
+        return " ".join(self.texts)
 
 
 def findings(tests: Sequence[Question], level: float, further_tests: int = 0) -> list[FindingRow]:
@@ -176,13 +181,17 @@ def judge(
     a correction improves on held-out patients; None if no correction was tried.
     """
     problems = problems_of(rows)
-    status, text = _without_problems(rows, bounds)
+    texts: Sequence[str]
     if problems:
         status = problems[0].status
         same = [row.text for row in problems if row.status == status]
         more = len(same) - _MOST_NAMED
-        text = " ".join(same[:_MOST_NAMED]) + (f" {more:,} more of this kind: see below." if more > 0 else "")
-    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, corrected, reference)))
+        texts = (*same[:_MOST_NAMED], *([f"{more:,} more of this kind: see below."] if more > 0 else ()))
+    else:
+        status, *texts = _without_problems(rows, bounds)
+    return Judgement(
+        status, tuple(texts), problems, tuple(_steps(status, problems, rows, corrected, reference))
+    )
 
 
 def _without_problems(rows: Sequence[FindingRow], bounds: Bounds | None) -> tuple[str, str]:

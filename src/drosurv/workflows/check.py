@@ -111,11 +111,13 @@ class CheckResult:
             f"{self.table.size} with {counted(self.n_events, 'event')}{of}, followed up to "
             f"{np.max(time):,.6g} {self.table.columns.unit}".rstrip()
         )
-        verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
+        statements = self.report.parts.get("verdict", Part()).statements
+        verdict = [statement.text for statement in statements if statement.code == "verdict"]
+        others = [statement.text for statement in statements if statement.code != "verdict"]
         known = {problem.rstrip(".").lower() for problem in self.problems}
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         # All guesses stand below the verdict, in one line.
-        below = [*verdict[:1], *([self.guesses] if self.guesses else []), *verdict[1:]]
+        below = [*verdict, *([self.guesses] if self.guesses else []), *others]
         parts: list[tuple[str, Sequence[str], int]] = [
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),

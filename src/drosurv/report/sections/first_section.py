@@ -44,7 +44,7 @@ def collect(evidence: Evidence) -> Part:
     found, result = evidence.verdict, evidence.audited
     counts = result.counts(evidence.time_unit)
     statements = (
-        Statement("verdict", found.text, found.status in PROBLEMS),
+        *(Statement("verdict", text, found.status in PROBLEMS) for text in found.texts),
         *([Statement("counts", counts)] if counts else ()),
         Statement("excluded", evidence.excluded),
         Statement("closing", evidence.closing),
@@ -119,7 +119,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         until = evidence.audited.last_judged
         by = "" if until is None else f"by {moment(until, unit)}, allowing for those censored before"
         if until is None and round(everybody["observed"]) < evidence.target.n_events:
-            by = "while the model predicts"
+            by = "within the time that the model predicts"
         if by:
             text = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
             yield Statement("events", text)
@@ -261,9 +261,9 @@ SECTION = Section(
 {% endfor %}
 <div class="opening{% if not drawn %} without-picture{% endif %}">
 <div>
-{% for statement in said if statement.code == "verdict" %}
-<p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
-{% endfor %}
+<div class="headline {{ part.facts.status }}">
+{% for statement in said if statement.code == "verdict" %}<p>{{ statement.text }}</p>{% endfor %}
+</div>
 {% for statement in said if statement.code == "counts" %}
 <p class="excluded">{{ statement.text }}</p>
 {% endfor %}
