@@ -198,6 +198,15 @@ def test_a_null_model_of_the_scored_patients_does_not_make_the_truth_look_harmfu
     assert abs(np.mean(allowed)) < 1.5
 
 
+def test_a_null_model_of_few_scored_patients_has_at_least_five_events_in_each_interval():
+    x, y = cohort(np.random.default_rng(3), 60)
+    of_test, n = FollowUp.of_test_patients(parse_target(y)), y["event"].sum() // 5
+    assert 1 < n < 20
+    found, wanted = (likelihood_gains(of_test, y, curves(x, GRID), n_intervals=k) for k in (None, int(n)))
+    np.testing.assert_array_equal(found, wanted)
+    assert not np.allclose(found, likelihood_gains(of_test, y, curves(x, GRID), n_intervals=20))
+
+
 def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
     rng = np.random.default_rng(0)
     y_train = Surv.from_arrays(np.ones(400, dtype=bool), rng.exponential(size=400))

@@ -38,7 +38,12 @@ from drosurv.findings.residuals import (
 )
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
-from drosurv.metrics.likelihood_gain import interval_edges
+from drosurv.metrics.likelihood_gain import (
+    EVENTS_PER_INTERVAL,
+    MOST_INTERVALS,
+    interval_edges,
+    intervals_of_events,
+)
 from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
 from drosurv.tables.values import row_number
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
@@ -52,8 +57,6 @@ _AT_JUMPS = 0.5
 # With more jumps, likelihoods are those of continuous times.
 _FEW_JUMPS = 100
 _LEAST_HAZARD = 1e-9
-# Largest number of intervals of one curve for everybody, and fewest events in each if it is fitted to these patients.
-_MOST_INTERVALS, _EVENTS_PER_INTERVAL = 20, 5
 # Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
 _CELLS = (0.5, 0.75, 0.875)
 
@@ -425,7 +428,7 @@ def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArr
     if own is None:
         edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
         return ScoredIntervals(edges, np.ones(1)), end, happened
-    n_intervals = int(np.clip(own[happened].sum() // _EVENTS_PER_INTERVAL, 1, _MOST_INTERVALS))
+    n_intervals = intervals_of_events(float(own[happened].sum()))
     # Also the time after the last event has a hazard: the last interval reaches until the end of all observation.
     edges = np.append(interval_edges(cohort.follow_up, n_intervals)[:-1], [0.0, end.max()])
     edges = np.unique(np.minimum(edges, end.max()))
@@ -536,7 +539,7 @@ def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> 
     counted = cohort.target.event & (cohort.target.time <= times[-1])
     interval = np.searchsorted(times[scored], cohort.target.time[counted])
     events = np.cumsum(np.bincount(interval, copies[counted], len(scored)))
-    fewest = max(float(_EVENTS_PER_INTERVAL), events[-1] / _MOST_INTERVALS)
+    fewest = max(float(EVENTS_PER_INTERVAL), events[-1] / MOST_INTERVALS)
     kept, last = [], 0.0
     for number, so_far in enumerate(events):
         if so_far - last >= fewest * (1 - 1e-9):

@@ -12,6 +12,8 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.target import FloatArray, parse_target
 
+# Intervals of a null model: so many, and no more than leave each so many events if it is fitted to the scored patients.
+MOST_INTERVALS, EVENTS_PER_INTERVAL = 20, 5
 # With this many steps per interval, a step function is close enough to a continuous curve.
 _MANY_STEPS = 10
 
@@ -22,7 +24,7 @@ def likelihood_gains(
     survival: Any,
     times: Any = None,
     *,
-    n_intervals: int = 20,
+    n_intervals: int | None = None,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
 ) -> FloatArray:
@@ -40,7 +42,8 @@ def likelihood_gains(
     Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
     functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
     of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`),
-    which need outcomes weighted for censoring by a model of it, and assume nothing between the times.
+    which need outcomes weighted for censoring by a model of it, and assume nothing between the times. They also differ
+    if the null model is that of the scored patients, in the last interval, which they weight by the time observed.
 
     Parameters
     ----------
@@ -50,8 +53,9 @@ def likelihood_gains(
         corrected for that.
     y_test, survival, times
         Target and predicted curves of the test patients, as in :func:`integrated_brier_score`.
-    n_intervals : int
-        Number of intervals between quantiles of the training event times. Hazards are constant on each.
+    n_intervals : int, optional
+        Number of intervals between quantiles of the training event times. Hazards are constant on each. By default 20,
+        or fewer, with at least five events in each, if the null model was fitted to the scored patients.
     hazard_floor : float
         Smallest hazard, in units of the training patients' mean hazard; without it an event where the model predicts a
         hazard of 0 would have an infinite loss.
@@ -70,6 +74,8 @@ def likelihood_gains(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
+    if n_intervals is None:
+        n_intervals = intervals_of_events(target.n_events) if follow_up.from_test_patients else MOST_INTERVALS
     require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
     edges = interval_edges(follow_up, n_intervals)
     if len(edges) == 1:
@@ -134,7 +140,12 @@ def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> Fl
     return spread
 
 
-def interval_edges(follow_up: FollowUp, n_intervals: int = 20) -> FloatArray:
+def intervals_of_events(events: float) -> int:
+    """Return the number of intervals of a null model that is fitted to so many events of the scored patients."""
+    return int(np.clip(events // EVENTS_PER_INTERVAL, 1, MOST_INTERVALS))
+
+
+def interval_edges(follow_up: FollowUp, n_intervals: int = MOST_INTERVALS) -> FloatArray:
     """Return the edges of intervals on which hazards are constant: 0 and quantiles of the training event times."""
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
