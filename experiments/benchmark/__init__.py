@@ -1,4 +1,4 @@
-"""Benchmark: every method that a user would pick, on many real datasets, judged overall and for the worst served."""
+"""Benchmark: every method that a user would pick, on many real datasets, judged for everybody and for the group predicted worst."""
 
 from experiments.benchmark.tournament import Benchmark, run_benchmark
 
