@@ -1,4 +1,4 @@
-"""Benchmark: every method that a user would pick, on many real datasets, judged for everybody and for the group predicted worst."""
+"""Benchmark: methods on many real datasets, judged for everybody and for the group that each predicts worst."""
 
 from experiments.benchmark.tournament import Benchmark, run_benchmark
 

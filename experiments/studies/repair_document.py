@@ -42,8 +42,8 @@ def document(data):
             f"{len(data):,} models were measured. How the method works, and what is proven: "
             "[the guide](guide/repairs.md). The repaired model is plain Cox unless another is named. *Gain* is the "
             "mean full log likelihood of a patient over the model that predicts the same for everyone; below zero, "
-            "the group is predicted worse than by one curve for everybody. Each seed draws new patients for training and 4,000 for "
-            "the test. Standard errors of means over seeds in parentheses.",
+            "the group is predicted worse than by one curve for everybody. Each seed draws new patients for training "
+            "and 4,000 for the test. Standard errors of means over seeds in parentheses.",
             "",
             *planted(data[data.part == "a"]),
             *nulls(data[data.part == "n"]),

@@ -1,4 +1,4 @@
-"""Survival analysis that stays accurate for the patients a model serves worst.
+"""Survival models, and audits and repairs of their predictions for groups of patients.
 
 Submodules and estimators are imported when first used, so that ``import drosurv`` is quick.
 """

@@ -1,4 +1,4 @@
-"""``drosurv audit``: a report on whom a saved model serves worst, as one file for the browser."""
+"""``drosurv audit``: a report on the predictions of a model by group, as one file for the browser."""
 
 from __future__ import annotations
 

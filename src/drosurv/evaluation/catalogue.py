@@ -3,7 +3,7 @@
 :func:`~drosurv.evaluation.evaluate`, scorers, searches, reports and the paper's tables read these records. A new metric
 is a function in ``drosurv.metrics`` and a function here.
 
-Functions take patient weights, so that one definition serves the whole test set, every group, and every bootstrap
+Functions take patient weights, so that one definition is used for the whole test set, every group, and every bootstrap
 replicate of them. Functions that compare groups take the values of the groups and their replicates.
 """
 
