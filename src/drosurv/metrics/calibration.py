@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,7 +181,7 @@ def _event_probability(rows: CoxRows, columns: FloatArray, horizon: float, ridge
     with Breslow's treatment of ties in the partial likelihood and in the baseline hazard. The columns (n, d) are
     standardised and in the order of the rows; d must be small, since every Newton step solves d equations.
     """
-    b, _ = fit_cox(rows, columns, ridge, 1e-5)
+    b, _ = fit_cox(rows, columns, ridge)
     score = columns @ b
     hazard_ratio = np.exp(score - score.max())
     # Breslow's baseline hazard: each event adds one over the sum of hazard ratios of its risk set.
@@ -313,10 +314,11 @@ def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
         return _infinite_slope("highest" if highest else "lowest"), np.nan
     # Divide by the largest score first: squares of very large or very small scores overflow or underflow.
     largest = float(np.abs(rows.score).max())
-    scaled = rows.score / largest
-    spread = float(scaled.std())
-    column = ((scaled - scaled.mean()) / spread)[:, None]
-    b, curvature = fit_cox(rows, column, 0.0, 1e-7)
+    centred = rows.score / largest
+    centred -= centred.sum() / len(centred)
+    spread = math.sqrt(float(centred @ centred) / len(centred))
+    column = (centred / spread)[:, None]
+    b, curvature = fit_cox(rows, column, 0.0)
     with np.errstate(divide="ignore"):
         error = 1.0 / np.sqrt(curvature[0, 0])
     return float(b[0]) / spread / largest, float(error) / spread / largest
@@ -329,7 +331,7 @@ def _extremes(rows: CoxRows) -> tuple[bool, bool]:
     for k in range(strata):
         inside = rows.stratum == k if strata > 1 else slice(None)
         time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]
-        if len(rows.entry):
+        if rows.entry is not None:
             entry = rows.entry[inside]
             for score_of_event, now in zip(score[event], time[event], strict=True):
                 # Usually one of the first events has neither, which ends the loop.

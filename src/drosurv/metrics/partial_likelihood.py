@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numba
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from drosurv.errors import require
 from drosurv.metrics.scores import ScoredTarget, parse_scored, warn_undefined
@@ -18,6 +19,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 
 Per = Literal["event", "patient"]
 _MAX_STEPS = 100
+# Newton's method stops after such a step: the remaining error is about its square.
+_SMALL_STEP = 1e-5
 
 
 def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weight: Any = None) -> float:
@@ -63,9 +66,9 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
 
 def _total(rows: CoxRows, score: FloatArray) -> float:
     """Log partial likelihood of scores (n,) in the order of the rows."""
-    none, pairs = np.empty(0), np.empty((0, 0))
-    columns = np.empty((len(score), 0))
-    return float(_maximise(rows, columns, 0.0, 0.0, score, none, none, none, none, none, pairs, pairs))
+    row, *changes = rows.changes()
+    own, none = score if row is None else score[row], np.empty(0)
+    return float(_scan(*changes, own, np.empty((len(own), 0)), none, none, none))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -134,18 +137,14 @@ def kept_share(gain: Any, reference: Any) -> Any:
 
 
 class CoxRows(NamedTuple):
-    """Arrays (n,) of the patients with positive weight, sorted by stratum and then by time, for sums over risk sets.
-
-    `by_entry` lists the rows by stratum and entry time. Without late entry, `entry` and `by_entry` are empty.
-    """
+    """Arrays (n,) of the patients with positive weight, sorted by stratum and then by time, for sums over risk sets."""
 
     time: FloatArray
     event: BoolArray
     score: FloatArray
     weight: FloatArray
     stratum: IntArray
-    entry: FloatArray
-    by_entry: IntArray
+    entry: FloatArray | None
 
     @staticmethod
     def of(scored: ScoredTarget) -> CoxRows:
@@ -155,163 +154,112 @@ class CoxRows(NamedTuple):
             patients = patients.take(np.argsort(patients.target.stratum, kind="stable"))
         target = patients.target
         stratum = np.zeros(len(patients), dtype=np.intp) if target.stratum is None else target.stratum
-        if target.entry is None:
-            entry, by_entry = np.empty(0), np.empty(0, dtype=np.intp)
-        else:
-            entry, by_entry = target.entry, np.lexsort((target.entry, stratum))
-        return CoxRows(target.time, target.event, patients.risk, patients.weight, stratum, entry, by_entry)
+        return CoxRows(target.time, target.event, patients.risk, patients.weight, stratum, target.entry)
+
+    def changes(self) -> tuple[IntArray | None, FloatArray, IntArray, FloatArray, FloatArray]:
+        """Changes of the risk sets, sorted by stratum and time: patient, time, stratum, weight and weight of the event.
+
+        Backwards in time, a patient of weight w joins the risk set at the end of follow-up, and leaves it at entry,
+        which is a change of weight -w. Without late entry the changes are the rows, and the patients None.
+        """
+        of_event = self.weight * self.event
+        if self.entry is None:
+            return None, self.time, self.stratum, self.weight, of_event
+        time = np.concatenate((self.time, self.entry))
+        order = np.lexsort((time, np.tile(self.stratum, 2)))
+        row = np.tile(np.arange(len(self.time)), 2)[order]
+        weight = np.concatenate((self.weight, -self.weight))[order]
+        return row, time[order], self.stratum[row], weight, np.where(weight > 0, of_event[row], 0.0)
 
 
-def fit_cox(
-    rows: CoxRows, columns: FloatArray, ridge: float, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
+def fit_cox(rows: CoxRows, columns: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     """Maximise the penalised log partial likelihood by Newton's method.
 
     Return the coefficients (d,) and minus the second derivative there (d, d). The columns (n, d) are standardised and
-    in the order of the rows, and a finite maximum must exist. The iteration stops after a step of at most the
-    tolerance: the remaining error is about its square.
+    in the order of the rows, and a finite maximum must exist.
     """
-    n, d = columns.shape
-    with_products = np.empty((n, d + d * (d + 1) // 2))
-    with_products[:, :d], place = columns, d
+    row, *changes = rows.changes()
+    columns = columns if row is None else columns[row]
+    (n, d), none = columns.shape, np.zeros(len(columns))
+    with_products = np.empty((n, d + d * d))
+    with_products[:, :d] = columns
     for a in range(d):
-        np.multiply(columns[:, : a + 1], columns[:, a : a + 1], out=with_products[:, place : place + a + 1])
-        place += a + 1
-    (b, gradient, step), (sums, totals) = np.zeros((3, d)), np.empty((2, with_products.shape[1]))
-    curvature, second = np.empty((2, d, d))
-    value = _maximise(
-        rows, with_products, ridge, tolerance, np.empty(n), b, gradient, step, sums, totals, curvature, second
-    )
-    if np.isnan(value):
-        raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
+        np.multiply(columns, columns[:, a : a + 1], out=with_products[:, d + a * d : d + (a + 1) * d])
+    constant = np.zeros(d + d * d)
+    constant[:d] -= changes[-1] @ columns
+    constant[d :: d + 1] = ridge
+
+    def derivatives(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, minus the gradient and minus the second derivative."""
+        totals = constant.copy()
+        value = _scan(*changes, none, with_products, b, np.zeros(len(totals)), totals)
+        return value - ridge / 2 * float(b @ b), totals[:d] + ridge * b, totals[d:].reshape(d, d)
+
+    b = np.zeros(d)
+    value, slope, curvature = derivatives(b)
+    for _ in range(_MAX_STEPS):
+        _, step, singular = dposv(curvature, slope)
+        if singular:
+            raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
+        enough = value - 1e-12 * abs(value)
+        value, slope, curvature = derivatives(b - step)
+        # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns the
+        # value after a full step may not even be finite.
+        while not value >= enough:
+            step /= 2
+            value, slope, curvature = derivatives(b - step)
+        b -= step
+        if max(map(abs, step.tolist())) <= _SMALL_STEP:
+            break
     return b, curvature
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _maximise(
-    rows: CoxRows,
-    columns: FloatArray,
-    ridge: float,
-    tolerance: float,
+def _scan(
+    time: FloatArray,
+    stratum: IntArray,
+    weight: FloatArray,
+    of_event: FloatArray,
     score: FloatArray,
+    columns: FloatArray,
     b: FloatArray,
-    gradient: FloatArray,
-    step: FloatArray,
     sums: FloatArray,
     totals: FloatArray,
-    curvature: FloatArray,
-    second: FloatArray,
 ) -> float:
-    """Kernel of :func:`fit_cox`, which writes the coefficients b; NaN if the curvature is singular.
+    """Return the log partial likelihood of scores plus columns times b (d,), with Breslow's treatment of ties.
 
-    Without columns, the log partial likelihood of the scores (n,), with Breslow's ties. One function, with few loops,
-    and its own solver of linear equations: LAPACK's takes six seconds to compile.
-
-    The loop over the patients goes from the last time of each stratum to the first. At each time the risk set gains the
-    patients whose follow-up ends then, and loses those who entered at that time or later. `columns` are the d
-    columns and their products (the lower triangle, row by row), `sums` those of the risk set, `totals` those of all
-    events.
+    `columns` are d columns and their d^2 products, `sums` those of the risk set, weighted by hazard ratios; they begin
+    with zeros. The sums over events of the means of the d columns in the risk set, and of their covariances, are added
+    to `totals`. There is little code, because each operation takes a millisecond to compile.
     """
-    time, event, _, weight, stratum, entry, by_entry = rows
-    (n, m), d = columns.shape, len(b)
-    best, steps = -np.inf, 0
-    while True:
-        if d > 0:
-            for i in range(n):
-                total = 0.0
-                for a in range(d):
-                    total += columns[i, a] * (b[a] + step[a])
-                score[i] = total
+    # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves early,
+    # the sums of later risk sets would underflow to 0.
+    value, mass, shift, events, m, d = 0.0, 0.0, -np.inf, 0.0, len(sums), len(b)
+    for i in range(len(time) - 1, -1, -1):
+        own = score[i]
         for a in range(d):
-            gradient[a] = 0.0
-            for k in range(d):
-                curvature[a, k] = 0.0
+            own += columns[i, a] * b[a]
+        if own > shift:
+            # At the first patient of a stratum this is 0, and so are the sums.
+            shrink = math.exp(shift - own)
+            shift = own
+            mass *= shrink
+            for a in range(m):
+                sums[a] *= shrink
+        share = weight[i] * math.exp(own - shift)
+        mass += share
         for a in range(m):
-            totals[a] = 0.0
-        # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves
-        # early, the sums of later risk sets would underflow to 0.
-        shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
-        while stop > 0:
-            start, events = stop, 0.0
-            now, here = time[stop - 1], stratum[stop - 1]
-            if stop == n or stratum[stop] != here:
-                shift, mass = -np.inf, 0.0
-                for a in range(m):
-                    sums[a] = 0.0
-                while entered > 0 and stratum[by_entry[entered - 1]] != here:
-                    entered -= 1
-            while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
-                start -= 1
-                own, copies = float(score[start]), float(weight[start])
-                if own > shift:
-                    shrink = math.exp(shift - own)
-                    mass *= shrink
-                    for a in range(m):
-                        sums[a] *= shrink
-                    shift = own
-                share = copies * math.exp(own - shift)
-                mass += share
-                for a in range(m):
-                    sums[a] += share * columns[start, a]
-                if event[start]:
-                    events += copies
-                    value += copies * own
-                    for a in range(d):
-                        gradient[a] += copies * columns[start, a]
-            while (
-                entered > 0 and stratum[by_entry[entered - 1]] == here and entry[by_entry[entered - 1]] >= now
-            ):
-                entered -= 1
-                late = by_entry[entered]
-                share = float(weight[late]) * math.exp(score[late] - shift)
-                mass -= share
-                for a in range(m):
-                    sums[a] -= share * columns[late, a]
-            if events > 0.0:
-                value -= events * (math.log(mass) + shift)
-                per = events / mass
-                for a in range(m):
-                    totals[a] += per * sums[a]
-                for a in range(d):
-                    mean = per * sums[a] / mass
-                    for k in range(a + 1):
-                        curvature[a, k] -= mean * sums[k]
-            stop = start
-        if d == 0:
-            return value
-        small, place = steps > 0, d
-        for a in range(d):
-            moved = b[a] + step[a]
-            value -= ridge / 2 * moved * moved
-            gradient[a] -= totals[a] + ridge * moved
-            small = small and abs(step[a]) <= tolerance
-            for k in range(a + 1):
-                curvature[a, k] += totals[place]
-                curvature[k, a] = curvature[a, k]
-                place += 1
-            curvature[a, a] += ridge
-        if not value >= best - 1e-12 * abs(best):
-            # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns
-            # the value after a full step may not even be finite.
-            for a in range(d):
-                step[a] /= 2
-            continue
-        for a in range(d):
-            b[a] += step[a]
-            step[a] = gradient[a]
-            for k in range(d):
-                second[a, k] = curvature[a, k]
-        if small or steps == _MAX_STEPS:
-            return value
-        best, steps = value, steps + 1
-        for k in range(d):
-            if second[k, k] == 0.0:
-                return np.nan
-            for a in range(d):
-                if a != k:
-                    factor = second[a, k] / second[k, k]
-                    step[a] -= factor * step[k]
-                    for j in range(k, d):
-                        second[a, j] -= factor * second[k, j]
-        for a in range(d):
-            step[a] /= second[a, a]
+            sums[a] += share * columns[i, a]
+        events += of_event[i]
+        value += of_event[i] * own
+        ends = i == 0 or stratum[i - 1] != stratum[i]
+        if events > 0.0 and (ends or time[i - 1] != time[i]):
+            value -= events * (math.log(mass) + shift)
+            for a in range(m):
+                totals[a] += events * (sums[a] / mass)
+                if a >= d:
+                    totals[a] -= events * (sums[a // d - 1] / mass) * (sums[a % d] / mass)
+            events = 0.0
+        if ends:
+            shift = -np.inf
+    return value
