@@ -376,8 +376,8 @@ def log_risk(
         if max(plain_fit, log_fit) < -_GOOD_FIT:
             raise ArgumentError(
                 "risk",
-                f"{arg('risk')} decreases with the predicted risk, but higher must mean sooner: pass it with the "
-                "other sign.",
+                f"{arg('risk')} decreases with the predicted risk, but a higher score must mean an earlier event: "
+                "multiply it by -1.",
             )
         if plain_fit >= max(_GOOD_FIT, log_fit):
             return score, ()

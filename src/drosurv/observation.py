@@ -278,7 +278,7 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     if len(bad):
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
+            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or correct "
             "those rows.",
         )
     return array

@@ -243,7 +243,7 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
             f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row}: {time[row]}); "
-            "drop or repair those rows."
+            "drop or correct those rows."
         )
     if lowest < 0:
         row = int(np.flatnonzero(time < 0)[0])

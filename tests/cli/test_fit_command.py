@@ -361,7 +361,7 @@ def test_the_next_command_that_is_shown_works_as_it_stands(
     paths = ["--hold-out", "held out.csv"] if held else []
     told = drosurv.ok("fit", "d.csv", *target, "--model", "cox", *marks, *paths, "-o", "m").stdout
     *_, why, command = told.splitlines()
-    assert why == "Next, find whom it fails:"
+    assert why == "Next, audit it:"
     program, *words = shlex.split(command)
     assert (program, words[0]) == ("drosurv", "audit")
     assert ("--folds" in words) is not held

@@ -123,7 +123,7 @@ def test_without_a_cause_events_of_any_cause_are_repaired(model):
     [
         (
             lambda m: (CauseSpecificCox(), {"cause": 1}),
-            "causes are repaired in a fitted model, or in predicted",
+            "only a fitted model or predicted incidences of all causes",
         ),
         (lambda m: (m, {"cause": 3, "frozen": True}), "cause must be a cause of which y has events, got 3"),
         (

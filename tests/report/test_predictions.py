@@ -316,7 +316,7 @@ def test_a_hazard_ratio_is_recognised_by_the_probabilities(model, patients):
     found, (note,) = log_risk(np.random.default_rng(0).normal(size=len(risk)), risk)
     np.testing.assert_array_equal(found, risk)
     assert "was left out" in note
-    with pytest.raises(ValueError, match="higher must mean sooner"):
+    with pytest.raises(ValueError, match="a higher score must mean an earlier event"):
         log_risk(-risk, risk)
     with pytest.raises(ValueError, match="above 0"):
         log_risk(risk, risk, "hazard ratio")

@@ -232,6 +232,6 @@ def _show(
     if held is not None:
         typer.echo(f"{held.size} were held out in {summary['held_out']['file']}.")
     if summary["next"] is not None:
-        typer.echo(f"Next, find whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")
+        typer.echo(f"Next, audit it:\n  {shlex.join(['drosurv', *summary['next']])}")
     elif summary["causes"]:
         typer.echo("Next, fit it again with --hold-out test.csv, and audit it on the patients in that file.")

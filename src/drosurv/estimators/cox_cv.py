@@ -423,9 +423,14 @@ class CoxPHCV(SurvivalModel):
     def _notes(self) -> list[str]:
         splined, known = any(map(len, self._design.knots)), self._inferred()
         effects = "restricted cubic splines" if splined else "linear effects"
-        choice = "were chosen" if len(np.unique(self.cv_results_["knots"])) > 1 else "were given"
+        if len(np.unique(self.cv_results_["knots"])) > 1:
+            effects += " were chosen"
+        elif splined or not self._knots:
+            effects += f", because {arg('splines', self.splines)}"
+        else:
+            effects += ", because no column has enough different values for splines"
         notes = [
-            f"The model predicts with the shrunken hazard ratios (l2 = {self.l2_:g}); {effects} {choice}.",
+            f"The model predicts with the shrunken hazard ratios (l2 = {self.l2_:g}); {effects}.",
             _INTERVALS if known.known else _NO_INTERVALS,
             self._counted,
         ]

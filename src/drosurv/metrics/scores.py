@@ -101,7 +101,7 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         raise ArgumentError(
             name,
             f"{arg(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row {row}: "
-            f"{scores[row]}); such a patient cannot be ranked: drop the row or repair the model.",
+            f"{scores[row]}); such a patient cannot be ranked: drop the row or correct the model.",
         )
     return scores
 

@@ -256,7 +256,9 @@ def device_chunks(
     # A sum is finite only if all its terms are.
     if not bool(torch.isfinite(centre).all()):
         column = int((~torch.isfinite(centre)).nonzero()[0])
-        raise InputError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
+        raise InputError(
+            f"X contains NaN or infinity (first in column {column}); drop or correct those rows."
+        )
     events, weights, *marked = (
         None if values is None else torch.as_tensor(values, device=device)[order]
         for values in (event, weight, *marks)
