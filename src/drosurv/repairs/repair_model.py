@@ -110,8 +110,8 @@ def repair(
     if cause is not None or has_causes(y):
         raise ArgumentError(
             "cause",
-            "with competing causes, only a fitted model or predicted incidences of all causes can be repaired: pass one "
-            f"of these with frozen=True, and the cause to repair as {arg('cause')}.",
+            "with competing causes, only a fitted model or predicted incidences of all causes can be repaired: pass "
+            f"one of these with frozen=True, and the cause to repair as {arg('cause')}.",
         )
     if model is not None and _is_fitted(model):
         warn_caller(
