@@ -218,16 +218,6 @@ def test_derivatives_of_scores_of_any_size_are_numbers(score, slopes):
     np.testing.assert_allclose(loss.curvature(np.ones((1, 2))), 0.0, atol=1e-12)
 
 
-def test_a_patient_of_weight_two_is_two_patients():
-    data = datasets.make_hidden_minority(n_samples=200, random_state=0)
-    X, y = data.X.to_numpy(), data.y
-    weight = np.random.default_rng(0).integers(1, 4, len(X))
-    one = AcceleratedFailureTime(alpha=0.6, tol=1e-11).fit(X, y, sample_weight=weight)
-    copies = np.repeat(np.arange(len(X)), weight)
-    many = AcceleratedFailureTime(alpha=0.6, tol=1e-11).fit(X[copies], y[copies])
-    np.testing.assert_allclose(one.coef_, many.coef_, atol=1e-7)
-
-
 @pytest.mark.parametrize("network", [MLP(max_iter=40), Trees(max_iter=40)], ids=["mlp", "trees"])
 def test_flexible_networks_give_risks_and_curves_that_agree(network):
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)

@@ -273,18 +273,6 @@ def test_several_events_of_a_patient_are_for_plain_cox():
         DROCox(0.5).fit(x, y, **rows)
 
 
-@pytest.mark.parametrize(
-    ("model", "argument"),
-    [
-        (AcceleratedFailureTime(), "strata"),
-        (SubgroupRobustCox(recalibrate=False), "id"),
-    ],
-)
-def test_what_has_no_definition_is_refused(model, argument):
-    with pytest.raises(ValueError, match=f"{type(model).__name__} does not support {argument}"):
-        model.fit(X, Y, **{argument: ALL.get(argument, np.arange(len(X)))})
-
-
 def test_full_likelihoods_take_entry_times_and_offsets():
     # Late entry of an increasing hazard: who ignores it sees too few early deaths among the late, and is wrong.
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from drosurv import MLP, DeepHit, Surv, datasets
+from drosurv import MLP, DeepHit, datasets
 from drosurv.losses.deep_hit_loss import DeepHitLoss
 from drosurv.target import Target
 
@@ -70,13 +70,6 @@ def test_a_worst_case_has_halves():
     assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
 
 
-def test_days_and_years_give_the_same_robust_fit():
-    settings = {"n_intervals": 5, "alpha": 0.5, "network": MLP(max_iter=8), "random_state": 0}
-    days = DeepHit(**settings).fit(DATA.X, Surv.from_arrays(DATA.y["event"], 365.25 * DATA.y["time"]))
-    years = DeepHit(**settings).fit(DATA.X, DATA.y)
-    np.testing.assert_allclose(days.predict(DATA.X), years.predict(DATA.X), atol=1e-6)
-
-
 def test_one_interval_is_a_model_too():
     # Nothing but the chance of an event in it, and that of none.
     linear = {"network": "linear", "max_iter": 60, "lr": 0.1}
@@ -102,23 +95,3 @@ def test_batches_without_one_of_the_halves_are_borne():
         DATA.X[:60], DATA.y[:60]
     )
     assert np.isfinite(model.predict(DATA.X)).all()
-
-
-def test_trees_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"network must be 'mlp', 'linear', MLP\(...\) or a callable"):
-        DeepHit(network="trees").fit(DATA.X, DATA.y)
-
-
-def test_a_patient_of_weight_three_equals_three_copies():
-    weight = np.random.default_rng(0).integers(1, 4, len(DATA.y))
-    copies = np.repeat(np.arange(len(DATA.y)), weight)
-    network = MLP(max_iter=10, lr=0.03, early_stopping=False)
-    settings = {"n_intervals": 5, "network": network, "random_state": 0}
-    weighted = DeepHit(**settings).fit(DATA.X, DATA.y, weight)
-    copied = DeepHit(**settings).fit(DATA.X.iloc[copies], DATA.y[copies])
-    expected = copied.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])
-    np.testing.assert_allclose(
-        weighted.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0]), expected, atol=1e-4
-    )
-    plain = DeepHit(**settings).fit(DATA.X, DATA.y).predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])
-    assert abs(plain - expected).max() > 0.01

@@ -168,12 +168,6 @@ def test_a_missing_accelerator_is_reported(monkeypatch, make, device):
         make(device).fit(one.X, one.y)
 
 
-def test_an_unknown_device_is_reported():
-    one = sample(0)
-    with pytest.raises(ValueError, match=r"device='abacus'.*'auto', 'cpu' or 'cuda'"):
-        CoxPH("mlp", device="abacus").fit(one.X, one.y)
-
-
 @pytest.mark.parametrize(
     ("device", "worthwhile", "available", "expected"),
     [

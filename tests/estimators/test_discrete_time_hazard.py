@@ -113,15 +113,6 @@ def test_a_worst_case_is_no_better_on_average_and_better_at_its_worst():
     assert robust.worst_case_weights_.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("network", ["linear", Trees(max_iter=10)], ids=["linear", "trees"])
-def test_days_and_years_give_the_same_robust_fit(network):
-    settings = {"alpha": 0.5, "network": network, "tol": 1e-10, "random_state": 0}
-    days = DiscreteTimeHazard(8, **settings).fit(X, Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
-    years = DiscreteTimeHazard(8, **settings).fit(X, Y)
-    np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-6)
-    np.testing.assert_allclose(days.interval_ends_, 365.25 * years.interval_ends_)
-
-
 def test_late_entry_reaches_those_who_are_watched_and_is_nothing_before_the_start():
     settings = {"n_intervals": 5, "network": Trees(max_iter=15), "random_state": 0}
     late = DiscreteTimeHazard(**settings).fit(X, Y, entry=ENTRY)

@@ -147,7 +147,7 @@ def test_a_half_smaller_than_the_ball_is_said():
 
 
 @pytest.mark.parametrize("n", [4, 17, 1000, 20_000])
-@pytest.mark.parametrize("n1", [0.5, 0.3])
+@pytest.mark.parametrize("n1", [0.5, 0.3, 0.73])
 def test_halves_are_every_so_many_of_a_permutation_of_numpy(n, n1):
     event = np.arange(n) % 3 == 0
     event[:3] = True
@@ -158,13 +158,6 @@ def test_halves_are_every_so_many_of_a_permutation_of_numpy(n, n1):
         expected = np.zeros(n, dtype=bool)
         expected[ordered[reached[1:] > reached[:-1]]] = True
         np.testing.assert_array_equal(first_half(event, n1, seed, both=True), expected)
-
-
-def test_both_halves_see_the_same_share_of_events():
-    event = np.random.default_rng(0).random(5_000) < 0.2
-    first = first_half(event, 0.5, 3, both=True)
-    assert first.sum() == 2_500
-    assert abs(int(event[first].sum()) - int(event[~first].sum())) <= 1
 
 
 def test_a_half_without_an_event_is_refused_where_it_is_scored():
@@ -178,14 +171,3 @@ def test_a_half_without_an_event_is_refused_where_it_is_scored():
 @pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097, 20_001])
 def test_the_random_order_is_numpys_permutation(n):
     np.testing.assert_array_equal(_permutation(n, 5), np.random.default_rng(5).permutation(n))
-
-
-@pytest.mark.parametrize("n1", [0.1, 0.5, 0.73])
-def test_the_first_half_is_an_even_share_of_censored_patients_and_of_events_in_random_order(n1):
-    event = np.random.default_rng(2).random(500) < 0.3
-    order = np.random.default_rng(7).permutation(500)
-    by_event = [*order[~event[order]], *order[event[order]]]
-    expected = {
-        patient for k, patient in enumerate(by_event) if int((k + 1) * n1 + 1e-9) > int(k * n1 + 1e-9)
-    }
-    assert set(np.flatnonzero(first_half(event, n1, 7, both=True))) == expected

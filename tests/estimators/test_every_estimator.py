@@ -45,7 +45,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning"
 def quick(cls, **parameters):
     wanted = {**QUICK, **parameters}
     if wanted.get("network", getattr(cls, "network", "linear")) == "mlp":
-        wanted["network"] = MLP(lr=wanted.pop("lr"), max_iter=wanted.pop("max_iter"))
+        steps = {name: wanted.pop(name) for name in ("lr", "max_iter", "early_stopping") if name in wanted}
+        wanted["network"] = MLP(**steps)
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 
@@ -200,3 +201,42 @@ def test_it_can_be_evaluated(cls):
     result = drosurv.evaluate(fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS, n_bootstrap=0)
     expected = concordance_index_censored(Y["event"], Y["time"], fitted(cls).predict(X))[0]
     assert result.value("concordance_index") == pytest.approx(expected)
+
+
+def assert_same_curves(found, wanted, times=TIMES, factor=1.0):
+    """Curves of two models, of which the first counts time in units that are `factor` of the second's."""
+    curves = found.predict_survival_function(X, times=factor * np.array(times))
+    np.testing.assert_allclose(curves, wanted.predict_survival_function(X, times=times), atol=1e-4)
+    assert (found.n_patients_, found.n_events_) == (wanted.n_patients_, wanted.n_events_)
+    np.testing.assert_allclose(found.follow_up_.times, factor * wanted.follow_up_.times)
+    for name in ("survival", "censoring"):
+        np.testing.assert_allclose(
+            getattr(found.follow_up_, name), getattr(wanted.follow_up_, name), atol=1e-12
+        )
+
+
+# Copies are drawn into other folds, halves or trees, which the tests of these models hold fixed; and a penalty of pairs
+# compares a patient with the copies.
+NO_COPIES = {"CoxPHCV", "DROCoxSplit", "RegularizedCox", "RepairedCox", "SubgroupRobustCox"}
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.__name__ not in NO_COPIES])
+def test_a_patient_of_weight_three_is_three_patients(cls):
+    weight = np.random.default_rng(1).integers(1, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), weight)
+    # Neither patients who are watched nor the halves of DeepHit's worst case, which are drawn by row, too.
+    alpha = 1.0 if cls is drosurv.DeepHit else QUICK["alpha"]
+    model = quick(cls, early_stopping=False, tol=1e-9, alpha=alpha)
+    weighted = fit(clone(model), sample_weight=weight)
+    copied = fit(model, X.iloc[rows], Y[rows], GROUPS[rows])
+    assert_same_curves(weighted, copied)
+    plain = fitted(cls).predict_survival_function(X, times=TIMES)
+    assert abs(weighted.predict_survival_function(X, times=TIMES) - plain).max() > 1e-3
+
+
+def test_the_unit_of_time_does_not_matter(cls):
+    days = fit(quick(cls), y=Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
+    assert_same_curves(days, fitted(cls), factor=365.25)
+    for name in ("worst_case_weights_", "subgroup_regret_"):
+        if hasattr(days, name):
+            np.testing.assert_allclose(getattr(days, name), getattr(fitted(cls), name), atol=1e-4)

@@ -2,12 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize
-from sklearn.base import clone
 
-from drosurv import MLP, CoxPH, GroupDROCox, load
+from drosurv import MLP, CoxPH, GroupDROCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.target import Surv
-from experiments.grid import fit_grid
 
 DATA = make_hidden_minority(n_samples=300, n_features=5, minority=0.3, random_state=0)
 X, Y, GROUPS = DATA.X, DATA.y, DATA.sensitive_features["membership"]
@@ -75,19 +72,6 @@ def test_a_share_larger_than_the_worst_group_takes_in_the_next():
     assert model.objective_ == pytest.approx((taken * worst + (alpha - taken) * other) / alpha, abs=1e-9)
 
 
-def test_weights_count_as_copies():
-    weight = np.random.default_rng(0).integers(0, 4, size=len(X))
-    copies = np.repeat(np.arange(len(X)), weight)
-    weighted = GroupDROCox(tol=1e-7, recalibrate=False).fit(
-        X, Y, sample_weight=weight, sensitive_features=GROUPS
-    )
-    copied = GroupDROCox(tol=1e-7, recalibrate=False).fit(
-        X.iloc[copies], Y[copies], sensitive_features=GROUPS.iloc[copies]
-    )
-    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-4)
-    assert weighted.objective_ == pytest.approx(copied.objective_, abs=1e-6)
-
-
 def test_the_order_of_patients_does_not_matter():
     order = np.random.default_rng(0).permutation(len(X))
     straight = GroupDROCox(tol=1e-6, recalibrate=False).fit(X, Y, sensitive_features=GROUPS)
@@ -96,13 +80,6 @@ def test_the_order_of_patients_does_not_matter():
     )
     np.testing.assert_allclose(shuffled.coef_, straight.coef_, atol=1e-5)
     np.testing.assert_allclose(shuffled.subgroup_regret_, straight.subgroup_regret_[order], atol=1e-5)
-
-
-def test_the_unit_of_time_does_not_matter():
-    in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
-    years, days = (GroupDROCox(recalibrate=False).fit(X, y, sensitive_features=GROUPS) for y in (Y, in_days))
-    np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
-    np.testing.assert_allclose(days.subgroup_regret_, years.subgroup_regret_, atol=1e-6)
 
 
 def test_several_attributes_define_groups_together():
@@ -121,26 +98,6 @@ def test_networks_learn_by_adam(network, steps):
     if network == "linear":
         optimum = GroupDROCox(recalibrate=False).fit(X, Y, sensitive_features=GROUPS)
         assert model.objective_ == pytest.approx(optimum.objective_, abs=2e-3)
-
-
-def test_a_saved_model_comes_back(tmp_path):
-    model = GroupDROCox(alpha=0.4, regret=False, tol=1e-3, recalibrate=False)
-    model.fit(X, Y, sensitive_features=GROUPS)
-    model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert loaded.get_params() == model.get_params()
-    np.testing.assert_array_equal(
-        loaded.predict_survival_function(X, return_array=True),
-        model.predict_survival_function(X, return_array=True),
-    )
-
-
-def test_a_clone_and_a_grid_train_to_the_same_model():
-    grid = [GroupDROCox(tol=1e-3, recalibrate=False), GroupDROCox(tol=1e-3, regret=False, recalibrate=False)]
-    fit_grid(grid, X, Y, sensitive_features=GROUPS)
-    for model in grid:
-        alone = clone(model).fit(X, Y, sensitive_features=GROUPS)
-        np.testing.assert_array_equal(alone.coef_, model.coef_)
 
 
 @pytest.mark.parametrize(

@@ -91,24 +91,6 @@ def test_a_setting_that_does_not_fit_is_named(network, message):
         CoxPH(network).fit(DATA.X, DATA.y)
 
 
-@pytest.mark.parametrize("network", [MLP((3,), max_iter=4), Trees(max_iter=4, params={"max_depth": 2})])
-def test_a_saved_model_keeps_them(network, tmp_path):
-    model = CoxPH(network, random_state=0).fit(DATA.X, DATA.y)
-    model.save(tmp_path / "model")
-    loaded = drosurv.load(tmp_path / "model")
-    assert loaded.network == network
-    np.testing.assert_array_equal(loaded.predict(DATA.X), model.predict(DATA.X))
-
-
-def test_a_saved_module_is_built_by_the_function_that_is_given_again(tmp_path):
-    model = CoxPH(MLP(module=make, max_iter=3), random_state=0).fit(DATA.X, DATA.y)
-    model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"its parameter module was the function .*load\(path, module=...\)"):
-        drosurv.load(tmp_path / "model")
-    loaded = drosurv.load(tmp_path / "model", module=make)
-    np.testing.assert_array_equal(loaded.predict(DATA.X), model.predict(DATA.X))
-
-
 def test_parameters_are_written_with_those_of_the_network():
     found = readable_parameters(DROCox(network=Trees(lr=0.1)))
     assert (found["network"], found["network__lr"], found["alpha"]) == ("Trees", 0.1, 0.5)

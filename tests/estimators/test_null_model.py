@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import drosurv
 from drosurv import NullModel, SubgroupRobustCox, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.metrics.likelihood_gain import likelihood_gains
 
 DATA = make_hidden_minority(n_samples=400, random_state=0)
 
@@ -41,6 +39,11 @@ def test_it_is_the_null_model_of_the_subgroup_robust_one():
     np.testing.assert_array_equal(NullModel().fit(DATA.X, DATA.y).null_loss_, robust.null_loss_)
 
 
+def test_a_number_of_intervals_is_at_least_one():
+    with pytest.raises(ValueError, match="n_intervals"):
+        NullModel(n_intervals=0).fit(DATA.X, DATA.y)
+
+
 def test_everybody_has_the_same_curve_and_no_order():
     model = NullModel().fit(DATA.X, DATA.y)
     curves = model.predict_survival_function(DATA.X, return_array=True)
@@ -63,34 +66,3 @@ def test_evaluation_finds_no_gain_over_no_model():
     assert found.value("concordance_index") == 0.5
     assert len(found.groups) == 3
     assert (found.groups["gain"].abs() < 1e-9).all()
-
-
-def test_weights_count_patients_in_everything_it_keeps():
-    weight = np.random.default_rng(0).integers(1, 4, len(DATA.X))
-    copies = np.repeat(np.arange(len(DATA.X)), weight)
-    weighted = NullModel().fit(DATA.X, DATA.y, weight)
-    copied = NullModel().fit(DATA.X.iloc[copies], DATA.y[copies])
-    assert (weighted.n_patients_, weighted.n_events_) == (copied.n_patients_, copied.n_events_)
-    for name in ("times", "censoring", "survival", "event_percentiles"):
-        np.testing.assert_allclose(
-            getattr(weighted.follow_up_, name), getattr(copied.follow_up_, name), atol=1e-12
-        )
-    gains = likelihood_gains(weighted.follow_up_, DATA.y, weighted.predict_survival_function(DATA.X))
-    np.testing.assert_allclose(gains, 0.0, atol=1e-12)
-
-
-def test_it_is_saved_cloned_and_refuses_what_others_refuse(tmp_path):
-    model = NullModel(n_intervals=5).fit(DATA.X, DATA.y)
-    model.save(tmp_path / "null")
-    loaded = drosurv.load(tmp_path / "null")
-    times = np.linspace(0, 2, 5)
-    np.testing.assert_array_equal(
-        loaded.predict_survival_function(DATA.X, times=times),
-        model.predict_survival_function(DATA.X, times=times),
-    )
-    assert not hasattr(loaded, "null_loss_")
-    assert clone(model).get_params() == {"n_intervals": 5}
-    with pytest.raises(ValueError, match="n_intervals"):
-        NullModel(n_intervals=0).fit(DATA.X, DATA.y)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(DATA.X.iloc[:, :3])

@@ -14,8 +14,6 @@ from drosurv import (
     MLP,
     AcceleratedFailureTime,
     CoxPH,
-    DeepHit,
-    DiscreteTimeHazard,
     DROCox,
     DROCoxSplit,
     GroupDROCox,
@@ -241,12 +239,6 @@ def test_a_model_that_learned_nothing_is_left_as_it_is_and_says_so():
     with pytest.warns(UserWarning, match="scores are not recalibrated"):
         model = CoxPH(recalibrate=True, random_state=0).fit(noise, y)
     assert model.recalibration_ == 1.0
-
-
-@pytest.mark.parametrize("cls", [AcceleratedFailureTime, DeepHit, DiscreteTimeHazard])
-def test_losses_with_curves_of_their_own_say_why_not(cls):
-    with pytest.raises(ValueError, match=f"multiplies log hazards by a factor, but {cls.__name__} has"):
-        cls(recalibrate=True).fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -205,24 +205,6 @@ def test_weights_count_as_copies(ball, alpha):
     )
 
 
-@pytest.mark.parametrize(("ball", "network"), [("cvar", "linear"), ("chi2", MLP(max_iter=5))])
-def test_the_unit_of_time_does_not_matter(ball, network):
-    in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
-    short = {"network": network, "ball": ball}
-    years, days = robust(**short).fit(X, Y), robust(**short).fit(X, in_days)
-    if network == "linear":
-        np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
-    np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-5)
-    np.testing.assert_allclose(days.subgroup_regret_, years.subgroup_regret_, atol=1e-5)
-    np.testing.assert_allclose(days.worst_case_weights_, years.worst_case_weights_, atol=1e-5)
-    at = np.array([0.1, 0.7, 2.0])
-    np.testing.assert_allclose(
-        days.predict_survival_function(X, times=365.25 * at),
-        years.predict_survival_function(X, times=at),
-        atol=1e-5,
-    )
-
-
 def test_a_linear_model_by_adam_comes_near_the_optimum():
     few, y = X[:150], Y[:150]
     optimum = robust(kernel=by_sign_of_x5, l2=0.1).fit(few, y)
@@ -248,20 +230,6 @@ def test_networks_learn_by_adam(network, ball):
     W = by_sign_of_x5(X.to_numpy(), None)
     np.testing.assert_allclose(model.subgroup_regret_, W @ regrets_of(model), atol=1e-6)
     assert not hasattr(model, "coef_")
-
-
-def test_survival_curves_start_at_one_and_fall():
-    model = robust(tol=1e-2).fit(X, Y)
-    assert model.unique_times_[0] == 0.0
-    curves = model.predict_survival_function(X, return_array=True)
-    np.testing.assert_array_equal(curves[:, 0], 1.0)
-    assert (np.diff(curves, axis=1) < 0).all()
-    hazards = model.predict_cumulative_hazard_function(X, return_array=True)
-    np.testing.assert_allclose(curves, np.exp(-hazards))
-    np.testing.assert_allclose(
-        hazards, np.outer(np.exp(model.predict(X)), hazards[0] / np.exp(model.predict(X)[0]))
-    )
-    np.testing.assert_allclose(model.baseline_survival_.y, np.exp(-model.cum_baseline_hazard_.y))
 
 
 def test_survival_curves_of_the_plain_model_are_close_to_breslows():
@@ -309,15 +277,6 @@ def test_stopping_early_is_said():
     assert model.status_ == "max_iter"
 
 
-def test_a_saved_model_comes_back_with_its_columns_and_without_regrets(tmp_path):
-    model = robust(subgroup_features=["x5"], tol=1e-2).fit(X, Y)
-    model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert loaded.get_params() == model.get_params()
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert not hasattr(loaded, "subgroup_regret_")
-
-
 def test_a_model_with_an_own_kernel_is_loaded_with_it(tmp_path):
     model = robust(kernel=by_sign_of_x5, tol=1e-2).fit(X, Y)
     model.save(tmp_path / "model")
@@ -325,15 +284,6 @@ def test_a_model_with_an_own_kernel_is_loaded_with_it(tmp_path):
         load(tmp_path / "model")
     loaded = load(tmp_path / "model", kernel=by_sign_of_x5)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-
-
-def test_a_clone_trains_to_the_same_model():
-    model = robust(subgroup_features=("x5", "x1"), cross_fit=True, tol=1e-2).fit(X, Y)
-    other = clone(model)
-    assert other.get_params() == model.get_params()
-    assert not hasattr(other, "coef_")
-    np.testing.assert_array_equal(other.fit(X, Y).coef_, model.coef_)
-    assert other.set_params(alpha=0.7).alpha == 0.7
 
 
 def test_a_grid_trains_it_as_alone():

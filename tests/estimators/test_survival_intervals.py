@@ -9,18 +9,8 @@ from drosurv import CoxPH, CoxPHCV, DROCox, Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.null_model import NullModel
 
-DATA = pd.DataFrame(
-    {
-        "entry": [0, 0, 1, 0, 2, 0, 3, 1, 0, 4, 2, 0, 5, 3, 0, 1],
-        "time": [2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 9, 10, 11],
-        "event": [1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 0],
-        "stratum": [1, 1, 1, 2, 1, 2, 1, 2, 2, 2, 1, 1, 2, 2, 1, 2],
-        "cluster": [1, 3, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8],
-        "weight": [1, 2, 1, 1, 0.5, 1, 3, 1, 1, 2, 1, 1, 1, 0.5, 1, 2],
-        "a": [1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0],
-        "b": [0.2, 1.1, -0.4, 0.8, 1.5, -0.9, 0.3, 0.6, 1.2, -0.7, 0.1, 0.9, -0.2, 0.4, 0.5, -1.3],
-    }
-)
+from .coefficients.test_recorded_r import DATA
+
 X, Y, TIMES = DATA[["a", "b"]], Surv.from_arrays(DATA["event"] == 1, DATA["time"]), [3.5, 5.0, 8.0]
 NEW = pd.DataFrame({"a": [1, 0], "b": [0.5, -0.5], "stratum": [1, 2]})
 # Name: options of coxph in R, and arguments of fit.

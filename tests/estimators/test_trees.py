@@ -87,6 +87,7 @@ def test_the_median_is_where_the_curve_passes_one_half(model):
 def test_a_saved_model_is_the_same_and_holds_no_patients(model, tmp_path):
     model.save(tmp_path / "model")
     loaded = drosurv.load(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(
         loaded.predict_survival_function(X, times=[0.5, 2.0]),
@@ -127,6 +128,7 @@ def test_a_patient_of_weight_two_is_two_patients(cls, parameters):
         (DROCox, {}, Trees(max_iter=8)),
         (SubgroupRobustCox, {}, Trees(max_iter=8)),
         (AcceleratedFailureTime, {}, Trees(max_iter=8)),
+        (drosurv.DiscreteTimeHazard, {}, Trees(max_iter=8)),
         (DROCox, {}, MLP(max_iter=8)),
         (AcceleratedFailureTime, {}, MLP(max_iter=8)),
     ],
