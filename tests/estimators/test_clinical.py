@@ -56,7 +56,6 @@ def fitted(request):
     return CoxPH(ties=request.param, tol=1e-12).fit(X, Y, DATA["weight"], **ALL)
 
 
-@pytest.mark.peer
 def test_coefficients_and_curves_are_those_of_r(run_r):
     lines = ["data <- read.csv('data.csv')", "new <- data[1:4, ]"]
     for ties in ("breslow", "efron"):

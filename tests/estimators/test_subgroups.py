@@ -118,7 +118,6 @@ def test_of_everybody_it_is_the_poisson_regression_with_a_hazard_for_each_stratu
         assert found == pytest.approx(np.exp(-hazard), rel=1e-4)
 
 
-@pytest.mark.peer
 def test_of_everybody_it_is_glm_of_r(run_r):
     r = run_r(
         """

@@ -71,7 +71,6 @@ def test_the_table_is_that_of_lifelines(dataset):
     )
 
 
-@pytest.mark.peer
 def test_standard_errors_are_those_of_r(run_r):
     models = {
         "plain": ("Surv(time, event) ~ age + dose + sex, data", {}),
@@ -406,7 +405,6 @@ def test_under_a_ridge_there_is_no_likelihood_ratio_test():
     assert "degrees of freedom" not in table
 
 
-@pytest.mark.peer
 def test_features_that_depend_on_each_other_count_once_as_in_r(run_r):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])

@@ -31,7 +31,6 @@ def test_jumps_follow_the_definition(ties, shift):
         assert found[k] + shift == pytest.approx(np.log(wanted), rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.peer
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
 def test_cumulative_hazards_are_those_of_survfit(run_r, ties):
     target, scores, weight = sample(1)

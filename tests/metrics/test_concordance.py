@@ -252,7 +252,6 @@ def test_only_patients_at_risk_in_one_stratum_are_compared(parts):
         assert concordance_index(y, data["score"], **given) == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.peer
 def test_concordance_of_late_entries_is_that_of_r(run_r):
     data = observed_late(3, n=200)
     r = run_r(

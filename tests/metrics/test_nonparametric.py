@@ -115,7 +115,6 @@ def test_follow_up_of_weights_is_that_of_copies():
     np.testing.assert_allclose(shares.event_percentiles, FollowUp.parse(y).event_percentiles)
 
 
-@pytest.mark.peer
 def test_curves_with_entry_and_weights_equal_those_of_r(run_r):
     cause, time, entry, weight = cohort(1)
     weight = weight + 0.5

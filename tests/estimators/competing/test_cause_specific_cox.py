@@ -30,7 +30,6 @@ X, Y = DATA[["a", "b"]], Surv.competing(DATA["cause"], DATA["time"])
 TIMES = [0.3, 0.8, 1.5]
 
 
-@pytest.mark.peer
 def test_coefficients_and_incidences_are_those_of_r(run_r):
     # Multi-state for Breslow's ties, cause by cause for Efron's.
     r = run_r(

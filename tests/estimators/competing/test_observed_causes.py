@@ -210,7 +210,6 @@ def test_each_cause_equals_a_cox_model_with_entry_strata_and_offset():
     np.testing.assert_array_equal(model.coef_[1], alone.coef_)
 
 
-@pytest.mark.peer
 def test_plain_models_are_those_of_r(run_r):
     columns = [*FEATURES, "time", "cause", "entry", "stratum", "offset", "cluster", "id"]
     r = run_r(
