@@ -1,89 +1,85 @@
 """CONTRIBUTING's new model, additive hazards: one file, and everything knows it."""
 
+import inspect
+import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def package_copy(tmp_path_factory):
-    """A copy of the package with the page's file added."""
-    copy = tmp_path_factory.mktemp("package_copy") / "drosurv"
-    # With what numba compiled, which would take a minute to do again.
-    shutil.copytree(ROOT / "src" / "drosurv", copy)
-    ((path, code),) = re.findall(r"`src/drosurv/([a-z_/]+\.py)`.*?```python\n(.*?)```", PAGE, re.DOTALL)
-    (copy / path).write_text(code)
-    return copy.parent
-
-
-@pytest.fixture(scope="module")
-def said(package_copy, tmp_path_factory):
-    """What pytest says of the copy: its contract suites, and tests of this model alone. One process imports once."""
-    suites = ["tests/estimators/test_every_estimator.py", "tests/estimators/test_persistence.py"]
-    suites += [
-        "tests/estimators/test_trees.py",
-        "tests/test_documents.py",
-        "tests/estimators/test_capabilities.py",
-    ]
-    own = package_copy / "test_additive.py"
-    own.write_text(OWN)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-vv",
-            "-k",
-            "AdditiveHazards or has_every_estimator",
-            *suites,
-            str(own),
-        ],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(package_copy), "PATH": "", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout + done.stderr
-
-
-def passed(said):
-    """Tests that passed, by what their names begin with."""
-    return re.findall(r"::(test_\w+).* PASSED", said)
-
-
-def test_the_contract_suites_find_the_model(said):
-    # Fifteen properties, three of the file with each network, three with trees, and the documents.
-    assert len([name for name in passed(said) if "AdditiveHazards" not in name]) >= 25, said[-3000:]
-    assert "failed" not in said.splitlines()[-1], said[-3000:]
-
-
-@pytest.mark.parametrize("name", ["solution", "summary", "curves", "command_line", "reference"])
-def test_the_library_knows_it(said, name):
-    assert [found for found in passed(said) if found.startswith("test_AdditiveHazards") and name in found], (
-        said[-3000:]
-    )
-
-
-# Lin and Ying's closed form, written from its definition: loops over times, patients and features.
-OWN = r"""
-import json
-import runpy
-from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import drosurv
+from drosurv import estimators
 from drosurv.cli.app import app
+from drosurv.estimators.base import add_models
 from drosurv.workflows import comparison, tuning
+
+from . import test_documents
+from .estimators import test_capabilities, test_every_estimator, test_persistence
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def cls(tmp_path_factory):
+    """The page's model, whose file lies beside those of the package for as long as these tests run."""
+    ((path, code),) = re.findall(r"`src/drosurv/([a-z_/]+\.py)`.*?```python\n(.*?)```", PAGE, re.DOTALL)
+    folder, file = tmp_path_factory.mktemp("more_models"), Path(path)
+    assert (ROOT / "src" / "drosurv" / file.parent).samefile(Path(estimators.__file__).parent)
+    (folder / file.name).write_text(code)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimators, "__path__", [*estimators.__path__, str(folder)])
+        patch.setattr(estimators, "__all__", list(estimators.__all__))
+        # As the package does when it is imported.
+        add_models(vars(estimators))
+        yield drosurv.AdditiveHazards
+    del estimators.AdditiveHazards
+    del sys.modules[f"{estimators.__name__}.{file.stem}"]
+
+
+def functions_of(suite, fixture):
+    """Tests that take a fixture, such as the class of a model, and perhaps others of pytest."""
+    tests = [value for name, value in vars(suite).items() if name.startswith("test_")]
+    return [test for test in tests if fixture in inspect.signature(test).parameters]
+
+
+@pytest.mark.parametrize("suite", [test_every_estimator, test_capabilities])
+def test_the_suites_of_all_models_take_it(cls, suite):
+    tests = functions_of(suite, "cls")
+    assert len(tests) >= 8
+    for test in tests:
+        test(cls)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_its_file_is_as_that_of_all_models(cls, network, tmp_path):
+    suite = test_persistence.TestEveryEstimator()
+    tests = [test for name, test in inspect.getmembers(suite, inspect.ismethod) if name.startswith("test_")]
+    assert len(tests) == 3
+    for test in tests:
+        test(cls, network, tmp_path / "model")
+
+
+def test_it_is_trained_with_trees(cls, tmp_path):
+    # Here, since it is skipped as a whole where the extra is not installed.
+    from .estimators import test_trees
+
+    model = test_trees.fit(cls)
+    for test in functions_of(test_trees, "model"):
+        test(model, *([tmp_path] if "tmp_path" in inspect.signature(test).parameters else []))
+
+
+def test_the_documents_need_no_line_about_it(cls):
+    test_documents.test_the_reference_has_every_estimator_and_the_readme_those_named_there_by_hand()
+    unnamed_models = run_path(str(ROOT / "docs" / "conf.py"))["unnamed_models"]
+    reference = (ROOT / "docs" / "api.rst").read_text()
+    assert "   ~drosurv.estimators.AdditiveHazards\n" in unnamed_models(reference)
 
 
 def data(n=300):
@@ -95,7 +91,7 @@ def data(n=300):
 
 
 def lin_ying(X, event, time):
-    # Coefficients, and the cumulative hazard of a patient with features of zero at each time.
+    """Coefficients, and the cumulative hazard of a patient with features of zero at each time, by the definition."""
     A, b, times = np.zeros((2, 2)), np.zeros(2), np.unique(time)
     for k, t in enumerate(times):
         at_risk = X[time >= t]
@@ -113,17 +109,16 @@ def lin_ying(X, event, time):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(cls):
     X, event, time = data()
-    y = drosurv.Surv.from_arrays(event, time)
-    return drosurv.AdditiveHazards(lr=0.05, max_iter=300, random_state=0).fit(X, y)
+    return cls(lr=0.05, max_iter=300, random_state=0).fit(X, drosurv.Surv.from_arrays(event, time))
 
 
-def test_AdditiveHazards_finds_lin_and_yings_solution(fitted):
+def test_it_finds_lin_and_yings_solution(fitted):
     np.testing.assert_allclose(fitted.coef_, lin_ying(*data())[0], atol=1e-3)
 
 
-def test_AdditiveHazards_summary_says_that_it_has_no_hazard_ratios(fitted, monkeypatch):
+def test_its_summary_says_that_it_has_no_hazard_ratios(fitted, monkeypatch):
     table = fitted.summary()
     assert not [name for name in table.columns if "exp" in name or "plain" in name]
     assert "AdditiveHazards has no hazard ratios" in " ".join(table.notes)
@@ -134,7 +129,7 @@ def test_AdditiveHazards_summary_says_that_it_has_no_hazard_ratios(fitted, monke
     assert (errors > 0).all()
 
 
-def test_AdditiveHazards_curves_are_the_baseline_plus_score_times_time(fitted):
+def test_its_curves_are_the_baseline_plus_score_times_time(fitted):
     X, event, time = data()
     beta, times, hazard = lin_ying(X, event, time)
     expected = hazard + X[:5] @ beta[:, None] * times
@@ -143,14 +138,24 @@ def test_AdditiveHazards_curves_are_the_baseline_plus_score_times_time(fitted):
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
-def test_AdditiveHazards_is_fitted_tuned_and_audited_by_the_command_line(tmp_path, monkeypatch):
+def test_it_is_fitted_tuned_and_audited_by_the_command_line(cls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(comparison, "_REPLICATES", 20)
     monkeypatch.setattr(tuning, "_REPLICATES", 20)
     data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
     table.to_csv("patients.csv", index=False)
-    target = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=20"]
+    target = [
+        "patients.csv",
+        "--time",
+        "time",
+        "--event",
+        "event",
+        "--drop",
+        "membership",
+        "--set",
+        "max_iter=20",
+    ]
 
     def run(*words):
         done = CliRunner().invoke(app, [*words])
@@ -162,13 +167,8 @@ def test_AdditiveHazards_is_fitted_tuned_and_audited_by_the_command_line(tmp_pat
     grid = ["--grid", "lr=0.02,0.05", "--folds", "2"]
     run("tune", *target, "--model", "AdditiveHazards", *grid, "-o", "tuned", "--table", "settings.csv")
     settings = Path("settings.csv").read_text()
-    assert "0.02" in settings and "0.05" in settings, settings
+    assert "0.02" in settings
+    assert "0.05" in settings
     audit = ["--groups", "membership", "--bootstrap", "0", "--no-rules", "-o", "report.json"]
     run("audit", "model", "patients.csv", *audit)
     assert "AdditiveHazards" in Path("report.json").read_text()
-
-
-def test_AdditiveHazards_is_in_the_docs_reference_without_a_line_of_its_own():
-    unnamed_models = runpy.run_path("docs/conf.py")["unnamed_models"]
-    assert "   ~drosurv.estimators.AdditiveHazards\n" in unnamed_models(Path("docs/api.rst").read_text())
-"""
