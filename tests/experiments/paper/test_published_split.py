@@ -42,7 +42,7 @@ def side_gradient(f, event, time, own, other):
 
 
 @pytest.mark.parametrize("sides", ["both", "one"])
-def test_training_follows_the_published_gradient(patients, sides):
+def test_training_follows_the_published_gradient(patients, sides, torch_adam):
     X, y = patients
     parameters = {
         **{"alpha": ALPHA, "ball": "paper", "n1": N1 / N, "sides": sides, "shuffle": False, "solver": "adam"},
@@ -52,14 +52,14 @@ def test_training_follows_the_published_gradient(patients, sides):
     first, second = np.arange(N1), np.arange(N1, N)
     start = DROCoxSplit(**parameters | {"max_iter": 1, "lr": 1e-12}).fit(X, y).coef_
     beta = torch.tensor(np.asarray(start), dtype=torch.float64, requires_grad=True)
-    adam = torch.optim.Adam([beta], lr=0.05)
+    step = torch_adam([beta], 0.05)
     for _ in range(STEPS):
         f = X @ beta.detach().numpy()
         gradient = side_gradient(f, y["event"], y["time"], first, second)
         if sides == "both":
             gradient += side_gradient(f, y["event"], y["time"], second, first)
         beta.grad = torch.tensor(X.T @ gradient)
-        adam.step()
+        step()
     np.testing.assert_allclose(model.coef_, beta.detach().numpy(), rtol=1e-4)
     assert np.abs(model.coef_ - DROCoxSplit(**parameters).fit(X, y).coef_).max() > 0.1
 
