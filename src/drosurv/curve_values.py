@@ -296,7 +296,7 @@ class ProportionalValues(HazardValues):
 
 @dataclass(frozen=True, eq=False)
 class SumValues(HazardValues):
-    """Survival of no event of any cause: the cumulative hazard is the sum of those of the `causes`."""
+    """Survival without an event of any cause: the cumulative hazard is the sum over the `causes`."""
 
     causes: tuple[CurveValues, ...]
 

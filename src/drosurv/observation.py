@@ -140,7 +140,7 @@ class Rows:
         return np.repeat(np.arange(len(self.weight)), self.weight.astype(np.intp))
 
     def only(self, names: Collection[str]) -> Rows:
-        """Return the same with those of strata and offset that are named."""
+        """Return the rows with only those of strata and offset that are named."""
         left_out = {name: None for name in ("strata", "offset") if name not in names}
         return replace(self, **left_out)
 

@@ -31,7 +31,7 @@ _PIPED: dict[Path, str] = {}
 
 
 def piped(path: Path | None) -> Path | None:
-    """Return the path of an input; that of a copy for standard input ("-") and other pipes."""
+    """Return the path of an input, or of a copy of it for standard input ("-") and other pipes."""
     if path is None or not (str(path) == "-" or path.is_fifo()):
         return path
     from drosurv.tables.reading import local_file
@@ -231,7 +231,7 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class RunOptions(OutputOptions):
-    """How results are given, and the seed of what is random."""
+    """How results are given, and the random seed."""
 
     seed: int = option("Random seed.", _OUTPUT, min=0, default=0)
 
@@ -303,7 +303,7 @@ class FeatureOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
-    """A training table, the roles of its columns, and what is held out or kept of its rows."""
+    """A training table, the roles of its columns, and which rows are used or held out."""
 
     data: DataFile
     event: str = option("Column of events, such as 1, yes or dead.", default=MISSING)

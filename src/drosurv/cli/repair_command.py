@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableToRepair(TrainingTable):
-    """A training table, which is that of the predictions if it is not named."""
+    """A training table; by default the table of the predictions."""
 
     data: Annotated[
         Path,

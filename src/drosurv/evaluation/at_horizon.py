@@ -44,7 +44,7 @@ class OutcomesAtHorizon:
 
     @classmethod
     def of_judged(cls, judged: Judged, rows: IntArray | None = None) -> OutcomesAtHorizon:
-        """Weight the outcomes of judged patients, or of some `rows`, with causes those of the cause.
+        """Weight the outcomes of judged patients, or of some `rows`; with a cause, they are events of this cause.
 
         Times count from entry on, but not for predictions at few times.
         """

@@ -305,7 +305,7 @@ def share_of_gain(subset: Subset, weight: FloatArray) -> float:
 
 @metric("CF", "higher", of="groups", needs=("risk", "groups"), bounds=(0.0, 1.0))
 def concordance_fraction(subset: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
-    """Share of rightly ranked pairs among those of a group's patients with everybody."""
+    """Share of correctly ranked pairs among all pairs with a patient of the group."""
     return ratio_by_group(groups, *subset.imparity.counts(weight))
 
 

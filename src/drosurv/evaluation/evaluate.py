@@ -227,7 +227,7 @@ def evaluate_rows(
     cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
 ) -> EvaluationResult:
-    """Evaluate a model, with the records already checked; other arguments are those of :func:`evaluate`."""
+    """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already."""
     patients = one_row_each(y, rows)
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, subgroups = map(

@@ -1,1 +1,1 @@
-"""One home for what is found about a model: tests of residuals, their adjustment, the verdict, and the words."""
+"""Findings about a model: tests of residuals, their adjustment for multiple tests, the verdict, and its sentences."""

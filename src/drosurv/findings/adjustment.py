@@ -47,7 +47,7 @@ class Adjusted(NamedTuple):
 
 
 def adjust(tests: Sequence[Question], level: float, n_tests: int) -> list[Adjusted]:
-    """Return tests with p-values and intervals that are adjusted for so many tests."""
+    """Return tests with p-values and intervals that are adjusted for `n_tests` tests."""
     return [_adjusted(test, level, max(n_tests, 1)) for test in tests]
 
 

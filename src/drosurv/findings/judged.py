@@ -285,7 +285,7 @@ def judge_curves(
     incidence: Callable[[float], FloatArray] | None = None,
     at_times: bool = False,
 ) -> Judged:
-    """Return what tests of predicted curves, with causes those of the cause, are made from.
+    """Return residuals, scores and gains of predicted curves, from which tests are made; with a cause, of its curves.
 
     The default `horizon` is the median follow-up, as far as predictions reach. `design` (n, p) are the columns of a
     linear model, `stratum` (n,) strata with baseline hazards of their own, `training_events` the number of events that
@@ -529,7 +529,7 @@ def _at_few_times(
 
 
 def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> IntArray:
-    """Return those of the scored times, as numbers of `times`, between which one curve has enough events.
+    """Return the positions in `times` of those scored times between which there are enough events for one curve.
 
     In short intervals, one curve that is fitted to these patients gains more than :class:`OwnCurve` allows for, and one
     of other patients may have no event.

@@ -74,7 +74,7 @@ class Sums(NamedTuple):
 
     @property
     def excess_dispersion(self) -> float:
-        """By how much events vary more between patients than the model says, once its total is right; at least 1.
+        """Variance of events between patients over the model's, after correction of the total; at least 1.
 
         Sums of hazards that are wrong for single patients vary more than the sums of right ones.
         """

@@ -141,7 +141,7 @@ def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> Fl
 
 
 def intervals_of_events(events: float) -> int:
-    """Return the number of intervals of a null model that is fitted to so many events of the scored patients."""
+    """Return the number of intervals of a null model that is fitted to so many `events` of the test patients."""
     return int(np.clip(events // EVENTS_PER_INTERVAL, 1, MOST_INTERVALS))
 
 

@@ -21,7 +21,7 @@ _STEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class RandomIntercept:
-    r"""Groups whose ratios differ as a lognormal distribution says.
+    r"""Groups whose ratios of observed to expected events follow a lognormal distribution.
 
     Attributes
     ----------

@@ -202,7 +202,7 @@ class Hazards(NamedTuple):
         return Hazards(limit, residuals.variances, jumps, parts, first, last)
 
     def take(self, rows: IntArray) -> Hazards:
-        """Return those of some rows."""
+        """Return the hazards of some rows."""
         parts: list[Any] = [part[rows] for part in self]
         return Hazards(*parts)
 
@@ -225,7 +225,7 @@ class Hazards(NamedTuple):
         )
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
-        """Return what :meth:`Sample.draw` says; an event occurs when the hazard reaches `unit` (m, k)."""
+        """See :meth:`Sample.draw`; an event occurs when the hazard reaches `unit` (m, k)."""
         drawn: FloatArray = _draw_events(
             unit, self.limit[rows], self.jumps[rows], self.parts[rows], self.first[rows], self.last[rows]
         )
@@ -247,7 +247,7 @@ class Probabilities(OutcomesAtTimes):
         return PatientEvents(observed=observed, expected=expected, source=self, **given)
 
     def take(self, rows: IntArray) -> Probabilities:
-        """Return those of some rows."""
+        """Return the probabilities and outcomes of some rows."""
         return Probabilities.of(self, rows)
 
     def variances_of(self, rows: slice) -> FloatArray:
@@ -268,7 +268,7 @@ class Probabilities(OutcomesAtTimes):
         return replace(self, probability=np.clip(np.cumsum(steps * ratios, axis=1), 0.0, 1.0))
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
-        """Return what :meth:`Sample.draw` says; uniform numbers exp(-`unit`) say who has the event, and when."""
+        """See :meth:`Sample.draw`; uniform numbers exp(-`unit`) say who has the event, and when."""
         F, free = self.probability[rows], (1 - self.probability[rows]) / self.at_free[rows]
         # Mean of 1 / G at the events of each part: a share 1 / g of them is known, and counts g times.
         steps = np.diff(F, axis=1, prepend=0.0)

@@ -193,7 +193,7 @@ class FileFormat:
         return read_frame(path, **asdict(self))
 
     def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
-        """Return the format with what is None detected from a CSV file; give a note of what is unusual.
+        """Detect the settings that are None from a CSV file; give a note of unusual ones.
 
         The decimal mark stays None where numbers do not show it.
         """

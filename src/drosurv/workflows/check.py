@@ -290,7 +290,7 @@ def check_prepared(
     n_bootstrap: int = 200,
     random_state: int = 0,
 ) -> CheckResult:
-    """Check a table that is prepared, as :func:`check` does; `on_step` is told each step and their number."""
+    """Check a prepared table, as :func:`check` does; `on_step` gets each step and the number of steps."""
     patients, found, cause = prepared.table, prepared.found, prepared.cause
     events = patients.n_with_event if cause is None else _n_events(patients, cause)
     if events < _FEWEST_EVENTS:

@@ -43,7 +43,7 @@ def shared_level(level: float, n_tests: int) -> float:
 
 
 def adjusted_p(p: float, n_tests: int) -> float:
-    """Return a p-value adjusted for so many tests, to which intervals of `shared_level` belong; NaN stays NaN."""
+    """Return a p-value adjusted for `n_tests` tests (Bonferroni), as intervals of `shared_level` are; NaN stays NaN."""
     return p if isnan(p) else min(p * max(n_tests, 1), 1.0)
 
 
