@@ -242,10 +242,10 @@ def _factor_of_folds(
         scored = workers.map(kernels.held_out, chunks, [found.x] * n, [k] * n, [scheme] * n)
         problem = ChunkProblem(scored, 1, [0.0], Mean(), workers=workers, n_events=cohort.n_events)
         held_out.append(HeldOutChunks(problem))
-    return best_factor(held_out, start=1.0)
+    return best_factor(held_out)
 
 
-def best_factor(held_out: Sequence[Any], start: float = 0.0) -> float:
+def best_factor(held_out: Sequence[Any]) -> float:
     """Return the factor b that maximises the partial likelihood of scores b f of all folds; 1 without folds.
 
     Each element of `held_out` has the `spread` of its scores, and `derivatives` of the mean loss in the factor.
@@ -255,7 +255,7 @@ def best_factor(held_out: Sequence[Any], start: float = 0.0) -> float:
     """
     if not held_out:
         return 1.0
-    factor, low, high, widest = start, -np.inf, np.inf, max(part.spread for part in held_out)
+    factor, low, high, widest = 1.0, -np.inf, np.inf, max(part.spread for part in held_out)
     for _ in range(_NEWTON_STEPS):
         slope, curvature = np.sum([part.derivatives(factor) for part in held_out], axis=0).tolist()
         if slope < 0.0 and (curvature <= 0.0 or factor * widest > SEPARATED):

@@ -41,6 +41,7 @@ from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
+from drosurv.solvers.solver import nearby
 from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
 
 SOLVERS = ("auto", "adam", "convex")
@@ -276,12 +277,14 @@ class NetworkEstimator(CoefficientInference, abstract=True):
             return result
         # Train a copy, because `_problem` may set attributes of its estimator.
         other, held_out = clone(self).set_params(verbose=False), []
+        options = other._options([other])
+        near = nearby(result, options)
         for k in range(N_FOLDS):
             training, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if not event[rest].any():
                 continue
             with self._training_on_folds() as trained:
-                found = solve(other._problem(data.take(training), [other]), other._options([other]))
+                found = solve(other._problem(data.take(training), [other]), options, near)
             if not trained:
                 return result
             loss, scores = data.take(rest).cox_loss(self.ties), network_scores(found.network, data.X[rest])

@@ -66,14 +66,15 @@ class ConvexProblem(ABC):
 
     `smooth` says whether the objective is differentiable; `tol` is the default relative gap at which to stop,
     `least_scale` the smallest scale of relative gaps, for objectives that may be near zero. The Hessian is computed
-    from the `sample`, the same problem for a part of the patients; None uses all patients.
+    from the `sample`, the same problem for a part of the patients, or is that of a problem nearby; None uses all
+    patients.
     """
 
     size: int
     smooth: bool
     tol: float
     least_scale = 0.0
-    sample: ConvexProblem | None = None
+    sample: ConvexProblem | Nearby | None = None
     # The objective at the first point, and at the last.
     _first = _last = np.nan
 
@@ -117,6 +118,24 @@ class ConvexProblem(ABC):
         self._last = value
         self._first = value if np.isnan(self._first) else self._first
         return value
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """The minimum `x` (size,) of a similar problem and its Hessians there, from which to start."""
+
+    x: FloatArray
+    hessians: tuple[FloatArray, FloatArray]
+
+    def value(self, theta: FloatArray) -> None:
+        """Do nothing: the Hessians are used at every point."""
+
+    def curvature(self) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`ConvexProblem.curvature`."""
+        return self.hessians
+
+    def smoothed(self, smoothing: float) -> None:
+        """Return None: a smoothed problem has another Hessian."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,12 +254,14 @@ def _minimise_smooth(problem: ConvexProblem, x: FloatArray, tol: float, max_iter
     gradient = problem.gradient()
     history, steps = [value], _Steps(maxlen=_MEMORY)
     status, lower, n_iter, polished = "max_iter", -np.inf, 0, 0
+    changing: FloatArray | None = None
     for n_iter in range(max_iter + 1):
         if problem.sample is None or n_iter < _REFRESHES:
             if problem.sample is None:
                 steps.clear()
-            fixed, changing = problem.curvature()
-            inverse_changing, inverse_fixed = _inverse(changing), None
+            last, (fixed, changing) = changing, problem.curvature()
+            if changing is not last:
+                inverse_changing, inverse_fixed = _inverse(changing), None
         # Changing weights only add curvature, so the gap is at least this. Compute it exactly if it is small.
         gap = decrement = float(gradient @ inverse_changing @ gradient)
         if gap <= tol * problem.scale(value):
@@ -351,6 +372,13 @@ class LinearProblem(ConvexProblem):
         theta = z[: self.n_coefficients].reshape(self.outputs, self.d)
         theta = theta if self._rotation is None else theta @ self._rotation
         return theta[0] if self.outputs == 1 else theta
+
+    def nearby(self, theta: FloatArray) -> Nearby | None:
+        """Return the start for similar problems, given the minimum theta (d,); None if theirs may have another size."""
+        if self._rotation is not None or self.size != self.d or not self.smooth:
+            return None
+        self.value(theta)
+        return Nearby(theta, self.curvature())
 
     def _sampled(self) -> Self | None:
         size = self._sample_size()

@@ -21,7 +21,7 @@ from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.boosting import Growth, best_round, boost
 from drosurv.solvers.compiled_adam import compiled_adam
-from drosurv.solvers.convex import LinearProblem, Minimum, minimise
+from drosurv.solvers.convex import LinearProblem, Minimum, Nearby, minimise
 from drosurv.solvers.criterion import validation_criterion
 from drosurv.solvers.device import (
     cuda_started,
@@ -62,15 +62,21 @@ _REMEDIES = {
 }
 
 
-def solve(problem: Problem, options: Options) -> Result:
-    """Train one model: find the parameters that minimise the objective of a problem."""
+def solve(problem: Problem, options: Options, near: Nearby | None = None) -> Result:
+    """Train one model: find the parameters that minimise the objective of a problem.
+
+    `near` is the solution for nearly the same patients, from :func:`nearby`, from which the convex solver starts.
+    """
     solver = _choose_solver(problem, options)
     if solver == "adam":
         return solve_together([problem], options)[0][0]
     problem = _with_neighborhoods(problem, options)
     if solver == "convex":
         linear = LinearProblem(problem.data.X, problem.criterion, options.l2)
-        found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
+        if near is not None:
+            linear.sample = near
+        start = None if near is None else near.x
+        found = minimise(linear, tol=options.tol, max_iter=options.max_iter, start=start)
         warn_unless_converged(options.name, found, problem.criterion.objective)
         result = _linear_result(problem, linear, found)
     elif solver == "trees":
@@ -79,6 +85,14 @@ def solve(problem: Problem, options: Options) -> Result:
         (n, d), start = problem.data.X.shape, problem.loss.start
         result = Result(problem, np.zeros(d), np.zeros(n), start, 0, "converged", 0.0, history=np.zeros(0))
     return _evaluate([result], options)[0]
+
+
+def nearby(result: Result, options: Options) -> Nearby | None:
+    """Return what :func:`solve` starts from on nearly the same patients; None if the model has no convex problem."""
+    problem = result.problem
+    if result.status != "converged" or _choose_solver(problem, options) != "convex":
+        return None
+    return LinearProblem(problem.data.X, problem.criterion, options.l2).nearby(result.network)
 
 
 def solve_together(problems: Sequence[Problem], options: Options) -> list[list[Result]]:
