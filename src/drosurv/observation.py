@@ -82,7 +82,7 @@ class Rows:
 
     Each row is under observation from its `entry` time on. `strata` and `offset` are for models that were fitted with
     them. `id` names the patient of each row, `clusters` rows that may be correlated; `weight` is the number of copies
-    that a row stands for.
+    that a row stands for. `labels` are those of :func:`row_labels`.
     """
 
     entry: FloatArray | None = None
@@ -91,6 +91,7 @@ class Rows:
     id: NDArray[Any] | None = None
     clusters: NDArray[Any] | None = None
     weight: FloatArray | None = None
+    labels: NDArray[Any] | None = None
 
     @staticmethod
     def parse(
@@ -148,6 +149,22 @@ class Rows:
         """Return the arguments of some rows: indices, a mask or a slice."""
         parts = vars(self).items()
         return Rows(**{name: None if part is None else part[rows] for name, part in parts})
+
+
+def row_labels(table: Any) -> NDArray[Any] | None:
+    """Return what the user of a DataFrame calls its rows (n,): numbers in the file, from 1, or texts; None if neither.
+
+    Rows of a file are numbered from 0 and keep their number when others are left out.
+
+    >>> row_labels(pd.DataFrame({"age": [50, 60]}, index=[0, 7])).tolist()
+    [1, 8]
+    """
+    index = getattr(table, "index", None)
+    if not isinstance(index, pd.Index) or not index.is_unique:
+        return None
+    if index.dtype.kind in "iu" and index.is_monotonic_increasing:
+        return np.asarray(index) + 1
+    return np.asarray(index) if index.inferred_type == "string" else None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from drosurv.given_predictions import ranked_by_hazard
 from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
-from drosurv.observation import Inference, Rows, label_codes
+from drosurv.observation import Inference, Rows, label_codes, row_labels
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import counted, moment, written
 from drosurv.presentation.progress import bar
@@ -194,6 +194,7 @@ def evaluate(
     [0.7, 0.5]
     """
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    rows = replace(rows, labels=row_labels(X))
     return evaluate_rows(
         model,
         X,

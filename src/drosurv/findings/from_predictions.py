@@ -88,7 +88,7 @@ def judged_patients(
         weight=rows.weight,
         clusters=clusters,
         patients=None if rows.id is None else label_codes("id", rows.id, len(target))[0],
-        index=features.index if isinstance(features, pd.DataFrame) else None,
+        labels=rows.labels,
     )
     design = design_columns(predicted)
     if design is not None:

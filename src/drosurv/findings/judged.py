@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
@@ -45,7 +45,6 @@ from drosurv.metrics.likelihood_gain import (
     intervals_of_events,
 )
 from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
-from drosurv.tables.values import row_number
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # A table is known throughout if no step between its times has more than this share of the events.
@@ -69,7 +68,8 @@ class Cohort:
     `columns` (n, q). `follow_up` is the follow-up of the training patients, or of the judged patients if the training
     patients are not known. `folds` holds, for each of several models, the rows that it predicted and the follow-up of
     its training patients. Of each row, `weight` (n,) is the number of copies, `clusters` (n,) the number of its
-    cluster and `patients` (n,) the number of its patient. `index` has the labels of the rows in the table of features.
+    cluster and `patients` (n,) the number of its patient. `labels` (n,) are those of
+    :func:`drosurv.observation.row_labels`.
     """
 
     target: Target
@@ -80,7 +80,7 @@ class Cohort:
     weight: FloatArray | None = None
     clusters: IntArray | None = None
     patients: IntArray | None = None
-    index: pd.Index[Any] | None = None
+    labels: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -91,11 +91,9 @@ class Cohort:
         return np.ones(len(self)) if self.weight is None else self.weight
 
     def row_label(self, row: int) -> str:
-        """Return the number of a row in the user's table, counted from 1, or its label if the table has text labels."""
-        if self.index is None:
-            return f"{row + 1:,}"
-        label = self.index[row]
-        return repr(label) if isinstance(label, str) else f"{row_number(self.index, row):,}"
+        """Return the number of a row in the user's table, counted from 1, or its text label."""
+        label = row + 1 if self.labels is None else self.labels[row]
+        return repr(label) if isinstance(label, str) else f"{label:,}"
 
     @property
     def several_events(self) -> bool:

@@ -17,7 +17,7 @@ from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows, label_codes
+from drosurv.observation import Rows, label_codes, row_labels
 from drosurv.predictions import (
     Predicted,
     Predictions,
@@ -169,6 +169,7 @@ def audit(
     page = page or Page()
     require_model(model)
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    rows = replace(rows, labels=row_labels(X if features is None else features))
     patients, intervals = one_row_each(y, rows), None
     if patients.notes:
         intervals = PatientRows(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
@@ -395,7 +396,7 @@ def _evidence_of_folds(
     return {
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
-        "rows": Rows(id=rows.id if rows.entry is None else None),
+        "rows": Rows(id=rows.id if rows.entry is None else None, labels=rows.labels),
         "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,

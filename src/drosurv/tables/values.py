@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.observation import row_labels
 from drosurv.outcome_names import STATES, value_word
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import DATE, like_number
@@ -97,12 +98,9 @@ def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6) -> str:
 
 
 def row_number(index: pd.Index[Any], place: int) -> int:
-    """Return the number of a row in its file, counted from 1.
-
-    Rows of a file are numbered from 0 and keep their number when others are left out.
-    """
-    numbered = index.dtype.kind in "iu" and index.is_monotonic_increasing and index.is_unique
-    return int(index[place] if numbered else place) + 1
+    """Return the number of a row in its file, counted from 1, as :func:`drosurv.observation.row_labels` does."""
+    labels = row_labels(pd.DataFrame(index=index))
+    return place + 1 if labels is None or labels.dtype.kind not in "iu" else int(labels[place])
 
 
 def holds_numbers(column: pd.Series[Any]) -> bool:
