@@ -66,7 +66,8 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
 
 def _total(rows: CoxRows, score: FloatArray) -> float:
     """Log partial likelihood of scores (n,) in the order of the rows."""
-    row, *changes = rows.changes()
+    found = rows.changes()
+    row, changes = found[0], found[1:]
     own, none = score if row is None else score[row], np.empty(0)
     return float(_scan(*changes, own, np.empty((len(own), 0)), none, none, none))
 
@@ -178,7 +179,8 @@ def fit_cox(rows: CoxRows, columns: FloatArray, ridge: float) -> tuple[FloatArra
     Return the coefficients (d,) and minus the second derivative there (d, d). The columns (n, d) are standardised and
     in the order of the rows, and a finite maximum must exist.
     """
-    row, *changes = rows.changes()
+    found = rows.changes()
+    row, changes = found[0], found[1:]
     columns = columns if row is None else columns[row]
     (n, d), none = columns.shape, np.zeros(len(columns))
     with_products = np.empty((n, d + d * d))
