@@ -49,7 +49,11 @@ def pytest_collection_modifyitems(items):
         if "run_r" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.r)
         if not _LIFELINES and item.get_closest_marker("peer"):
-            item.add_marker(pytest.mark.skip(reason="lifelines is not installed"))
+            item.add_marker(
+                pytest.mark.skip(
+                    reason="needs lifelines, beside an older pandas: make test-peers installs both"
+                )
+            )
         folder = item.path.parent.name
         kind = next((kind for kind in (_TRAINING, _METRICS, _LAST) if folder in kind), None)
         files["doctests" if isinstance(item, DoctestItem) else kind][item.path] = None

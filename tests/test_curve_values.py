@@ -1,17 +1,19 @@
 import numpy as np
 import pytest
+from sksurv import functions, metrics
+from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, datasets
 from drosurv.curve_values import StepFunction
 from drosurv.errors import ArgumentError
+from drosurv.metrics import integrated_brier_score
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([0.9, 0.5, 0.2])
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (2.0, -0.5)])
 def test_values_equal_scikit_survivals_between_the_first_and_the_last_step(a, b):
-    sksurv = pytest.importorskip("sksurv.functions")
-    theirs = sksurv.StepFunction(TIMES, VALUES, a=a, b=b)
+    theirs = functions.StepFunction(TIMES, VALUES, a=a, b=b)
     ours = StepFunction(TIMES, VALUES, a, b)
     grid = np.linspace(1.0, 4.0, 31)
     np.testing.assert_array_equal(ours(grid), theirs(grid))
@@ -38,11 +40,6 @@ def test_as_many_values_as_times():
 
 
 def test_curves_work_in_metrics_of_scikit_survival_and_the_other_way_round():
-    metrics = pytest.importorskip("sksurv.metrics")
-    from sksurv.linear_model import CoxPHSurvivalAnalysis
-
-    from drosurv.metrics import integrated_brier_score
-
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)
     X, y = data.X, data.y
     times = np.quantile(y[y.dtype.names[1]], [0.2, 0.4, 0.6])

@@ -18,7 +18,7 @@ from drosurv.estimators.base import add_models
 from drosurv.workflows import comparison, tuning
 
 from . import test_documents
-from .estimators import test_capabilities, test_every_estimator, test_persistence
+from .estimators import test_capabilities, test_every_estimator, test_persistence, test_trees
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -67,9 +67,6 @@ def test_its_file_is_as_that_of_all_models(cls, network, tmp_path):
 
 
 def test_it_is_trained_with_trees(cls, tmp_path):
-    # Here, since it is skipped as a whole where the extra is not installed.
-    from .estimators import test_trees
-
     model = test_trees.fit(cls)
     for test in functions_of(test_trees, "model"):
         test(model, *([tmp_path] if "tmp_path" in inspect.signature(test).parameters else []))

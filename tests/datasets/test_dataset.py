@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sksurv.datasets import load_flchain
 
 from drosurv import Surv
 from drosurv.datasets import Dataset, load_flc, load_nwtco
@@ -63,8 +64,7 @@ def test_categories_are_text_or_missing():
 
 
 def test_bundled_free_light_chain_data_equal_scikit_survivals():
-    sksurv = pytest.importorskip("sksurv.datasets")
-    X, y = sksurv.load_flchain()
+    X, y = load_flchain()
     ours = load_flc()
     for column in ("age", "creatinine", "flc.grp", "kappa", "lambda"):
         np.testing.assert_array_equal(ours.X[column], X[column].astype(float))

@@ -32,7 +32,7 @@ DATA = make_hidden_minority(300, random_state=0)
 @pytest.fixture(scope="module")
 def cluster():
     """Two processes of a cluster, which joblib uses inside the block."""
-    dask = pytest.importorskip("distributed", reason="Dask is an extra")
+    import distributed as dask
     from dask import config
 
     # Forks of one process share what it has imported.
@@ -125,7 +125,8 @@ def fit_parts(model, table):
 
 
 def test_a_dask_table_in_parts_gives_the_same_model(cluster):
-    dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
+    import dask.dataframe as dd
+
     y = Surv.from_dataframe("event", "time", FRAME)
     model = DROCox(alpha=0.4, tol=1e-9, recalibrate=False)
     whole = clone(model).fit(DATA.X, y)

@@ -55,8 +55,6 @@ def test_the_worst_case_is_that_of_the_same_loss(model):
 
 @pytest.mark.parametrize("network", [MLP(max_iter=40), Trees(max_iter=12)], ids=["mlp", "trees"])
 def test_other_networks_train_on_it(model, network):
-    if isinstance(network, Trees):
-        pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
     found = model(alpha=0.5, network=network, recalibrate=False, random_state=0).fit(X, Y)
     assert found.score(X, Y) > 0.65
     assert found.objective_ < found.history_[0]

@@ -152,8 +152,6 @@ MODELS = [
 
 @pytest.mark.parametrize("plain", MODELS, ids=str)
 def test_scores_are_stretched_and_nothing_else_changes(plain, tmp_path):
-    if isinstance(plain.network, Trees):
-        pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
     groups = {"sensitive_features": GROUPS} if plain._compares_groups is not None else {}
     plain = clone(plain).set_params(recalibrate=False).fit(X, Y, **groups)
     model = clone(plain).set_params(recalibrate=True).fit(X, Y, **groups)

@@ -43,8 +43,6 @@ CLASSES = [
     if "network" in inspect.signature(cls).parameters and cls is not DeepHit
 ]
 
-pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
-
 
 def fit(cls, X=X, y=Y, groups=GROUPS, sample_weight=None, **parameters):
     wanted = {**QUICK, **parameters}

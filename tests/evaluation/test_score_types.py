@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sksurv import ensemble, linear_model
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, Surv, evaluate
 from drosurv.errors import ArgumentError
@@ -129,7 +130,6 @@ def test_right_model_of_causes_is_not_called_wrong():
 
 
 def test_random_survival_forest_has_no_share_of_gain():
-    ensemble = pytest.importorskip("sksurv.ensemble")
     rng = np.random.default_rng(5)
     X, y, group = weibull_aft(rng, 900, 1.0)
     forest = ensemble.RandomSurvivalForest(10, min_samples_leaf=20, random_state=0).fit(X[:500], y[:500])
@@ -142,13 +142,11 @@ def test_random_survival_forest_has_no_share_of_gain():
 
 
 def test_score_types_of_models():
-    linear = pytest.importorskip("sksurv.linear_model")
-    ensemble = pytest.importorskip("sksurv.ensemble")
     log_hazards = [
         CoxPH(),
         make_pipeline(StandardScaler(), CoxPH()),
-        linear.CoxPHSurvivalAnalysis(),
-        linear.CoxnetSurvivalAnalysis(),
+        linear_model.CoxPHSurvivalAnalysis(),
+        linear_model.CoxnetSurvivalAnalysis(),
         ensemble.GradientBoostingSurvivalAnalysis(),
         np.zeros(3),
         Predictions(risk=[0.0]),
@@ -156,7 +154,7 @@ def test_score_types_of_models():
     assert [score_type(model) for model in log_hazards] == ["log hazard"] * 7
     log_times = [
         AcceleratedFailureTime(),
-        linear.IPCRidge(),
+        linear_model.IPCRidge(),
         ensemble.GradientBoostingSurvivalAnalysis(loss="ipcwls"),
         Predictions(risk=[0.0], score_type="log time"),
     ]

@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyreadstat
 import pytest
 
 from drosurv.tables.reading import FileFormat, TableNote, read_frame, strays_as_missing
@@ -199,7 +200,7 @@ def test_other_formats_hold_the_same_table(tmp_path, suffix):
     elif suffix == ".dta":
         FRAME.to_stata(path, write_index=False)
     else:
-        pytest.importorskip("pyreadstat").write_sav(FRAME, path)
+        pyreadstat.write_sav(FRAME, path)
     found = read_frame(path)
     assert found["age"].tolist() == [61.5, 50, 44]
     assert found["sex"].astype(str).tolist() == ["f", "m", "f"]

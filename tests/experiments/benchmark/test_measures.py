@@ -123,7 +123,9 @@ KINDS = {
 def test_every_method_gives_every_measure(method, small_data, monkeypatch):
     contender = CONTENDERS[method]
     if contender.needs:
-        pytest.importorskip(contender.needs)
+        pytest.importorskip(
+            contender.needs, reason=f"{contender.needs} is installed for `make benchmark` only"
+        )
     # Training is short: how well it goes is not looked at here.
     monkeypatch.setattr(TunedTrees, "rounds", (10,))
     parameters = contender.model.get_params() if isinstance(contender.model, BaseEstimator) else {}

@@ -150,7 +150,7 @@ class Browser:
 @pytest.fixture(scope="session")
 def browser():
     if EXECUTABLE is None:
-        pytest.skip("no Chromium here; .ci/run installs Debian's")
+        pytest.skip("neither Chromium nor Chrome is installed to open the page in")
     running = Browser()
     yield running
     running.close()
