@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from drosurv import Trees
+from drosurv import Trees, all_estimators
 from drosurv.cli.options import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, CoxPHCV, DROCox
@@ -260,7 +260,7 @@ class TestBadInput:
             (["--set", "network__hidden=24"], "pass --network mlp or --network trees"),
             (
                 ["--model", "forest"],
-                "model 'forest' is not one of AcceleratedFailureTime, CauseSpecificCox, CoxPH",
+                f"model 'forest' is not one of {', '.join(dict(all_estimators(causes=True)))}.",
             ),
             (["--model", "reparied-cox"], "Did you mean 'RepairedCox'?"),
             (["--alpha", "0.2"], "pass --model dro-cox, or another robust model."),
