@@ -4,10 +4,6 @@ from drosurv.disparities.censoring_aware import RPGroup, RPIndividual, censored_
 from drosurv.disparities.group import KeyaGroup, KeyaIntersectional, group_gap, log_ratio_gap
 from drosurv.disparities.pairs import KeyaIndividual, pairwise_hinge_sum, unit_rows
 from drosurv.disparities.penalty import PENALTIES, Penalty
-from drosurv.files import import_files
-
-# Every file of this folder may define a penalty.
-import_files(__name__)
 
 __all__ = [
     "PENALTIES",
