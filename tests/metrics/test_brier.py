@@ -97,15 +97,6 @@ def test_what_happens_after_the_training_follow_up_does_not_matter():
     )
 
 
-def test_weights_average_the_contributions():
-    rng = np.random.default_rng(4)
-    (_, train), (_, test) = cohort(rng, 120), cohort(rng, 50, longest=90)
-    survival, times, weights = curves(rng, 50, 3), [10.0, 20.0, 49.0], rng.integers(0, 4, 50)
-    rows = np.repeat(np.arange(50), weights)
-    weighted = integrated_brier_score(train, test, survival, times, sample_weight=weights)
-    assert weighted == pytest.approx(integrated_brier_score(train, test[rows], survival[rows], times))
-
-
 def test_small_folds_do_not_fail():
     rng = np.random.default_rng(5)
     _, y = cohort(rng, 60)

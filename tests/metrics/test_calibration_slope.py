@@ -38,14 +38,6 @@ def test_scores_of_any_size_have_a_slope(size):
     assert calibration_slope(y, size * risk) * size == pytest.approx(calibration_slope(y, risk), rel=1e-9)
 
 
-def test_whole_number_weights_are_copies():
-    y, risk, rng = cohort(1)
-    weight = rng.integers(0, 4, len(y))
-    rows = np.repeat(np.arange(len(y)), weight)
-    expected = calibration_slope(y[rows], risk[rows])
-    assert calibration_slope(y, risk, sample_weight=weight) == pytest.approx(expected, rel=1e-8)
-
-
 def test_heavy_tails_do_not_lose_the_maximum():
     for seed in range(8):
         y, risk, rng = cohort(seed, n=30, effect=0.0)

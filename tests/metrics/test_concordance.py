@@ -85,17 +85,6 @@ def test_weights_multiply_both_patients_of_a_pair(rule, pairs):
         np.testing.assert_allclose(counts.denominator, (products * comparable)[case].sum(axis=1), atol=1e-12)
 
 
-def test_whole_number_weights_count_pairs_between_copies_of_different_patients():
-    event, time, score = (part[0] for part in random_cases(np.random.default_rng(2), cases=1, n=12))
-    weights = np.random.default_rng(3).integers(0, 4, 12)
-    rows = np.repeat(np.arange(12), weights)
-    copied = concordance_index(Surv.from_arrays(event[rows], time[rows]), score[rows])
-    # Harrell never pairs a patient with a copy: the times are equal and so are the event flags.
-    assert concordance_index(Surv.from_arrays(event, time), score, sample_weight=weights) == pytest.approx(
-        copied
-    )
-
-
 def test_index_equals_scikit_survival_on_tied_cases():
     rng = np.random.default_rng(4)
     event, time, score = random_cases(rng, cases=200, n=25, n_times=8, n_scores=8, event_rate=0.4)

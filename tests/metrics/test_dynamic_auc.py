@@ -76,16 +76,6 @@ def test_what_happens_after_the_training_follow_up_does_not_matter():
     assert dynamic_auc(train, test, risk, times) == dynamic_auc(train, changed, risk, times)
 
 
-def test_whole_number_weights_are_copies():
-    rng = np.random.default_rng(3)
-    train, test = cohort(rng, 150), cohort(rng, 60, longest=90)
-    risk, weights = rng.integers(0, 20, 60).astype(float), rng.integers(0, 4, 60)
-    rows = np.repeat(np.arange(60), weights)
-    times = [20.0, 40.0, 60.0]
-    weighted = dynamic_auc(train, test, risk, times, sample_weight=weights)
-    assert weighted == pytest.approx(dynamic_auc(train, test[rows], risk[rows], times), rel=1e-12)
-
-
 @pytest.mark.parametrize("times", [[0.5, 20.0], [20.0, 95.0], [np.nan], []])
 def test_invalid_times_are_refused_and_the_valid_range_named(times):
     rng = np.random.default_rng(4)

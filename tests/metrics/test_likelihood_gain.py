@@ -43,10 +43,6 @@ def test_skill_compares_the_ibs_with_that_of_the_training_kaplan_meier_curve():
     assert brier_skill(train, test, null, times) == pytest.approx(0.0, abs=1e-12)
     scores = brier_against_null(train, test, survival, times)
     assert 1 - scores.model.sum() / scores.null.sum() == pytest.approx(expected)
-    weight = rng.integers(0, 3, 150)
-    rows = np.repeat(np.arange(150), weight)
-    weighted = brier_skill(train, test, survival, times, sample_weight=weight)
-    assert weighted == pytest.approx(brier_skill(train, test[rows], survival[rows], times), rel=1e-10)
 
 
 def test_the_right_model_helps_and_the_reversed_one_harms():

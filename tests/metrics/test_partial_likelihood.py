@@ -31,16 +31,6 @@ def test_value_equals_the_definition_with_ties_and_large_scores(spread):
         assert found == pytest.approx(weighted / weight[event].sum(), rel=1e-12)
 
 
-def test_whole_number_weights_are_copies():
-    rng = np.random.default_rng(1)
-    y = Surv.from_arrays(rng.random(40) < 0.6, rng.integers(0, 12, 40))
-    risk, weight = rng.normal(size=40), rng.integers(0, 4, 40)
-    rows = np.repeat(np.arange(40), weight)
-    for per in ("event", "patient"):
-        weighted = log_partial_likelihood(y, risk, per=per, sample_weight=weight)
-        assert weighted == pytest.approx(log_partial_likelihood(y[rows], risk[rows], per=per), rel=1e-12)
-
-
 def test_adding_a_constant_to_all_scores_changes_nothing():
     rng = np.random.default_rng(2)
     y, risk = Surv.from_arrays(rng.random(40) < 0.6, rng.integers(0, 12, 40)), rng.normal(size=40)

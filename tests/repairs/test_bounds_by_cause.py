@@ -8,20 +8,12 @@ from drosurv import CauseSpecificCox, CoxPH, Surv, certify
 from drosurv.metrics import FollowUp, brier_score_by_cause
 from drosurv.predictions import Predictions
 
-
-def cohort(seed, n=800, hidden=0.0):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["x0", "x1", "x2"])
-    first = 0.2 * np.exp(0.6 * X["x0"] + hidden * (X["x2"] > 0.8))
-    second = 0.2 * np.exp(0.5 * X["x1"])
-    T, C = rng.exponential(1 / (first + second)), rng.uniform(0.5, 5, n)
-    cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
-    return X, Surv.competing(cause, np.minimum(T, C))
+from .test_repair_model import cohort
 
 
 @pytest.fixture(scope="module")
 def model():
-    return CauseSpecificCox().fit(*cohort(0))
+    return CauseSpecificCox().fit(*cohort(0, 800, hidden=0.0))
 
 
 def test_the_subgroup_of_a_wrong_cause_is_found_and_the_right_cause_is_not_blamed(model):
@@ -39,7 +31,7 @@ def test_the_subgroup_of_a_wrong_cause_is_found_and_the_right_cause_is_not_blame
 
 
 def test_the_brier_score_is_that_of_the_incidence(model):
-    X, y = cohort(2)
+    X, y = cohort(2, 800, hidden=0.0)
     found = certify(model, X, y, cause=2, brier_time=2.0, n_bootstrap=19)
     incidence = model.predict_cumulative_incidence(X, [2.0], 2)
     follow_up = FollowUp.parse(Surv.from_arrays(y["cause"] > 0, y["time"]))
@@ -48,8 +40,8 @@ def test_the_brier_score_is_that_of_the_incidence(model):
 
 
 def test_one_cause_gives_the_bounds_of_an_event():
-    X, y = cohort(3)
-    train, old = cohort(4)
+    X, y = cohort(3, 800, hidden=0.0)
+    train, old = cohort(4, 800, hidden=0.0)
     plain, one = (
         (Surv.from_arrays(each["cause"] == 1, each["time"]), Surv.competing(each["cause"] == 1, each["time"]))
         for each in (y, old)
