@@ -125,7 +125,7 @@ GROUPS = Section(
 <p>A dot is the estimate, the bar its {{ report.level }} interval; an arrow is an estimate beyond the axis.
 {% if part.facts.n_tests %}
 Intervals of observed / expected events and of gains are adjusted for all {{ part.facts.n_tests }} tests of this report,
-other intervals are not. The thin line marks 1 and 0.</p>
+other intervals are not. The thin lines mark a ratio of 1 and a gain of 0.</p>
 {% else %}
 Intervals are not adjusted. The thin line marks all patients.</p>
 {% endif %}

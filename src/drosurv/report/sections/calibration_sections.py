@@ -279,8 +279,8 @@ CALIBRATION = Section(
     draw=draw,
     intro="""
 <p>Observed against predicted risk in each group: on the dotted line, as many had {{ part.facts.event }} as predicted.
-The band contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients
-have which predicted risk.</p>
+The band contains the whole curve with a probability of {{ report.level }}, for each group. The bars
+below show the distribution of predicted risks.</p>
 <p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right. Curve's slope: below
 1, predicted risks differ too much. ICI: mean distance of the curve from the dotted line. The ratio and the calibration
 slope of the group table, which the verdict uses, are other numbers: they count events {{ part.facts.judged }}, and
@@ -394,7 +394,7 @@ CAUSES = Section(
     place=35,
     collect=collect_causes,
     intro="""
-<p>The rest of this report is about {{ part.facts.event }}. This section is about each cause; after an event
-of another cause it can no longer happen.</p>
+<p>The rest of this report is about {{ part.facts.event }}. This section evaluates each cause; events of
+other causes compete with it.</p>
 """,
 )

@@ -134,10 +134,10 @@ SECTION = Section(
     collect=collect,
     draw=draw,
     intro="""
-<p>A dot is a group. Between the dotted lines lie 95 %, between the full lines 99.8 % of the groups of a right model, by
-chance: small groups differ more.</p>
-<p>The table has ratios shrunken towards the mean of all groups: as far as a group's own events do not say otherwise, it
-is taken to be like the others.</p>
+<p>Funnel plot: each dot is a group. If the model is right, 95 % of the groups lie between the dotted lines and 99.8 %
+between the full lines; groups with few events vary more.</p>
+<p>The ratios in the table are shrunken towards the mean of all groups (random effects): the fewer events a group has,
+the more.</p>
 """,
     template="""
 {% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
