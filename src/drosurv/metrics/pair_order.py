@@ -108,7 +108,7 @@ class PairOrder(NamedTuple):
         sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
         patient, code = weight[self.rows], codes[self.rows]
         for other in range(n_groups):
-            partner = np.where(code == other, patient, 0.0)
+            partner = patient * (code == other)
             pairs = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
             for found, of_patient in zip(sums, pairs, strict=True):
                 found[:, other] = np.bincount(code, patient * of_patient, n_groups)

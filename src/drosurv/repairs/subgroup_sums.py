@@ -32,7 +32,7 @@ class Subgroups:
 
     With more than 60 columns there are no two conditions on different columns.
 
-    They are numbered; `kept` are the numbers of those in use, at first all.
+    They are numbered; `kept` are the numbers of those in use, in increasing order, at first all.
     """
 
     def __init__(self, table: CodedTable) -> None:
@@ -105,8 +105,14 @@ class Subgroups:
         half = np.matmul(first, two.reshape(len(two), n_codes, n_codes * k)).reshape(
             *first.shape[:2], n_codes, k
         )
-        pairs = np.matmul(second[:, None], half).reshape(-1, k)[self._existing]
-        return np.concatenate([single, pairs])[self.kept]
+        pairs = np.matmul(second[:, None], half).reshape(-1, k)
+        out = np.empty((len(self), k))
+        n_single = int(np.searchsorted(self.kept, len(single)))
+        chosen = self._existing[self.kept[n_single:] - len(single)]
+        # `mode` other than "raise" writes to `out` without another copy.
+        np.take(single, self.kept[:n_single], axis=0, out=out[:n_single], mode="clip")
+        np.take(pairs, chosen, axis=0, out=out[n_single:], mode="clip")
+        return out
 
     def batches(self, n_bootstrap: int) -> list[int]:
         """Return the sizes of batches of replicates that share one pass over the patients."""
