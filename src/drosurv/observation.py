@@ -173,7 +173,7 @@ class Inference:
 
     `level` is the coverage of intervals, `n_bootstrap` the number of replicates, `random_state` their seed. `n_jobs`
     replicates are computed at once, `verbose` shows a progress bar; by default one per processor core, and in a
-    terminal. Findings are adjusted for `further_tests` of the same patients too.
+    terminal. Findings are adjusted for `further_tests` of the number of events, too.
     """
 
     level: float = 0.95

@@ -93,7 +93,9 @@ def test_ratio_has_the_interval_of_the_likelihood_ratio_of_all_tests_together():
     found = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0)
     n_questions = found.findings["question"].nunique()
     assert found.settings.n_tests == len(found.findings) == n_questions * len(found.groups)
-    bound = norm.isf(0.05 / found.settings.n_tests / 2) ** 2
+    # Of everybody and two groups: the number of events, slopes (groups half), timing (a quarter), gains (one side).
+    assert found.settings.total_weight == 3 + (1 + 2 * 0.5) + 3 * 0.25 + 3 * 0.5
+    bound = norm.isf(0.05 / found.settings.total_weight / 2) ** 2
     hazards = np.exp(model.risk) * y["time"]
     for row in found.groups.itertuples():
         own = (group == row.group) | (row.attribute == "overall")

@@ -210,6 +210,18 @@ def test_p_values_are_multiplied_by_the_number_of_tests_made():
     assert findings([level_of("f", 1.25, 0.1)], 0.95, further_tests=9)[0].p == pytest.approx(10 * alone.p)
 
 
+def test_the_error_rate_is_divided_by_the_weights_of_tests():
+    level, gain = level_of("f", 1.25, 0.1), gain_of("f", 0.1)
+    timing = level_of("m", 1.25, 0.1)._replace(question="timing", weight=0.25)
+    # A gain names a problem on one side only, and uses half of its weight.
+    total = 1 + 0.5 + 0.25
+    rows = findings([level, gain, timing], 0.95)
+    for row, test in zip(rows, (level, gain, timing), strict=True):
+        assert row.p == pytest.approx(min(test.estimate.p * total / test.weight, 1))
+        low, high = test.estimate.interval(0.05 * test.weight / total)
+        assert (row.low, row.high) == pytest.approx((low, high))
+
+
 def test_a_difference_that_is_not_visible_is_no_problem():
     assert findings([level_of("f", 1.004, 1e-4)], 0.95)[0].status == "clear"
     assert findings([gain_of("f", -0.0003, 5e-5)], 0.95)[0].status == "unclear"
@@ -220,6 +232,11 @@ def test_further_problems_are_kept_in_the_order_of_gravity():
     rows = findings([*everybody(), gain_of("f", -0.2), level_of("m", 2.8)], 0.95)
     found = judge([*rows, data_problem("a column gives the outcome away")])
     assert [row.status for row in found.problems] == ["data_problem", "miscalibrated", "harm"]
+
+
+def test_groups_with_the_same_problem_are_in_the_order_of_their_p_values():
+    rows = findings([*everybody(), level_of("f", 1.3), level_of("m", 2.8), level_of("x", 0.5)], 0.95)
+    assert [row.group for row in judge(rows).problems] == ["m", "x", "f"]
 
 
 def test_more_patients_are_asked_for_by_group_only_where_some_groups_have_enough():

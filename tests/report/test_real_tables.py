@@ -204,14 +204,14 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
     level = [p for p in verdict["problems"] if p["question"] in ("level", "subgroups")]
     assert bool(significant) == bool(level)
     assert ("slope", "grade = 2") in {(p["question"], p["who"]) for p in verdict["problems"]}
-    # Ten for the search, beside those of the groups.
-    tests = alone.settings.n_tests + 10
-    assert f"all {tests} tests" in verdict["note"]
+    # Six for the search, beside those of the groups.
+    assert f"all {alone.settings.n_tests + 6} tests" in verdict["note"]
+    weight = alone.settings.total_weight
     alone = {(r.question, r.attribute, r.group): r for r in alone.findings.itertuples()}
     for row in verdict["findings"]:
         before = alone.get((row["question"], row["attribute"], row["group"]))
         if before is not None and row["p"] is not None and row["p"] < 1:
-            assert row["p"] == pytest.approx(before.p / (tests - 10) * tests, rel=1e-6)
+            assert row["p"] == pytest.approx(before.p / weight * (weight + 6), rel=1e-6)
 
 
 def test_hazards_that_are_not_proportional_are_named(wilms):

@@ -305,6 +305,7 @@ def evaluate_rows(
             horizon=data.horizon,
             threshold=at.threshold,
             n_tests=judged.n_tests,
+            total_weight=judged.total_weight,
             time_unit=at.time_unit,
             several_events=data.is_judged and data.judged.cohort.several_events,
             event=event_in_words(y, cause),

@@ -18,15 +18,9 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import Horizon, Subset
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, sample_of
-from drosurv.findings.adjustment import Question
+from drosurv.findings.adjustment import Question, is_counted, total_weight
 from drosurv.findings.questions import FEWEST_PATIENTS, n_patients, questions, ranking
-from drosurv.findings.verdict import (
-    PROBLEMS,
-    STATUSES,
-    FindingRow,
-    findings,
-    number_of_tests,
-)
+from drosurv.findings.verdict import PROBLEMS, STATUSES, FindingRow, findings
 from drosurv.findings.words import SUBGROUP
 from drosurv.metrics import d_calibration
 from drosurv.metrics.calibration import beside_observed
@@ -271,11 +265,12 @@ def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row
 
 
 class JudgedGroups(NamedTuple):
-    """The group table, the findings it was made from, and the number of tests that they are adjusted for."""
+    """The group table, the findings it was made from, and the number and total weight of the tests of both."""
 
     table: pd.DataFrame
     findings: list[FindingRow]
     n_tests: int
+    total_weight: float
 
 
 def group_table(
@@ -315,7 +310,8 @@ def group_table(
     rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return JudgedGroups(table, found, number_of_tests(asked) + inference.further_tests)
+    n_tests, weight = sum(map(is_counted, asked)), total_weight(asked)
+    return JudgedGroups(table, found, n_tests + inference.further_tests, weight + inference.further_tests)
 
 
 def _row(

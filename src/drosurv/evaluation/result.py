@@ -44,7 +44,8 @@ class Settings:
     """Arguments of :func:`~drosurv.evaluation.evaluate`, whether a patient has several events, and the event in words.
 
     `other_events` is the number of patients who had an event of another cause than the one that is evaluated, and
-    `rows` that of the rows of the table, of which a patient may have several.
+    `rows` that of the rows of the table, of which a patient may have several. Findings are adjusted for `n_tests` tests
+    of this total weight (see :mod:`drosurv.findings.adjustment`).
     """
 
     model: str
@@ -55,6 +56,7 @@ class Settings:
     horizon: float
     threshold: float | None = None
     n_tests: int = 0
+    total_weight: float = 0.0
     time_unit: str = ""
     several_events: bool = False
     event: str = "the event"

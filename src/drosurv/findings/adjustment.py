@@ -1,7 +1,8 @@
 """The one adjustment for all tests that were made: Bonferroni's, in a single step.
 
-Adjusted p-values are p times the number of tests, and intervals have the level that this leaves to each test. So an
-interval excludes the right value exactly if its adjusted p-value is below one minus the level.
+The error rate, one minus the level, is divided between all tests in proportion to their weights. Adjusted p-values are
+p over the test's share of all weights, and intervals have the level that this leaves to the test. So an interval
+excludes the right value exactly if its adjusted p-value is below one minus the level.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ class Question(NamedTuple):
 
     `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
     visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
-    values below it, 0 for both sides. `details` are texts for its sentence. `without_one`, if known, returns the label
-    of the first row of the patient who contributes most to the estimate, and the estimate without this patient.
+    values below it, 0 for both sides. `weight` is its share of the error rate, relative to a test of the number of
+    events. `details` are texts for its sentence. `without_one`, if known, returns the label of the row of the patient
+    who contributes most to the estimate, and the estimate without this patient.
     """
 
     question: str
@@ -30,6 +32,7 @@ class Question(NamedTuple):
     status: str
     least: float = 0.0
     side: int = 0
+    weight: float = 1.0
     why: str = ""
     details: dict[str, str] = {}  # noqa: RUF012
     without_one: Callable[[], tuple[str, JudgedValue | None]] | None = None
@@ -46,12 +49,26 @@ class Adjusted(NamedTuple):
     wrong: bool
 
 
-def adjust(tests: Sequence[Question], level: float, n_tests: int) -> list[Adjusted]:
-    """Return tests with p-values and intervals that are adjusted for `n_tests` tests."""
-    return [_adjusted(test, level, max(n_tests, 1)) for test in tests]
+def is_counted(test: Question) -> bool:
+    """Whether a test counts in the adjustment.
+
+    One that could not be judged because of few events does, since that depends on outcomes; that of a group with few
+    patients does not.
+    """
+    return test.estimate is not None or "events" in test.why
 
 
-def decided_by_one(found: Adjusted, level: float, n_tests: int) -> tuple[str, float] | None:
+def total_weight(tests: Sequence[Question]) -> float:
+    """Return the weights of tests, summed; one that can show a problem on one side only uses half of its weight."""
+    return sum(test.weight / (1 + abs(test.side)) for test in tests if is_counted(test))
+
+
+def adjust(tests: Sequence[Question], level: float, total: float) -> list[Adjusted]:
+    """Return tests with p-values and intervals that are adjusted for tests of this total weight."""
+    return [_adjusted(test, level, total) for test in tests]
+
+
+def decided_by_one(found: Adjusted, level: float, total: float) -> tuple[str, float] | None:
     """Return the row of the one patient without whom there is no problem, and the p-value then; None if there is none.
 
     The row is the label of the patient's first row in the user's table.
@@ -59,15 +76,16 @@ def decided_by_one(found: Adjusted, level: float, n_tests: int) -> tuple[str, fl
     if not found.wrong or found.test.without_one is None:
         return None
     row, estimate = found.test.without_one()
-    without = _adjusted(found.test._replace(estimate=estimate), level, max(n_tests, 1))
+    without = _adjusted(found.test._replace(estimate=estimate), level, total)
     return None if without.wrong or estimate is None else (row, without.p)
 
 
-def _adjusted(test: Question, level: float, n_tests: int) -> Adjusted:
+def _adjusted(test: Question, level: float, total: float) -> Adjusted:
     if test.estimate is None:
         return Adjusted(test, np.nan, np.nan, np.nan, np.nan, wrong=False)
     estimate, distance = test.estimate, test.estimate.value - test.estimate.right
-    p = min(estimate.p * n_tests, 1.0)
-    low, high = estimate.interval((1 - level) / n_tests)
+    times = max(total / test.weight, 1.0)
+    p = min(estimate.p * times, 1.0)
+    low, high = estimate.interval((1 - level) / times)
     wrong = p < 1 - level and abs(distance) >= test.least and test.side * distance >= 0
     return Adjusted(test, estimate.value, low, high, p, wrong)

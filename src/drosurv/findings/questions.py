@@ -29,7 +29,8 @@ FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
 #: A smaller distance of a ratio or slope from 1 is not visible in two decimals.
 LEAST_RATIO = 0.005
 
-#: All kinds of questions by name, in the order of tables.
+#: All kinds of questions by name, in the order of tables. Where a problem is rarer, or another question finds it too,
+#: weights are smaller: they divide the error rate (see docs/guide/verdict.md).
 KINDS: dict[str, Kind] = {}
 # Attribute and group.
 Key = tuple[str, str]
@@ -89,7 +90,8 @@ def questions(
         for name, kind in KINDS.items():
             value = None if kind.ask is None else kind.ask(group)
             if value is not None:
-                asked = Question(name, *key, value, kind.status, kind.least, kind.side, details=details)
+                how = kind.least, kind.side, kind.weight_of(key[0])
+                asked = Question(name, *key, value, kind.status, *how, details=details)
                 if kind.contributions is not None:
                     asked = asked._replace(without_one=partial(_without_one, group, kind, value))
                 found.append(asked)
@@ -111,9 +113,10 @@ def _without_one(group: JudgedGroup, kind: Kind, value: JudgedValue) -> tuple[st
     return judged.cohort.row_label(int(one.argmax())), left
 
 
-def most_questions() -> int:
-    """Return the largest number of questions about a group."""
-    return sum(kind.ask is not None for kind in KINDS.values())
+def largest_weight() -> float:
+    """Return the largest weight in the adjustment of all questions about a group."""
+    asked = (kind for kind in KINDS.values() if kind.ask is not None)
+    return sum(kind.weight / (1 + abs(kind.side)) for kind in asked)
 
 
 def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int) -> str:
@@ -191,6 +194,7 @@ KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
 
 @question(
     "timing",
+    weight=0.25,
     briefly="wrong timing of events",
     wrong=(
         "The timing of events is wrong for {name}: {when} there were {times} as many events as the predictions and the "
@@ -208,6 +212,7 @@ def _timing(group: JudgedGroup) -> JudgedValue | None:
 
 @question(
     "slope",
+    group_weight=0.5,
     briefly="wrong differences between patients",
     wrong=words.slope,
     clear="Differences between patients agree with the predictions for {name}: calibration slope {number}.",
@@ -278,6 +283,7 @@ def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = N
 @question(
     "above threshold",
     status="wrong_decisions",
+    weight=0.5,
     briefly="wrong number of events above the threshold",
     wrong=(
         "{patients} with a predicted risk of at least {threshold}{until} had {times} the predicted events ({p})."
@@ -293,6 +299,7 @@ def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
 @question(
     "below threshold",
     status="wrong_decisions",
+    weight=0.5,
     briefly="wrong number of events below the threshold",
     wrong="{patients} with a predicted risk of below {threshold}{until} had {times} the predicted events ({p}).",
     clear="Events below the threshold agree with the predictions for {name}: observed/expected {number}.",

@@ -83,7 +83,8 @@ class JudgedValue:
             far, step = far + side * step, 2 * step
             if abs(far) > _FARTHEST:
                 return self._at(side * np.inf)
-        return self._at(float(brentq(distance, centre, far, xtol=1e-9)))
+        # A root may have a jump, at the right value: the end is on the near side of it.
+        return self._at(float(brentq(distance, centre, far, xtol=1e-9)) - side * 2e-9)
 
     def _at(self, position: float) -> float:
         return float(np.exp(position)) if self.on_log_scale else position
@@ -152,16 +153,24 @@ def standard_error(
 def level(sums: Sums) -> JudgedValue:
     """Return observed over expected events, by the likelihood ratio of Poisson counts.
 
-    The variance is never below that of the observed events once the total is right.
+    A ratio of 1 is tested with the variance of right predictions. Predictions with another ratio may also be wrong for
+    single patients: then the variance is never below that of the observed events once the total is right.
     """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
-    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY) * sums.excess_dispersion
+    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
 
-    def root(ratio: float) -> float:
+    def distance(ratio: float, excess: float) -> float:
         predicted = max(ratio * expected, _TINY)
         deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
-        scale = dispersion * sums.relative_dispersion(ratio)
+        scale = dispersion * sums.relative_dispersion(ratio) * excess
         return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
+
+    right = distance(1.0, 1.0)
+
+    def root(ratio: float) -> float:
+        found = distance(ratio, sums.excess_dispersion)
+        # Beyond 1, seen from the estimate, values are at least as far from the data as 1 is.
+        return max(found, right, key=abs) if right * (1 - ratio) >= 0 and right != 0 else found
 
     return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.findings.adjustment import Adjusted, Question, adjust, decided_by_one
+from drosurv.findings.adjustment import Adjusted, Question, adjust, decided_by_one, total_weight
 from drosurv.findings.questions import KINDS
 from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
@@ -76,24 +76,18 @@ class Judgement(NamedTuple):
         return " ".join(self.texts)
 
 
-def findings(tests: Sequence[Question], level: float, further_tests: int = 0) -> list[FindingRow]:
+def findings(tests: Sequence[Question], level: float, further_tests: float = 0) -> list[FindingRow]:
     """Return a row for each test, adjusted for all of them and for `further_tests` that were made elsewhere.
 
-    Tests that could not be judged because of few events count too, since that depends on outcomes; those of groups
-    with few patients do not.
+    `further_tests` are as many tests of the number of events.
     """
-    n_tests = number_of_tests(tests) + further_tests
-    adjusted = adjust(tests, level, n_tests)
+    total = total_weight(tests) + further_tests
+    adjusted = adjust(tests, level, total)
     better = any(
         one.test.question == "gain over reference" and one.value > 0 and one.p < 1 - level for one in adjusted
     )
     worse = "worse_for_some" if better else "dominated"
-    return [_finding(one, level, worse, decided_by_one(one, level, n_tests)) for one in adjusted]
-
-
-def number_of_tests(tests: Sequence[Question]) -> int:
-    """Return the number of tests that count in the adjustment."""
-    return sum(test.estimate is not None or "events" in test.why for test in tests)
+    return [_finding(one, level, worse, decided_by_one(one, level, total)) for one in adjusted]
 
 
 def _finding(
@@ -151,9 +145,10 @@ def from_frame(table: pd.DataFrame) -> list[FindingRow]:
     ]
 
 
-def _place(row: FindingRow) -> tuple[int, bool, int]:
-    """Order of rows: by seriousness, everybody before groups, and by question."""
-    return STATUSES.index(row.status), row.attribute != EVERYONE, [*KINDS].index(row.question)
+def _place(row: FindingRow) -> tuple[int, bool, int, float]:
+    """Order of rows: by seriousness, everybody before groups, by question, and problems by their p-values."""
+    p = float(np.nan_to_num(row.p)) if row.status in PROBLEMS else 0.0
+    return STATUSES.index(row.status), row.attribute != EVERYONE, [*KINDS].index(row.question), p
 
 
 class Bounds(NamedTuple):

@@ -61,7 +61,8 @@ class Kind(NamedTuple):
     the sentence about a right answer, with the same names. A difference from the right value below `least` is not
     visible, and only values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group,
     None if it has none; kinds that are not asked of every group have no `ask`. `contributions` returns what each row
-    (n,) adds to the sum that a number of a group tests.
+    (n,) adds to the sum that a number of a group tests. `weight` is that of :class:`Question` for everybody, and
+    `group_weight` for a group if it differs.
     """
 
     status: str
@@ -72,6 +73,12 @@ class Kind(NamedTuple):
     side: int = 0
     ask: Callable[[Any], JudgedValue | None] | None = None
     contributions: Callable[[Any, JudgedValue], FloatArray] | None = None
+    weight: float = 1.0
+    group_weight: float | None = None
+
+    def weight_of(self, attribute: str) -> float:
+        """Return the weight of a question about everybody or about a group of an attribute."""
+        return self.weight if attribute == EVERYONE or self.group_weight is None else self.group_weight
 
 
 def sentence(kind: Kind, status: str, found: Adjusted) -> str:

@@ -22,7 +22,7 @@ def excluded_errors(
     subgroup_share: float = 0.05,
     exclude: float = 1.5,
     level: float = 0.95,
-    n_tests: int | None = 1,
+    n_tests: float | None = 1,
 ) -> str:
     """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
@@ -47,7 +47,7 @@ def excluded_errors(
         subgroup, else the smallest group, else everybody.
     level : float
         Confidence: of all subgroups at once, and of all other tests at once.
-    n_tests : int or None
+    n_tests : float or None
         Number of tests of everybody and of groups between which 1 - level is divided (Bonferroni); None leaves them
         out, and the sentence is about subgroups only.
 

@@ -22,7 +22,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
-from drosurv.findings.questions import most_questions
+from drosurv.findings.questions import largest_weight
 from drosurv.findings.verdict import (
     Bounds,
     FindingRow,
@@ -56,8 +56,8 @@ from drosurv.target import (
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
-# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests.
-SEARCH_TESTS = 10
+# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests of numbers of events.
+SEARCH_TESTS = 6
 # Models other than the audited one have at most so many bootstrap replicates.
 _MOST_BOOTSTRAP = 100
 
@@ -253,7 +253,7 @@ class Evidence:
         wrong = any(
             row.question in ("level", "timing") and row.status == "miscalibrated" for row in everybody
         )
-        return self._bounds.adjusted(self.audited.settings.n_tests / SEARCH_TESTS, rescaled=wrong)
+        return self._bounds.adjusted(self.audited.settings.total_weight / SEARCH_TESTS, rescaled=wrong)
 
     @cached_property
     def _bounds(self) -> SubgroupBounds | str:
@@ -266,9 +266,9 @@ class Evidence:
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
         observed = self.horizon is not None and self.horizon <= self.target.time.max()
-        # The largest number of tests: all questions about everybody and every group, and the search.
+        # The largest weight of all tests: all questions about everybody and every group, and the search.
         groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
-        most_tests = most_questions() * groups + SEARCH_TESTS
+        largest = largest_weight() * groups + SEARCH_TESTS
         try:
             return certify(
                 audited.model,
@@ -282,7 +282,7 @@ class Evidence:
                 **self.rows.observed,
                 cause=self.cause,
                 random_state=self.random_state,
-                n_bootstrap=enough_replicates(self.level, most_tests / SEARCH_TESTS),
+                n_bootstrap=enough_replicates(self.level, largest / SEARCH_TESTS),
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
@@ -362,7 +362,7 @@ class Evidence:
             factors={name: largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,
-            n_tests=max(self.audited.settings.n_tests, 1),
+            n_tests=max(self.audited.settings.total_weight, 1.0),
         )
 
     @cached_property

@@ -37,7 +37,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def shared_level(level: float, n_tests: int) -> float:
+def shared_level(level: float, n_tests: float) -> float:
     """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni)."""
     return 1 - (1 - level) / max(n_tests, 1)
 
