@@ -88,3 +88,21 @@ def test_limits_of_the_funnel_hold_their_share_of_poisson_counts():
         low, high = funnel(np.array([expected]), 0.95)
         ratio = rng.poisson(expected, 20_000) / expected
         assert 0.93 < ((ratio >= low) & (ratio <= high)).mean() < 0.98
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_named_group_that_is_right_is_not_called_wrong_once_everybody_is_corrected():
+    """Predictions are wrong for men, and so for everybody; corrected for everybody, they are wrong for women."""
+    rng = np.random.default_rng(0)
+    n, times = 3_000, np.linspace(0.04, 2.0, 50)
+    sex = rng.choice(["f", "m"], n)
+    hazard = 0.4 * np.exp(rng.normal(0, 0.5, n))
+    time = rng.exponential(1 / (hazard * np.where(sex == "m", 1.5, 1.0)))
+    y = Surv.from_arrays(time <= 2.0, np.minimum(time, 2.0))
+    columns = pd.DataFrame({"sex": sex})
+    predictions = times, np.exp(-hazard[:, None] * times)
+    report = drosurv.audit(predictions, columns, y, sensitive_features=columns, n_bootstrap=0)
+    found = report.parts["missed"].facts["bounds"]["rescaled"]
+    assert "sex = f" in [row["group"] for row in found]
+    problems = {problem["who"] for problem in report.parts["verdict"].facts["problems"]}
+    assert problems == {"all patients", "sex m"}

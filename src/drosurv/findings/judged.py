@@ -544,7 +544,8 @@ def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> 
             kept.append(number)
             last = so_far
     # The last interval reaches until the last time.
-    return scored[[*kept[:-1], len(scored) - 1]]
+    found: IntArray = scored[[*kept[:-1], len(scored) - 1]]
+    return found
 
 
 def _null_survival(cohort: Cohort, times: FloatArray) -> FloatArray:

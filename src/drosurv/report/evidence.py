@@ -295,16 +295,23 @@ class Evidence:
 
     @cached_property
     def subgroups(self) -> list[dict[str, Any]]:
-        """Significant subgroups of the search, except those inside a named group whose number of events is wrong."""
+        """Significant subgroups of the search, except those inside a named group whose number of events is wrong.
+
+        If the predictions are corrected for everybody first, named groups are not among them: their own findings may
+        say that the given predictions are right.
+        """
         if isinstance(self.bounds, str):
             return []
+        corrected = self.bounds.rescaled is not None
         found = self.bounds.significant if self.bounds.rescaled is None else self.bounds.rescaled
-        wrong = [row for row in from_frame(self.audited.findings) if row.status == "miscalibrated"]
-        known = [str(Condition(row.attribute, "is", row.group)) for row in wrong if row.question == "level"]
+        levels = [row for row in from_frame(self.audited.findings) if row.question == "level"]
+        named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
+        wrong = [group for group, status in named.items() if status == "miscalibrated"]
         return [
             row
             for row in plain_rows(found)
-            if not any(f" and {one} and " in f" and {row['group']} and " for one in known)
+            if not any(f" and {group} and " in f" and {row['group']} and " for group in wrong)
+            and not (corrected and row["group"] in named)
         ]
 
     def _found_by_search(self) -> Iterator[FindingRow]:
