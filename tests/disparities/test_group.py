@@ -46,10 +46,6 @@ def test_an_absent_group_never_sets_the_maximum():
     assert values[0] == pytest.approx(100.0 - 2500.5 / 26.0)
 
 
-def test_equal_hazards_have_no_plain_gap():
-    assert group_gap(np.full(6, 2.0), np.array([0, 0, 1, 1, 2, 2]), 3, smooth=False) == 0.0
-
-
 def test_a_gap_of_zero_has_gradient_zero():
     # One group whose smoothed mean is the mean: (1 + .5)/(2 + 1) = 1/2.
     values, gradient = penalty(np.array([0, 0]), 1)(np.log([[0.5, 0.5]]))

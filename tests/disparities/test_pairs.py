@@ -81,14 +81,6 @@ def test_no_excess_is_exactly_zero():
     assert pairwise_hinge_sum(2.0 + 1e-9 * rng.random(300), U, 0.01) == 0.0
 
 
-def test_row_order_does_not_matter():
-    rng = np.random.default_rng(2)
-    U, h, order = unit_rows(rng.normal(size=(200, 3))), np.exp(rng.normal(size=200)), rng.permutation(200)
-    assert pairwise_hinge_sum(h[order], U[order], 0.01) == pytest.approx(
-        pairwise_hinge_sum(h, U, 0.01), rel=1e-12
-    )
-
-
 def test_a_single_patient_has_no_disparity():
     values, gradient = penalty(np.ones((1, 2)))(np.array([[0.7]]))
     assert values[0] == 0.0

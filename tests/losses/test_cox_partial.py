@@ -38,22 +38,13 @@ def test_efron_loss_of_two_tied_events_by_hand():
     np.testing.assert_allclose(losses, [mean, mean - np.log(2), 0.0], rtol=1e-6)
 
 
-def test_breslow_losses_sum_to_the_partial_likelihood_of_scikit_survival():
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_losses_sum_to_the_partial_likelihood_of_scikit_survival(ties):
     from sksurv.linear_model.coxph import CoxPHOptimizer
 
     target, X, theta = sample()
-    event, time = target.event, target.time
-    peer = CoxPHOptimizer(X, event, time, alpha=np.zeros(3), ties="breslow")
-    losses = CoxPartial(target)((X @ theta)[None, :])
-    assert losses.sum() / len(X) == pytest.approx(peer.nlog_likelihood(theta), rel=1e-12)
-
-
-def test_efron_losses_sum_to_the_partial_likelihood_of_scikit_survival():
-    from sksurv.linear_model.coxph import CoxPHOptimizer
-
-    target, X, theta = sample()
-    peer = CoxPHOptimizer(X, target.event, target.time, alpha=np.zeros(3), ties="efron")
-    losses = CoxPartial(target, "efron")((X @ theta)[None, :])
+    peer = CoxPHOptimizer(X, target.event, target.time, alpha=np.zeros(3), ties=ties)
+    losses = CoxPartial(target, ties)((X @ theta)[None, :])
     assert losses.sum() / len(X) == pytest.approx(peer.nlog_likelihood(theta), rel=1e-12)
 
 

@@ -243,14 +243,18 @@ def test_rows_of_a_batch_are_independent_with_one_alpha_each(member):
         assert in_torch.reshape(-1)[b].item() == pytest.approx(even, rel=1e-12)
 
 
-def test_values_do_not_depend_on_earlier_calls(member):
+def test_values_and_thresholds_do_not_depend_on_earlier_calls(member):
     rng = np.random.default_rng(0)
-    objective = member.compiled(0.2)
-    for scale in (1.0, 100.0, 1e-3, 0.0, 1.0, -1e6):
-        losses = scale * rng.exponential(size=30) + 5 * scale
-        assert evaluate(objective, losses)[0] == pytest.approx(
-            evaluate(member.compiled(0.2), losses)[0], rel=1e-12
+    objective = member.compiled(0.1)
+    for step in range(30):
+        # Losses that drift, jump up, jump down, and lose their tail: the search starts from the last threshold.
+        spread = 0.0 if step == 10 else 10.0 ** rng.integers(-3, 3)
+        losses = rng.exponential(size=500) ** (1 + step % 3) * spread + rng.normal() * 100
+        (value, _, eta), (wanted, _, threshold) = (
+            evaluate(each, losses) for each in (objective, member.compiled(0.1))
         )
+        assert value == pytest.approx(wanted, rel=1e-12)
+        assert eta == pytest.approx(threshold, rel=1e-10)
 
 
 @pytest.mark.parametrize(

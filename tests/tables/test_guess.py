@@ -49,12 +49,28 @@ def test_the_wilms_tumour_table_is_guessed_with_its_id():
     assert (found.time, found.event, found.id) == ("edrel", "rel", "seqno")
 
 
-def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands():
-    frame = table(rtime=times(), recur=events(), dtime=times(), death=events())
-    with pytest.raises(ValueError, match=r"which columns hold time and event\?") as error:
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (("rtime", "recur"), ("dtime", "death")),
+        (("rectime", "censrec"), ("survtime", "censdead")),
+        (("os_months", "os_status"), ("pfs_months", "pfs_status")),
+    ],
+)
+def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands(pairs):
+    frame = table(
+        **{name: values for time, event in pairs for name, values in ((time, times()), (event, events()))}
+    )
+    with pytest.raises(UnknownColumns, match=r"which columns hold time and event\?") as error:
         guess_columns(frame)
-    assert "time='rtime' event='recur'" in str(error.value)
-    assert guess_columns(frame, time="dtime", event="death").time == "dtime"
+    assert set(error.value.pairs) == set(pairs)
+    assert all(f"time='{time}' event='{event}'" in str(error.value) for time, event in pairs)
+    assert all(guess_columns(frame, time=time, event=event).time == time for time, event in pairs)
+
+
+def test_an_event_that_is_named_has_the_time_of_its_pair():
+    frame = table(os_months=times(), os_status=events(), pfs_months=times(), pfs_status=events())
+    assert guess_columns(frame, event="pfs_status").time == "pfs_months"
 
 
 def words(no, yes):
@@ -83,13 +99,6 @@ def test_names_and_values_of_registries_are_understood(time, event, values):
     with warnings.catch_warnings(action="ignore", category=TableNote):
         y = TargetColumns(time, event).parse(frame)
     assert (y[event] == (frame[event] == values[1])).all()
-
-
-def test_columns_of_relapse_and_of_death_are_named_in_pairs():
-    frame = table(rectime=times(), censrec=events(), survtime=times(), censdead=events())
-    with pytest.raises(UnknownColumns) as error:
-        guess_columns(frame)
-    assert error.value.pairs == (("rectime", "censrec"), ("survtime", "censdead"))
 
 
 def test_times_in_two_columns_and_dates_are_answered_with_what_to_do():
@@ -170,12 +179,13 @@ def test_what_is_given_is_taken_and_not_told():
         guess_columns(frame, time="dayss")
 
 
-def test_a_column_named_after_censoring_is_asked_about():
-    for name in ("cens", "censored", "Zensiert"):
-        frame = table(time=times(), **{name: events()})
-        assert guess_columns(frame).event == name
-        with pytest.raises(ValueError, match=f"which value of event column '{name}' means the event"):
-            TargetColumns("time", name).resolved(frame, guessed=True)
+def test_a_guessed_column_that_may_be_named_after_censoring_is_asked_about():
+    frame = table(time=times(), cens=events())
+    assert guess_columns(frame).event == "cens"
+    with pytest.raises(ValueError, match="which value of event column 'cens' means the event"):
+        TargetColumns("time", "cens").resolved(frame, guessed=True)
+    # Whoever names it is believed.
+    assert (TargetColumns("time", "cens").parse(frame)["cens"] == (frame["cens"] == 1)).all()
 
 
 def test_an_age_or_a_count_of_rows_is_no_time():

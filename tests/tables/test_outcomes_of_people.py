@@ -64,7 +64,7 @@ def test_a_flag_of_the_living_is_inverted(name, values):
     assert (y[name] == DEAD).all()
 
 
-@pytest.mark.parametrize("name", ["censored", "censoring_indicator", "zensiert", "vital_status", "survival"])
+@pytest.mark.parametrize("name", ["censored", "censoring_indicator", "Zensiert", "vital_status", "survival"])
 def test_a_flag_with_two_meanings_is_asked_about(name):
     frame = table(days=days(), **{name: DEAD.astype(int)})
     with pytest.raises(ValueError, match="pass event_value='0' or event_value='1'"):
@@ -142,16 +142,6 @@ def test_events_coded_minus_one_and_one_are_asked_about():
     with pytest.raises(ValueError, match="pass event_value='1' or event_value='-1'"):
         read_survival_table(frame, time="time", event="event")
     assert (read(frame, event_value="-1")[1] == DEAD).all()
-
-
-def test_two_pairs_of_columns_are_asked_about_and_a_named_one_is_taken():
-    frame = table(
-        os_months=days(), os_status=DEAD.astype(int), pfs_months=days(), pfs_status=DEAD.astype(int)
-    )
-    with pytest.raises(UnknownColumns) as error:
-        guess_columns(frame)
-    assert set(error.value.pairs) == {("os_months", "os_status"), ("pfs_months", "pfs_status")}
-    assert guess_columns(frame, event="pfs_status").time == "pfs_months"
 
 
 @pytest.mark.parametrize(
