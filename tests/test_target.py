@@ -21,10 +21,6 @@ def test_any_field_names_are_accepted():
     assert target.n_events == 1
 
 
-def test_equal_times_keep_their_row_order():
-    assert parse_target(structured([True] * 4, [2.0, 1.0, 2.0, 1.0])).order.tolist() == [1, 3, 0, 2]
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [
