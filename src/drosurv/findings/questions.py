@@ -90,8 +90,8 @@ def questions(
         for name, kind in KINDS.items():
             value = None if kind.ask is None else kind.ask(group)
             if value is not None:
-                how = kind.least, kind.side, kind.weight_of(key[0])
-                asked = Question(name, *key, value, kind.status, *how, details=details)
+                asked = Question(name, *key, value, kind.status, kind.least, kind.side, details=details)
+                asked = asked._replace(weight=kind.weight_of(key[0]))
                 if kind.contributions is not None:
                     asked = asked._replace(without_one=partial(_without_one, group, kind, value))
                 found.append(asked)
