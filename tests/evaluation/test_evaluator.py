@@ -1,15 +1,23 @@
 """The catalogue and the evaluator: a metric is defined once, and a gap is the same in every view."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
+from scipy.stats import t as student
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GridSearchCV
 
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE, metric
+from drosurv.metrics import FollowUp
+from drosurv.metrics.inference.intervals import replicate_rng, seed_sequence
+from drosurv.metrics.pair_order import PairOrder
 from drosurv.report import audit
+from drosurv.target import Surv, parse_target
 
 
 def risk_of_the_dead(patients, weight):
@@ -156,3 +164,33 @@ def test_a_score_without_a_value_warns(model, held_out):
     nobody = np.flatnonzero(~held_out.y["event"])[:5]
     with pytest.warns(UndefinedMetricWarning, match="c_index is undefined"):
         assert np.isnan(get_scorer("c_index")(model, held_out.X[nobody], held_out.y[nobody]))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["weights of the test patients", "of training patients"])
+def test_replicates_of_unos_c_estimate_the_weights_that_the_test_patients_give(known):
+    rng = np.random.default_rng(0)
+    n, n_bootstrap = 120, 20
+    risk, group = rng.normal(size=n), rng.random(n) < 0.4
+    time, left = rng.exponential(np.exp(-risk)), rng.exponential(0.6, n)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    target, training = parse_target(y), FollowUp.parse(y[::2])
+    with warnings.catch_warnings(action="ignore"):
+        result = evaluate(
+            risk,
+            None,
+            y,
+            y_train=training if known else None,
+            sensitive_features={"group": group},
+            n_bootstrap=n_bootstrap,
+        )
+    rows = {row.group or "all": row for row in result.rows if row.metric == "uno_concordance"}
+    for name, own in (("all", np.ones(n, bool)), ("True", group)):
+        some = target.take(np.flatnonzero(own))
+        order, draws = PairOrder.for_harrell(some, risk[own]), []
+        for replicate in range(n_bootstrap):
+            drawn = replicate_rng(seed_sequence(0), replicate).integers(n, size=n)
+            censoring = training if known else FollowUp.parse(y[drawn])
+            weight = np.bincount(drawn, minlength=n)[own].astype(float)
+            draws.append(order.concordance(weight, censoring.uno_weights(some)))
+        reach = student.ppf(0.975, some.event.sum() - 1) * logit(draws).std(ddof=1)
+        assert logit(rows[name].high) - logit(rows[name].value) == pytest.approx(reach, rel=1e-6)

@@ -70,7 +70,8 @@ class Metric:
     permutation test, a function of group labels (the largest difference between groups in standard errors); without it
     the p-value of a gap comes from the bootstrap. A ratio of sums has `terms`, of each patient above and below, (n,),
     which give its `test` and, where replicates are of a sample, the standard error of all patients. `error` returns the
-    standard error where replicates do not show it.
+    standard error where replicates do not show it. If it is `reweighted`, the function also takes weights for censoring
+    (n,), which replicates estimate again.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "distance" is a mean of absolute values, which chance makes larger than it is. A "t"
@@ -91,6 +92,7 @@ class Metric:
     error: Callable[[Subset], float] | None = None
     by_group: bool = True
     resampled: bool = True
+    reweighted: bool = False
     interval: Method = "percentile"
     bounds: tuple[float, float] = (-np.inf, np.inf)
     short: str = ""
@@ -206,10 +208,18 @@ def concordance_imparity(between: GroupComparison) -> Draws:
     return largest_difference(*between.values["concordance_fraction"], largest=1.0)
 
 
-@metric("Uno's C", "higher", needs=("risk",), interval="t", bounds=(0.0, 1.0), short="uno_c")
-def uno_concordance(subset: Subset, weight: FloatArray) -> float:
+@metric(
+    "Uno's C",
+    "higher",
+    needs=("risk",),
+    reweighted=True,
+    interval="t",
+    bounds=(0.0, 1.0),
+    short="uno_c",
+)
+def uno_concordance(subset: Subset, weight: FloatArray, censoring: FloatArray | None = None) -> float:
     """The c-index, weighted so that it does not depend on how patients were censored."""
-    return subset.harrell.concordance(weight, subset.uno_weight)
+    return subset.harrell.concordance(weight, subset.uno_weight if censoring is None else censoring)
 
 
 @metric("AUC", "higher", needs=("risk",), interval="t", bounds=(0.0, 1.0), short="auc")

@@ -28,6 +28,7 @@ from drosurv.metrics.follow_up import FollowUpComparison
 from drosurv.metrics.inference import Draws, largest_difference, permutation_test
 from drosurv.metrics.inference.gaps import ratio_spread
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import Inference, sample_of_many
 from drosurv.target import FloatArray, IntArray
 
@@ -290,6 +291,7 @@ class Evaluator:
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[RowKey, float]:
         """Compute the metrics of everybody and of all groups with patient weights (n,); runs for every replicate."""
         found: dict[RowKey, float] = {}
+        censoring = self._uno_weights(weight) if resampled and self._estimates_censoring else None
 
         def weight_of(patients: Subset) -> FloatArray:
             if resampled:
@@ -302,7 +304,10 @@ class Evaluator:
             weights = weight_of(patients)
             for metric in metrics:
                 known = metric.resampled or not resampled
-                value = value_of(metric, patients, weights) if known else float("nan")
+                again: tuple[FloatArray, ...] = ()
+                if metric.reweighted and censoring is not None and patients.groups is None:
+                    again = (censoring if patients.rows is None else censoring[patients.rows],)
+                value = value_of(metric, patients, weights, *again) if known else float("nan")
                 found[(attribute, label, metric.name)] = value
 
         add(EVERYONE, ALL, self.everyone, self.of("patients"))
@@ -320,6 +325,22 @@ class Evaluator:
                     keys = [(name, label, metric.name) for label in attribute.labels]
                     found.update(zip(keys, values, strict=True))
         return found
+
+    @cached_property
+    def _estimates_censoring(self) -> bool:
+        """Whether replicates estimate weights for censoring again: those of the metrics are of these patients."""
+        if self._samples or not any(metric.reweighted for metric in self.metrics):
+            return False
+        target = self.everyone.target
+        given, own = self.everyone.data.follow_up.uno_weights(target), self._uno_weights(np.ones(len(target)))
+        return np.array_equal(given, own)
+
+    def _uno_weights(self, weight: FloatArray) -> FloatArray:
+        """Return Uno's weights (n,) of everybody, with the censoring of these patients, counted by weights (n,)."""
+        target = self.everyone.target
+        curve = KaplanMeier.both(target, weight)[1]
+        own = replace(self.everyone.data.follow_up, times=curve.times, censoring=curve.survival)
+        return own.uno_weights(target)
 
     def numbers(self, drawn: BootstrapValues) -> dict[Key, Draws]:
         """Return the gap of each attribute and metric and, under "overall", the metrics of everybody."""
@@ -427,9 +448,12 @@ def _scale(metric: Metric, some: Subset, whole: Subset) -> float:
     return scale * of_whole / of_some if of_some > 0 else scale
 
 
-def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
-    """Return a metric of a set of patients; NaN if all weights are 0 or the value is infinite."""
+def value_of(metric: Metric, patients: Subset, weight: FloatArray, *censoring: FloatArray) -> float:
+    """Return a metric of a set of patients; NaN if all weights are 0 or the value is infinite.
+
+    A metric that is reweighted may be given weights for `censoring` (n,).
+    """
     if not weight.any():
         return float("nan")
-    value = float(metric.function(patients, weight))
+    value = float(metric.function(patients, weight, *censoring))
     return value if np.isfinite(value) else float("nan")
