@@ -402,3 +402,20 @@ def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
     predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts).predictions
     judged = judged_patients(as_predictions(predicted, None, 120), y)
     assert abs(judged.gains.mean()) < 0.05
+
+
+def test_a_jump_at_the_end_of_a_curve_does_not_make_it_better():
+    """The hazard of the last interval is that for which patients were observed, not that of its last patient."""
+    y, S, _, _ = draw("exponential", 8, n=600)
+    training = FollowUp.parse(draw("exponential", 9, n=600)[0])
+    at = np.append(np.linspace(0.05, 5.9, 118), y["time"].max())
+    right, jump = S(at), S(at)
+    # Only the two patients who are observed longest are predicted to have the event at the last time.
+    jump[:, -1] *= 1e-3
+    judged = judged_patients(
+        as_predictions((at, right), None, 600),
+        y,
+        follow_up=training,
+        reference=as_predictions((at, jump), None, 600),
+    )
+    assert judged.over_reference[y["time"] < 5.9].min() > -0.01

@@ -425,13 +425,15 @@ def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArr
     own = _own_null(cohort)
     if own is None:
         edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
-        return ScoredIntervals(edges, np.ones(1)), end, happened
-    n_intervals = intervals_of_events(float(own[happened].sum()))
-    # Also the time after the last event has a hazard: the last interval reaches until the end of all observation.
-    edges = np.append(interval_edges(cohort.follow_up, n_intervals)[:-1], [0.0, end.max()])
-    edges = np.unique(np.minimum(edges, end.max()))
+    else:
+        n_intervals = intervals_of_events(float(own[happened].sum()))
+        # Also the time after the last event has a hazard: the last interval reaches until the end of all observation.
+        edges = np.append(interval_edges(cohort.follow_up, n_intervals)[:-1], [0.0, end.max()])
+        edges = np.unique(np.minimum(edges, end.max()))
     begin = edges[-2]
     late = end > begin
+    if not late.any():
+        return ScoredIntervals(edges, np.ones(1)), end, happened
     cells = weighted_quantiles(end[late], cohort.copies[late], _CELLS)
     edges = np.unique(np.append(edges, cells[(cells > begin) & (cells < edges[-1])]))
     begins = edges[:-1][edges[:-1] >= begin]
