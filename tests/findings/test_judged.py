@@ -406,16 +406,23 @@ def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
 
 def test_a_jump_at_the_end_of_a_curve_does_not_make_it_better():
     """The hazard of the last interval is that for which patients were observed, not that of its last patient."""
-    y, S, _, _ = draw("exponential", 8, n=600)
-    training = FollowUp.parse(draw("exponential", 9, n=600)[0])
-    at = np.append(np.linspace(0.05, 5.9, 118), y["time"].max())
-    right, jump = S(at), S(at)
-    # Only the two patients who are observed longest are predicted to have the event at the last time.
+    rng = np.random.default_rng(0)
+    eta = 0.7 * rng.normal(size=1_200)
+    T, C = rng.exponential(3 * np.exp(-eta)), rng.uniform(1, 7, 1_200)
+    y = Surv.from_arrays(T <= C, np.minimum(T, C))
+    test, training = np.arange(600), FollowUp.parse(y[600:])
+    at = np.linspace(0.05, training.event_percentiles[-1], 120)
+    right = np.exp(-np.exp(eta[test])[:, None] * at / 3)
+    # Everybody is predicted to have the event at the last time, when few are observed.
+    jump = right.copy()
     jump[:, -1] *= 1e-3
     judged = judged_patients(
         as_predictions((at, right), None, 600),
-        y,
+        y[test],
         follow_up=training,
         reference=as_predictions((at, jump), None, 600),
     )
-    assert judged.over_reference[y["time"] < 5.9].min() > -0.01
+    last = y[test]["time"] > at[-2]
+    assert last.sum() < 12
+    # With the mean hazard of the last interval, as long as it is, the right model would lose 0.05.
+    assert judged.over_reference.mean() > -0.02
