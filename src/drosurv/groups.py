@@ -95,8 +95,8 @@ def parse_groups(
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Return the sum of numerators over the sum of denominators in each group, (n_groups,); NaN for 0 / 0."""
     above, below = groups.sums(numerator), groups.sums(denominator)
-    found: FloatArray = np.divide(above, below, out=np.full(len(groups), np.nan), where=below != 0)
-    return found
+    below[below == 0] = np.nan
+    return above / below
 
 
 def _of_length(groups: Groups, n: int | None) -> Groups:
@@ -138,12 +138,12 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
     if column.dtype.kind in "US":
         # NumPy's strings have no missing values, and pandas would convert each to an object first.
         found, codes = np.unique(column, return_inverse=True)
-    else:
-        try:
-            codes, found = pd.factorize(column, sort=True)
-        except TypeError:
-            # Labels that cannot be sorted, such as dates and numbers, stay in the order in which they occur.
-            codes, found = pd.factorize(column)
+        return Groups(codes, tuple(found.tolist()), name)
+    try:
+        codes, found = pd.factorize(column, sort=True)
+    except TypeError:
+        # Labels that cannot be sorted, such as dates and numbers, stay in the order in which they occur.
+        codes, found = pd.factorize(column)
     labels = tuple(found.tolist())
     dates: Any = found
     if isinstance(dates, pd.DatetimeIndex) and (dates == dates.normalize()).all():

@@ -153,11 +153,11 @@ def cross_group_concordance(
     scored, parsed = parse_grouped(y, risk, groups, sample_weight=sample_weight, missing=missing)
     order = PairOrder.for_harrell(scored.target, scored.risk)
     sums = order.harrell_between(parsed.codes, len(parsed), scored.weight)
-    empty = [
-        f"{parsed.labels[a]!r} before {parsed.labels[b]!r}"
-        for a, b in np.argwhere(sums.denominator == 0).tolist()
-    ]
-    if empty:
+    if not sums.denominator.all():
+        empty = [
+            f"{parsed.labels[a]!r} before {parsed.labels[b]!r}"
+            for a, b in np.argwhere(sums.denominator == 0).tolist()
+        ]
         warn_undefined(
             f"cross-group concordance is undefined (NaN) without a comparable pair: {', '.join(empty)}."
         )

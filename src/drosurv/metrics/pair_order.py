@@ -72,11 +72,12 @@ class PairOrder(NamedTuple):
         """
         patient = weight[self.rows]
         partner = patient if partner_weight is None else partner_weight[self.rows]
-        sums = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
-        self._add_pairs(_earlier, patient, partner, sums)
+        sums, place = np.zeros((2, len(weight))), np.arange(len(weight))
+        self._add_pairs(_later, place, patient, partner, sums)
+        self._add_pairs(_earlier, place, patient, partner, sums)
         if self.simultaneous and len(self.blocks) <= len(self.rows):
-            _add_simultaneous(self.blocks, self.event, self.ranks, partner, sums)
-        return PairCounts(*(sums.take(self.places, axis=1) * weight))
+            _add_simultaneous(self.blocks, self.event, self.ranks, patient, partner, sums)
+        return PairCounts(*sums.take(self.places, axis=1))
 
     def harrell_sums(
         self,
@@ -94,9 +95,9 @@ class PairOrder(NamedTuple):
         patient = weight[self.rows]
         partner = patient if partner_weight is None else partner_weight[self.rows]
         patient = patient if event_weight is None else patient * event_weight[self.rows]
-        sums = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
-        concordant, comparable = sums.dot(patient).tolist()
-        return concordant, comparable
+        sums = np.zeros((2, 1))
+        self._add_pairs(_later, np.zeros(len(weight), np.intp), patient, partner, sums)
+        return float(sums[0, 0]), float(sums[1, 0])
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
         """Concordance index from `harrell_sums`; NaN if no pair is comparable."""
@@ -105,25 +106,26 @@ class PairOrder(NamedTuple):
 
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Sums of pairs by Harrell's rule, (n_groups, n_groups): by the group of the earlier event and of the other."""
-        sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
+        sums = np.zeros((n_groups, 2, n_groups))
         patient, code = weight[self.rows], codes[self.rows]
         for other in range(n_groups):
-            partner = patient * (code == other)
-            pairs = self._add_pairs(_later, patient, partner, np.zeros((2, len(weight))))
-            for found, of_patient in zip(sums, pairs, strict=True):
-                found[:, other] = np.bincount(code, patient * of_patient, n_groups)
-        return sums
+            self._add_pairs(_later, code, patient, patient * (code == other), sums[other])
+        return PairCounts(*sums.transpose(1, 2, 0))
 
     def _add_pairs(
-        self, pairs: Callable[..., None], patient_weight: FloatArray, weight: FloatArray, sums: FloatArray
-    ) -> FloatArray:
-        """Add to `sums` (2, n) the weights of each patient's concordant and comparable partners, and return them.
+        self,
+        pairs: Callable[..., None],
+        column: IntArray,
+        patient: FloatArray,
+        partner: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add the weights of each patient's concordant and comparable pairs to the `column` (n,) of `sums` (2, m).
 
-        Weights and sums are in the order of `rows`.
+        The column and the weights `patient` and `partner` (n,) are in the order of `rows`.
         """
         tree = np.zeros((2, self.n_ranks + 1))
-        pairs(self.blocks, self.event, self.ranks, patient_weight, weight, tree, sums)
-        return sums
+        pairs(self.blocks, self.event, self.ranks, column, patient, partner, tree, sums)
 
 
 def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
@@ -274,11 +276,10 @@ def _fill(
 
 
 def _pairs_with(*, later: bool) -> Callable[..., None]:
-    """Return a compiled loop that adds the pairs of each patient with patients of other blocks, by their `weight`.
+    """Return a compiled loop that adds the weights of the pairs of each patient with patients of other blocks.
 
     If `later`, these are the pairs of each event with everybody in later blocks; otherwise, the pairs of everybody with
-    the events of earlier blocks. Ties count half. Patients whose `patient_weight` is 0 are skipped. A loop for each
-    case is a quarter faster than one for both.
+    the events of earlier blocks. Ties count half. A loop for each case is a quarter faster than one for both.
     """
 
     @numba.njit(cache=True, nogil=True)
@@ -286,8 +287,9 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
         blocks: IntArray,
         event: BoolArray,
         ranks: IntArray,
-        patient_weight: FloatArray,
-        weight: FloatArray,
+        column: IntArray,
+        patient: FloatArray,
+        partner: FloatArray,
         tree: FloatArray,
         sums: FloatArray,
     ) -> None:
@@ -297,7 +299,7 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
             block = n_blocks - 1 - step if later else step
             start, stop = blocks[block], blocks[block + 1]
             for k in range(start, stop):
-                if (event[k] or not later) and patient_weight[k] > 0.0:
+                if (event[k] or not later) and patient[k] > 0.0:
                     low, high = ranks[k, 1], ranks[k, 2]
                     lower, j = 0.0, low
                     while j > 0:
@@ -310,17 +312,17 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
                             tied += tree[0, j]
                             j -= j & -j
                     lower += 0.5 * tied
-                    sums[0, k] += lower if later else entered - lower
-                    sums[1, k] += entered
+                    sums[0, column[k]] += patient[k] * (lower if later else entered - lower)
+                    sums[1, column[k]] += patient[k] * entered
             for k in range(start, stop):
-                if (event[k] or later) and weight[k] > 0.0:
+                if (event[k] or later) and partner[k] > 0.0:
                     j = ranks[k, 0]
-                    tree[1, j] += weight[k]
+                    tree[1, j] += partner[k]
                     j += 1
                     while j < tree.shape[1]:
-                        tree[0, j] += weight[k]
+                        tree[0, j] += partner[k]
                         j += j & -j
-                    entered += weight[k]
+                    entered += partner[k]
 
     return add
 
@@ -333,6 +335,7 @@ def _add_simultaneous(
     blocks: IntArray,
     event: BoolArray,
     ranks: IntArray,
+    patient: FloatArray,
     weight: FloatArray,
     sums: FloatArray,
 ) -> None:
@@ -373,7 +376,7 @@ def _add_simultaneous(
                 else:
                     others = events
                     better = events_left
-                sums[1, i] += others
-                sums[0, i] += 0.5 * (others + better)
+                sums[1, i] += patient[i] * others
+                sums[0, i] += patient[i] * 0.5 * (others + better)
             censored_passed += censored_here
             k = end
