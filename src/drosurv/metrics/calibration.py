@@ -319,15 +319,14 @@ def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
     spread = math.sqrt(float(centred @ centred) / len(centred))
     column = (centred / spread)[:, None]
     b, curvature = fit_cox(rows, column, 0.0)
-    with np.errstate(divide="ignore"):
-        error = 1.0 / np.sqrt(curvature[0, 0])
-    return float(b[0]) / spread / largest, float(error) / spread / largest
+    error = 1.0 / math.sqrt(curvature[0, 0]) if curvature[0, 0] > 0.0 else math.inf
+    return float(b[0]) / spread / largest, error / spread / largest
 
 
 def _extremes(rows: CoxRows) -> tuple[bool, bool]:
     """Whether every event has the lowest score of its risk set, and whether every event has the highest."""
     lowest = highest = True
-    strata = int(rows.stratum.max(initial=0)) + 1
+    strata = int(rows.stratum[-1]) + 1 if len(rows.stratum) else 0
     for k in range(strata):
         inside = rows.stratum == k if strata > 1 else slice(None)
         time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]

@@ -69,7 +69,7 @@ def _total(rows: CoxRows, score: FloatArray) -> float:
     found = rows.changes()
     row, changes = found[0], found[1:]
     own, none = score if row is None else score[row], np.empty(0)
-    return float(_scan(*changes, own, np.empty((len(own), 0)), none, none, none))
+    return float(_scan(*changes, own, np.empty((len(own), 0)), none, 0.0, none, none))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -187,15 +187,12 @@ def fit_cox(rows: CoxRows, columns: FloatArray, ridge: float) -> tuple[FloatArra
     with_products[:, :d] = columns
     for a in range(d):
         np.multiply(columns, columns[:, a : a + 1], out=with_products[:, d + a * d : d + (a + 1) * d])
-    constant = np.zeros(d + d * d)
-    constant[:d] -= changes[-1] @ columns
-    constant[d :: d + 1] = ridge
 
     def derivatives(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Value, minus the gradient and minus the second derivative."""
-        totals = constant.copy()
-        value = _scan(*changes, none, with_products, b, np.zeros(len(totals)), totals)
-        return value - ridge / 2 * float(b @ b), totals[:d] + ridge * b, totals[d:].reshape(d, d)
+        totals = np.zeros(d + d * d)
+        value = _scan(*changes, none, with_products, b, ridge, np.zeros(d + d * d), totals)
+        return value, totals[:d], totals[d:].reshape(d, d)
 
     b = np.zeros(d)
     value, slope, curvature = derivatives(b)
@@ -225,14 +222,15 @@ def _scan(
     score: FloatArray,
     columns: FloatArray,
     b: FloatArray,
+    ridge: float,
     sums: FloatArray,
     totals: FloatArray,
 ) -> float:
-    """Return the log partial likelihood of scores plus columns times b (d,), with Breslow's treatment of ties.
+    """Return the penalised log partial likelihood of scores plus columns times b (d,), with Breslow's method for ties.
 
     `columns` are d columns and their d^2 products, `sums` those of the risk set, weighted by hazard ratios; they begin
-    with zeros. The sums over events of the means of the d columns in the risk set, and of their covariances, are added
-    to `totals`. There is little code, because each operation takes a millisecond to compile.
+    with zeros. Minus the gradient (d,) and minus the second derivative (d, d) are added to `totals` (d + d^2,). There
+    is little code, because each operation takes a millisecond to compile.
     """
     # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves early,
     # the sums of later risk sets would underflow to 0.
@@ -241,6 +239,7 @@ def _scan(
         own = score[i]
         for a in range(d):
             own += columns[i, a] * b[a]
+            totals[a] -= of_event[i] * columns[i, a]
         if own > shift:
             # At the first patient of a stratum this is 0, and so are the sums.
             shrink = math.exp(shift - own)
@@ -264,4 +263,8 @@ def _scan(
             events = 0.0
         if ends:
             shift = -np.inf
+    for a in range(d):
+        value -= ridge / 2 * b[a] * b[a]
+        totals[a] += ridge * b[a]
+        totals[d + a * (d + 1)] += ridge
     return value
