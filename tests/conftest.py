@@ -1,6 +1,5 @@
 """Shared by all tests: the data folder, the Hypothesis profiles, and how to run R."""
 
-import gc
 import json
 import os
 import shutil
@@ -23,9 +22,6 @@ from hypothesis import settings
 from typer.main import get_command
 
 from drosurv.files import write_file
-
-# Most objects of a run are modules and collected tests, which stay: the garbage collector looks at them less often.
-gc.set_threshold(20_000)
 
 # Scripts that made fixtures, with another version or in R.
 collect_ignore = ["fixtures"]
@@ -61,11 +57,6 @@ def pytest_collection_modifyitems(items):
     order = [*turns, *files[None], *files[_LAST], *files["doctests"]]
     place = {path: number for number, path in enumerate(order)}
     items.sort(key=lambda item: place[item.path])
-
-
-def pytest_collection_finish():
-    """What was imported and collected is no garbage: it is not looked at again."""
-    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
