@@ -208,9 +208,9 @@ def stack(arrays: Sequence[Any], device: str) -> Tensor:
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
     """Return sums (..., K) of values (..., E) with the same block number (E,): tied events, or rows of a patient."""
     out = np.zeros((math.prod(values.shape[:-1]), n_blocks))
+    stored = values.reshape(len(out), len(block))
     # numba would compile the loop again for arrays stored otherwise.
-    stored = np.require(values.reshape(len(out), len(block)), requirements=["C", "W"])
-    add_by_block(stored, block, out)
+    add_by_block(stored if stored.flags.carray else stored.copy(), block, out)
     return out.reshape(*values.shape[:-1], n_blocks)
 
 
@@ -240,7 +240,7 @@ def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolAr
     # Usually one of the first few patients differs from the first of the set.
     while low < len(inside) and constant.any():
         left, part = np.flatnonzero(constant), slice(low, low + rows)
-        value, before = X[np.ix_(inside[part], left)], X[np.ix_(first[sets[part]], left)]
+        value, before = X[inside[part, None], left], X[first[sets[part, None]], left]
         size = np.maximum(np.abs(value), np.abs(before))
         constant[left] = (np.abs(value - before) <= _CONSTANT * size).all(axis=0)
         low, rows = low + rows, 4 * rows
