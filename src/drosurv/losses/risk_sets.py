@@ -345,7 +345,7 @@ def by_rows(X: FloatArray) -> FloatArray:
 
     numba would compile these loops again for arrays stored otherwise.
     """
-    return np.require(X, requirements=["C", "W"])
+    return X if X.flags.carray else X.copy()
 
 
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
