@@ -206,7 +206,11 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     assert f"With these {len(table):,} patients and {table['died'].sum():,} events" in shown
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
-    assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())
+    told = " ".join(split.stderr.split())
+    assert f"The {len(rows):,} rows are of {len(table):,} patients" in told
+    everybody = f"trained on {len(table):,} of {len(table):,} patients"
+    assert everybody in told
+    assert everybody in drosurv.ok("predict", tmp_path / "model", tmp_path / "others.csv").stderr
     whole = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "first.csv", *asked)
     found, wanted = (
         {

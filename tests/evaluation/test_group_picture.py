@@ -151,3 +151,14 @@ def test_the_note_of_a_judged_row_stands_behind_its_counts_and_long_numbers_do_n
     )
     assert row.words == "per 100, 20 expected, 40 observed, after correction for everybody"
     assert "2.00 (11.11 to 22.22) 20, 40, after correction for everybody" in GroupPicture.of([row]).to_text()
+
+
+@pytest.mark.parametrize("high", [math.nan, math.inf])
+def test_an_interval_without_an_upper_end_reaches_the_end_of_the_axis(high):
+    from matplotlib.figure import Figure
+
+    picture = GroupPicture.of([PictureRow("all patients", "all", 69, 45.0, 9.0, 5.0, 3.0, high)])
+    line = picture.to_text().split("\n")[1]
+    assert "---o-  5.00 (3.00 or more) 13, 65" in line
+    (interval,) = [one for one in picture.plot(Figure().subplots()).lines if len(set(one.get_xdata())) == 2]
+    assert list(interval.get_xdata()) == [3.0, picture.reach]

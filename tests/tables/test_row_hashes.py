@@ -89,3 +89,21 @@ def test_the_same_rows_have_other_hashes_in_another_file():
 )
 def test_values_that_csv_writes_alike_have_one_text(same):
     assert len({canonical_text(value) for value in same}) == 1
+
+
+def test_a_patient_is_seen_if_any_row_is():
+    X, y = cohort()
+    patient = np.arange(300) // 3
+    changed = X.assign(age=X["age"].where((np.arange(300) % 3 == 1) & (patient < 40), X["age"] + 0.5))
+    hashes = RowHashes.of(X, y)
+    assert hashes.seen_in(changed, y) == RowsSeen(300, 40, 0.0)
+    assert hashes.seen_in(changed, y, patient) == RowsSeen(100, 40, 0.0, "patients")
+    assert str(hashes.seen_in(changed, y, patient)) == "40 of 100 patients"
+
+
+def test_patients_with_more_rows_have_more_chance_matches():
+    X, y = cohort(10)
+    # Of the ten training rows two are equal: a share of 0.2.
+    hashes = RowHashes.of(X.iloc[[0, *range(9)]], y[[0, *range(9)]])
+    seen = hashes.seen_in(X[:3], y[:3], np.array([0, 0, 1]))
+    assert seen.by_chance == pytest.approx(((1 - 0.8**2) + 0.2) / 2)

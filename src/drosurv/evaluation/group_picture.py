@@ -60,8 +60,17 @@ class PictureRow(NamedTuple):
         """The ratio with its interval."""
         if math.isnan(self.ratio) or self.state == "small":
             return ""
-        interval = "" if math.isnan(self.low) else f" ({self.low:.2f} to {self.high:.2f})"
-        return f"{self.ratio:.2f}{interval}"
+        interval = (
+            f" ({self.low:.2f} to {self.end:.2f})"
+            if math.isfinite(self.end)
+            else f" ({self.low:.2f} or more)"
+        )
+        return f"{self.ratio:.2f}{'' if math.isnan(self.low) else interval}"
+
+    @property
+    def end(self) -> float:
+        """Upper end of the interval: infinite if only the lower one is known, because JSON has no infinite numbers."""
+        return math.inf if math.isnan(self.high) else self.high
 
 
 def shortened(text: str, width: int) -> str:
@@ -103,7 +112,7 @@ class GroupPicture:
         wide = _NARROWEST
         for row in self.rows:
             most = {"small": _NARROWEST, "found": _WIDEST_FOUND}.get(row.state, _WIDEST)
-            known = [abs(math.log(value)) for value in (row.ratio, row.low, row.high) if value > 0]
+            known = [abs(math.log(value)) for value in (row.ratio, row.low, row.high) if 0 < value < math.inf]
             wide = max(wide, min(1.1 * math.exp(max(known, default=0.0)), most))
         return wide
 
@@ -160,7 +169,7 @@ class GroupPicture:
         """Return the axis of one row: | at 1, o at the ratio, - over the interval; < and > beyond the axis."""
         cells = [" "] * _STRIP
         if row.low == row.low and row.state != "small":
-            first, last = self._column(max(row.low, 1e-9)), self._column(max(row.high, 1e-9))
+            first, last = self._column(max(row.low, 1e-9)), self._column(max(row.end, 1e-9))
             cells[first : last + 1] = "-" * (last + 1 - first)
         cells[self._column(1.0)] = "|"
         if row.ratio == row.ratio and row.state != "small":
@@ -186,7 +195,7 @@ class GroupPicture:
         for y, row in enumerate(self.rows):
             colour = _COLOURS[row.state]
             if row.low == row.low and row.state != "small":
-                ax.plot([max(row.low, 1 / top), min(row.high, top)], [y, y], color=colour, lw=1.5)
+                ax.plot([max(row.low, 1 / top), min(row.end, top)], [y, y], color=colour, lw=1.5)
             if row.ratio >= 0:
                 face = "white" if row.state == "found" else colour
                 mark = "<" if row.ratio < 1 / top else ">" if row.ratio > top else "o"

@@ -99,7 +99,7 @@ _HASH_BITS = 32
 
 
 class RowsSeen(NamedTuple):
-    """How many `rows` of a table a model was trained on.
+    """How many `rows` of a table a model was trained on, or patients where ids name them: `unit` says which.
 
     `by_chance` estimates the share of new patients who equal a training patient in every column, by the share of
     training rows that equal another one. It is near 0 unless there are few columns with few values.
@@ -108,10 +108,11 @@ class RowsSeen(NamedTuple):
     rows: int
     seen: int
     by_chance: float = 0.0
+    unit: str = "rows"
 
     @property
     def is_leak(self) -> bool:
-        """Whether more than 5 % of the rows were seen, and more than chance explains."""
+        """Whether more than 5 % of the rows or patients were seen, and more than chance explains."""
         rows, chance = self.rows, self.by_chance
         if rows == 0 or chance >= 1:
             return False
@@ -119,7 +120,7 @@ class RowsSeen(NamedTuple):
         return beyond > MOST_SEEN * (1 - chance) * rows and beyond > 3 * sqrt(rows * chance * (1 - chance))
 
     def __str__(self) -> str:
-        return f"{self.seen:,} of {self.rows:,} rows"
+        return f"{self.seen:,} of {self.rows:,} {self.unit}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ class RowHashes:
     >>> X, y = pd.DataFrame({"age": [50, 61, 70]}), Surv.from_arrays([True, False, True], [3.0, 5.0, 1.0])
     >>> hashes = RowHashes.of(X, y)
     >>> hashes.seen_in(X[1:].assign(ward="b"), y[1:])
-    RowsSeen(rows=2, seen=2, by_chance=0.0)
+    RowsSeen(rows=2, seen=2, by_chance=0.0, unit='rows')
     """
 
     columns: tuple[str, ...]
@@ -150,14 +151,22 @@ class RowHashes:
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(tuple(map(str, X.columns)), salt, np.sort(_hash(X, y, salt)))
 
-    def seen_in(self, X: pd.DataFrame, y: Any) -> RowsSeen | None:
-        """Count the rows of a table that were trained on; None if the table lacks a column."""
+    def seen_in(self, X: pd.DataFrame, y: Any, patients: IntArray | None = None) -> RowsSeen | None:
+        """Count the rows of a table that were trained on; None if the table lacks a column.
+
+        With `patients`, (n,), equal for rows of one patient, count the patients of whom any row was trained on.
+        """
         if not set(self.columns) <= set(X.columns):
             return None
         found = np.isin(_hash(X[list(self.columns)], y, self.salt), self.hashes)
         _, copies = np.unique(self.hashes, return_counts=True)
         by_chance = copies[copies > 1].sum() / max(len(self.hashes), 1)
-        return RowsSeen(len(found), int(found.sum()), float(by_chance))
+        if patients is None:
+            return RowsSeen(len(found), int(found.sum()), float(by_chance))
+        named, patient, rows = np.unique(patients, return_inverse=True, return_counts=True)
+        # A patient with more rows has more chances of one that equals a training row.
+        by_chance = (1 - (1 - by_chance) ** rows).mean() if len(rows) else 0.0
+        return RowsSeen(len(named), len(np.unique(patient[found])), float(by_chance), "patients")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a model's file keeps."""

@@ -107,6 +107,8 @@ class SurvivalTable:
         Such rows are never divided between training and testing.
     id : str or None
         Column that names the patient.
+    all_rows : SurvivalTable or None
+        The rows as they stand in the file, where this table has one row for each patient with several; else None.
     """
 
     frame: pd.DataFrame
@@ -116,6 +118,7 @@ class SurvivalTable:
     sensitive_features: pd.DataFrame
     patients: IntArray
     id: str | None = None
+    all_rows: SurvivalTable | None = None
 
     @staticmethod
     def parse(

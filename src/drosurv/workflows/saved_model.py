@@ -23,7 +23,7 @@ from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
-from drosurv.tables.rows import RowHashes, RowsSeen
+from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
 from drosurv.tables.survival_table import noted_id
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.target import of_any_cause, parse_target
@@ -294,13 +294,20 @@ class OpenedModel:
         return list(self.notes.get("warnings", []))
 
     def rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
-        """Count the rows of a table, read from the file `data`, that the model was trained on; None if unknown."""
+        """Count the rows of a table, read from the file `data`, that the model was trained on; None if unknown.
+
+        Where ids name the patients, count patients: one is seen if any row is.
+        """
         kept = self.notes.get("row_hashes")
-        seen = None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
+        # Training rows are hashed as they stand in their file, so these must be too.
+        rows = table if table.all_rows is None else table.all_rows
+        patients = None if table.id is None else rows.patients
+        seen = None if kept is None else RowHashes.from_dict(kept).seen_in(rows.frame, rows.y, patients)
         if self.notes.get("trained_on") == fingerprint(data) and (seen is None or not seen.is_leak):
             # Hashes may not be kept, and differ where the target is read in another way.
-            trained = getattr(self.estimator, "n_patients_", len(table))
-            return RowsSeen(len(table), min(len(table), trained))
+            count = table.n_patients
+            trained = getattr(self.estimator, "n_patients_", count)
+            return RowsSeen(count, min(count, trained), unit="rows" if table.id is None else "patients")
         return seen
 
     def note_rows_seen(self, frame: pd.DataFrame, data: Path) -> None:
@@ -314,7 +321,10 @@ class OpenedModel:
         seen = self.rows_seen(table, data)
         if seen is not None and seen.seen:
             # Rows without a target were not trained on.
-            seen = seen._replace(rows=len(frame))
+            rows = len(frame)
+            if table.id is not None:
+                rows = len(np.unique(patient_numbers(frame, frame[table.id])))
+            seen = seen._replace(rows=rows)
             warn_caller(f"the model was trained on {seen} of {data}.", category=TableNote)
 
     def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
@@ -341,4 +351,6 @@ def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
     patients = one_row_each(table.y, Rows.parse(target, entry=table.entry, id=table.frame[patient]))
     for note in patients.notes:
         warn_caller(first_upper(note), category=TableNote)
-    return table if patients.rows is None else replace(table.take(patients.rows), y=patients.y)
+    if patients.rows is None:
+        return table
+    return replace(table.take(patients.rows), y=patients.y, all_rows=table)
