@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.presentation import NOTHING, Column, Table, Text, plain, text
+from drosurv.presentation import NOTHING, Column, Table, Text, aligned, plain, text
 from experiments.cells import bold, marked, table_of_cells
 from experiments.paper.known_reasons import KNOWN_REASONS
 
@@ -134,3 +134,14 @@ def test_a_bar_in_a_cell_does_not_end_it():
 def test_a_row_of_another_length_is_an_error():
     with pytest.raises(ValueError, match="has 1 cells for 2 columns"):
         table_of_cells("t", (text("x"), text("y")), ((text("a"),),))
+
+
+def test_aligned_columns_have_one_number_of_decimals_also_in_their_intervals():
+    rows = (
+        {"gain": 0.00099, "gain_low": -0.00725, "gain_high": 0.00923},
+        {"gain": -0.001, "gain_low": -0.2, "gain_high": 0.1},
+        {"gain": 1500.0, "gain_low": None, "gain_high": None},
+    )
+    (column,) = aligned([Column.measured("gain", "Gain")], rows)
+    shown = [column.cell(row) for row in rows]
+    assert shown == ["0.001 (−0.007 to 0.009)", "−0.001 (−0.200 to 0.100)", "1,500"]

@@ -1,6 +1,8 @@
 import re
 from dataclasses import replace
+from itertools import pairwise
 
+import pytest
 from jinja2 import Environment, PackageLoader
 
 from drosurv.presentation import Column, Table
@@ -62,6 +64,16 @@ def test_marks_with_many_digits_are_few_enough_to_be_read():
     table = Table("t", "", (Column.measured("c", "c-index"),), tuple(rows))
     (strip,) = forests([table])[0].strips
     assert [tick.label for tick in strip.axis.ticks] == ["0.652", "0.654"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.14, 0.13), (0.75, 1.3), (-0.07, 0.02), (0.3, 11.0)])
+def test_labels_of_marks_do_not_overlap_in_a_narrow_column(low, high):
+    rows = [{"attribute": "", "c": (low + high) / 2, "c_low": low, "c_high": high}]
+    (strip,) = forests([Table("t", "", (Column.measured("c", "c-index"),), tuple(rows))])[0].strips
+    # The column is at least 64 pixels wide; a letter has about 7.
+    places = [(0.64 * strip.axis.percent(tick.value), 3.5 * len(tick.label)) for tick in strip.axis.ticks]
+    assert places
+    assert all(a + half < b - other for (a, half), (b, other) in pairwise(places))
 
 
 def test_the_thin_line_is_at_what_a_right_model_gives_or_at_all_patients(report):

@@ -42,6 +42,9 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert "patients who had another one are free of it until a time of censoring" in text
     # Of a cause, pages show incidences: a patient who died of another cause has not survived.
     everybody = report.tables["groups"].rows[0]
+    assert {"Incidence at time 2, predicted", "Incidence at time 2, observed"} <= set(
+        report.tables["groups"].header
+    )
     wanted = 100 * aalen_johansen(y["cause"], y["time"]).at(np.array([2.0]))[0]
     assert 100 * everybody["incidence_observed"] == pytest.approx(wanted, abs=0.01)
     assert re.search(
@@ -53,7 +56,7 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert all(
         row["low"] <= row["observed"] <= row["high"] for row in over_time if row["observed"] is not None
     )
-    for wrong in ("free of the event", "Survival, predicted", "Observed survival", "(Kaplan-Meier)"):
+    for wrong in ("free of the event", "Survival at", "Observed survival", "(Kaplan-Meier)"):
         assert wrong not in text
     # Follow-up ends at an event of any cause, as in R's quantile(survfit(Surv(time, cause == 0) ~ 1)).
     _, censoring = KaplanMeier.both(Target(y["cause"] > 0, y["time"]))

@@ -2,7 +2,7 @@
 
 from drosurv.presentation.figures import axes_or_new, line_style, lines_or_new, name_lines, write_figure
 from drosurv.presentation.sentences import Statement
-from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
+from drosurv.presentation.table import Column, Table, Text, aligned, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,
     DAYS,
@@ -41,6 +41,7 @@ __all__ = [
     "Statement",
     "Table",
     "Text",
+    "aligned",
     "attribute_name",
     "axes_or_new",
     "cause_in_words",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from drosurv.presentation.wording import Kind, interval_text, plain, written
+from drosurv.presentation.wording import Kind, interval_text, is_missing, plain, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,13 +60,15 @@ def literal(text: str) -> str:
 class Column:
     """A column of a table: the key of its value in the rows, the heading, and how the value is written.
 
-    `interval` are the keys of the ends of its interval, if it has one.
+    `interval` are the keys of the ends of its interval, if it has one. Small values have the decimals that a number of
+    the given `size` has.
     """
 
     key: str
     label: str | Text
     kind: Kind = "text"
     interval: tuple[str, str] | None = None
+    size: float = 0.0
 
     @classmethod
     def measured(cls, key: str, label: str, kind: Kind = "value") -> Column:
@@ -95,14 +97,32 @@ class Column:
 
     def value(self, row: Mapping[str, Any]) -> str:
         """Return the row's value without its interval, with as many decimals as that."""
-        return written(row.get(self.key), self.kind, beside=map(row.get, self.interval or ()))
+        ends = map(row.get, self.interval or ())
+        return written(row.get(self.key), self.kind, beside=(*ends, self.size))
 
     def interval_of(self, row: Mapping[str, Any]) -> str:
         """Return the interval of the row's value as text; empty without one."""
         if self.interval is None:
             return ""
         low, high = (row.get(key) for key in self.interval)
-        return interval_text(low, high, self.kind, beside=row.get(self.key))
+        return interval_text(low, high, self.kind, beside=row.get(self.key), size=self.size)
+
+
+def aligned(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Return columns whose values all have as many decimals as the largest; those from 1,000 on still have none.
+
+    >>> rows = [{"gain": 0.00099}, {"gain": 0.0123}]
+    >>> [column.cell(row) for column in aligned([Column("gain", "Gain", "value")], rows) for row in rows]
+    ['0.001', '0.012']
+    """
+
+    def size(column: Column) -> float:
+        values = [row.get(key) for row in rows for key in column.keys]
+        return min(max((abs(value) for value in values if not is_missing(value)), default=0.0), 1.0)
+
+    return tuple(
+        replace(column, size=size(column)) if column.kind == "value" else column for column in columns
+    )
 
 
 @dataclass(frozen=True)

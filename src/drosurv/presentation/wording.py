@@ -80,11 +80,14 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
     return f"{written(value, kind, beside=(low, high))} ({interval})" if interval else written(value, kind)
 
 
-def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0) -> str:
-    """Return an interval as text, with the decimals of the value `beside` it; empty if an end is not known."""
+def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0, size: float = 0.0) -> str:
+    """Return an interval as text; empty if an end is not known.
+
+    It has the decimals of the value `beside` it, or of a number of the given size if that is larger.
+    """
     if any(is_missing(end) for end in (low, high, beside)):
         return ""
-    first, last = (written(end, kind, beside=(low, high, beside)) for end in (low, high))
+    first, last = (written(end, kind, beside=(low, high, beside, size)) for end in (low, high))
     return f"{first.removesuffix(' %')} to {last}"
 
 

@@ -22,8 +22,8 @@ Points = Sequence[tuple[float, float | None]]
 # Values that differ by less than this share of their size count as equal, and smaller ones than the second number as 0:
 # ticks between them would not differ in floating point.
 _RELATIVE, _SMALLEST = 1e-9, 1e-100
-# Most letters of the tick labels of a forest plot's column.
-_MOST_LETTERS = 14
+# Letters of tick labels that fit below a forest plot's column where it is narrowest.
+_LETTERS_ACROSS = 9
 
 
 class Tick(NamedTuple):
@@ -289,6 +289,15 @@ def _common_axis(column: Column, tables: Sequence[Table], guide: float | None) -
     values = [row.get(key) for row in judged or rows for key in column.keys]
     for count in range(3, -1, -1):
         axis = Axis.over("", [*values, guide], kind=column.kind, count=count)
-        if len(" ".join(tick.label for tick in axis.ticks)) <= _MOST_LETTERS:
+        if _labels_fit(axis):
             break
     return axis
+
+
+def _labels_fit(axis: Axis) -> bool:
+    """Whether the tick labels leave at least half a letter between each other below a narrow column."""
+    return all(
+        _LETTERS_ACROSS * (axis.share(right.value) - axis.share(left.value))
+        >= (len(left.label) + len(right.label) + 1) / 2
+        for left, right in pairwise(axis.ticks)
+    )

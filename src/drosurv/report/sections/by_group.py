@@ -8,7 +8,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import JUDGED_GAPS, Row
 from drosurv.evaluation.result_views import BETWEEN, per_pair
-from drosurv.presentation import Column, Table, plain
+from drosurv.presentation import Column, Table, aligned, plain
 from drosurv.report.charts import forests
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import EVENTS, PATIENTS, WHO, Part, Section
@@ -66,7 +66,7 @@ def forest_table(result: EvaluationResult) -> Table:
     ]
     # The c-index, which is not comparable between groups, is plotted only if others are missing.
     strips = [strip for strip in STRIPS if any(row[strip.key] is not None for row in shown)][:2]
-    return Table("by_group", "Every group", (*WHO, PATIENTS, EVENTS, *strips), tuple(shown))
+    return Table("by_group", "Every group", (*WHO, PATIENTS, EVENTS, *aligned(strips, shown)), tuple(shown))
 
 
 def accuracy_table(result: EvaluationResult) -> Table:

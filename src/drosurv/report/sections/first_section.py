@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
@@ -16,6 +17,7 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
+    aligned,
     complement,
     first_upper,
     in_years,
@@ -193,18 +195,21 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         moment(evidence.audited.settings.horizon, evidence.time_unit),
         evidence.page.reference_name,
     )
-    when = "whole follow-up" if evidence.audited.last_judged is None else f"at {at}"
+    until = evidence.audited.last_judged
+    when, by = "whole follow-up", ""
+    if until is not None:
+        when, by = f"at {at}", f" by {moment(until, evidence.time_unit)}"
     what = "survival" if evidence.cause is None else "incidence"
     columns = (
         Column("who", "Group"),
         PATIENTS,
-        Column("observed", "Events" if evidence.audited.last_judged is None else "Events, weighted", "count"),
-        EXPECTED,
+        Column("observed", f"Events{by}, weighted" if by else "Events", "count"),
+        replace(EXPECTED, label=f"{EXPECTED.label}{by}"),
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),
-        Column(f"{what}_predicted", f"{first_upper(what)}, predicted", "share"),
-        Column(f"{what}_observed", f"{first_upper(what)}, observed", "share"),
+        Column(f"{what}_predicted", f"{first_upper(what)} at {at}, predicted", "share"),
+        Column(f"{what}_observed", f"{first_upper(what)} at {at}, observed", "share"),
         Column.measured("c_index", "c-index"),
         Column.measured("gain", "Gain over no model"),
         Column.measured("gain_over_reference", f"Gain over {reference}"),
@@ -213,9 +218,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     if not evidence.is_compared:
         known = [column for column in known if column.key != "gain_over_reference"]
-    shares = any(column.key == f"{what}_predicted" for column in known)
-    caption = f"The group table{f' ({what} at {at})' if shares else ''}"
-    return Table("groups", caption, tuple(known), tuple(rows))
+    return Table("groups", "The group table", aligned(known, rows), tuple(rows))
 
 
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
