@@ -333,6 +333,7 @@ def test_the_summary_compares_quartiles_of_splined_columns_and_units_of_others()
     assert table.loc["age", "p nonlinear"] < 1e-4
     assert np.isnan(table.loc["sex", "p nonlinear"])
     assert "p nonlinear" in repr(table)
+    assert "unpenalised, bias-corrected (95 % interval)" in repr(table)
 
 
 def test_nonlinearity_p_values_are_uniform_under_linear_effects_whatever_is_chosen():
@@ -419,7 +420,7 @@ def test_the_forest_plot_names_contrasts_and_shows_intervals_and_shrunken_ratios
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels == [f"{name}, {contrast}" for name, contrast in table["contrast"].items()]
     drawn = {line.get_label(): line.get_xdata() for line in ax.get_lines()}
-    np.testing.assert_allclose(drawn["unpenalised"], table["exp(coef)"])
+    np.testing.assert_allclose(drawn["unpenalised, bias-corrected"], table["exp(coef)"])
     np.testing.assert_allclose(drawn["this model, shrunken"], table["shrunken exp(coef)"])
     assert ax.get_xlabel() == "hazard ratio (95 % interval)\nof the second value to the first, or as named"
 

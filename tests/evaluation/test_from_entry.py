@@ -75,7 +75,7 @@ def test_predictions_are_conditional_on_no_event_before_entry():
     in_days = {**given, "entry": 5000 * entry}
     longer = CoxPH(ties="efron").fit(X, days, **in_days)
     assert (
-        "at time 2,000."
+        "at time 2,000 after entry."
         in predict_from_entry(observed(longer, X, days, in_days), days, horizon=2000.0).notes[-1]
     )
     for i in (0, 7, 100):
@@ -107,6 +107,8 @@ def test_a_right_model_is_calibrated_from_entry_on_and_strata_are_ranked_togethe
     model.fit(X, y, entry=entry, strata=strata)
     X, y, entry, strata = patients(2, 1200)
     result = evaluate(model, X, y, entry=entry, strata=strata, n_bootstrap=0)
+    ranked = next(note for note in result.notes if note.startswith("patients are ranked"))
+    assert ranked.endswith(f"cumulative hazard at time {result.settings.horizon:.3g} after entry.")
     assert abs(result.value("calibration_difference")) < 0.03
     assert result.value("brier_skill") > 0.02
     assert any("evaluated from their entry" in note for note in result.notes)

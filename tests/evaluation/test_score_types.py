@@ -46,8 +46,16 @@ def test_right_accelerated_failure_time_model_is_not_called_wrong(sigma):
     assert set(result.groups["status"]).isdisjoint(PROBLEMS)
     assert result.groups["judged"].all()
     assert not NEED_LOG_HAZARDS & set(result.table["metric"])
-    assert any("log times" in note and "F_I" in note for note in result.notes)
+    assert any("log times" in note and "F_I (censoring-aware), F_G," in note for note in result.notes)
     assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)
+
+
+def test_how_distances_are_taken_is_said_only_where_there_are_disparities():
+    X, y, _ = weibull_aft(np.random.default_rng(0), 100, 1.0)
+    for scores, said in (("log hazard", True), ("log time", False)):
+        given = Predictions(risk=X[:, 0], score_type=scores)
+        found = evaluate(given, 9 + X, y, n_bootstrap=0)
+        assert any("F_I takes distances" in note for note in found.notes) == said
 
 
 def test_numbers_of_an_accelerated_failure_time_model_do_not_depend_on_the_unit_of_time_unless_they_are_times():

@@ -127,11 +127,23 @@ def test_a_plan_is_read_printed_and_drawn():
         ({"groups": {"women": 40}}, r"groups must give 'women' a share in \(0, 1\], got 40"),
         ({"n": 0}, "n must be a whole number"),
         ({"power": 1}, "power must lie between 0 and 1"),
+        ({"events": 0.3}, "events must be left out where event_rate is given"),
+        ({"event_rate": None}, "event_rate is needed"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, words):
     with pytest.raises(ArgumentError, match=words):
         plan(**{"event_rate": 0.3, **wrong})
+
+
+def test_the_share_of_events_has_the_name_of_the_command_too_and_expected_events_are_called_so():
+    found = plan(events=0.4)
+    assert found.to_dict() == plan(event_rate=0.4).to_dict()
+    assert (
+        "1.2 times the expected events found, everybody: 565 patients, 215 expected events" in found.summary()
+    )
+    assert "everybody: 289 patients, 116 events." in found.summary()
+    assert "215 expected" in repr(found)
 
 
 def test_one_sentence_says_what_can_be_excluded_for_whom():

@@ -164,7 +164,10 @@ def test_a_small_cohort_gets_an_answer(patients):
     assert "Membership" not in report.to_markdown()
     assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])
     missing = " ".join(report.parts["method"].facts["missing"])
-    assert "(F_I, F_A, censoring-aware) are left out: they compare patients by one model" in missing
+    assert (
+        "(F_I, F_A and their censoring-aware forms) are left out: they compare patients by one model"
+        in missing
+    )
 
 
 def test_folds_keep_the_hazards_of_their_models(patients):

@@ -19,6 +19,8 @@ from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
 from drosurv.target import FloatArray
 
+#: What tables and plots call estimates of the unpenalised model, from which a jackknife's bias is subtracted.
+UNPENALISED = "unpenalised, bias-corrected"
 # Groups of patients of the jackknife.
 _GROUPS = 10
 # The bias of p coefficients is about p / events of a coefficient, a negligible part of its standard error if this
@@ -162,11 +164,11 @@ class EffectTable(CoxTable):
     """One row per column of X: the contrast, its hazard ratio with interval, and the test of nonlinearity.
 
     It prints like :class:`drosurv.estimators.CoxTable`. ``coef``, ``exp(coef)``, ``se(coef)`` and their bounds are of
-    the unpenalised model, ``shrunken coef`` and ``shrunken exp(coef)`` those with which the model predicts; the other
-    columns are ``contrast`` and ``p nonlinear``.
+    the unpenalised model, corrected for bias, ``shrunken coef`` and ``shrunken exp(coef)`` those with which the model
+    predicts; the other columns are ``contrast`` and ``p nonlinear``.
     """
 
-    _label, _beside = "unpenalised", ("shrunken exp(coef)", "this model, shrunken")
+    _label, _beside = UNPENALISED, ("shrunken exp(coef)", "this model, shrunken")
     _of_what = "\nof the second value to the first, or as named"
 
     def to_table(self) -> Table:
@@ -176,7 +178,7 @@ class EffectTable(CoxTable):
             Column("covariate", "column"),
             Column("contrast", "contrast"),
             Column("shrunken exp(coef)", f"{self.ratio}, shrunken", "value"),
-            Column("exp(coef)", f"unpenalised ({percent} interval)", "value", bounds),
+            Column("exp(coef)", f"{UNPENALISED} ({percent} interval)", "value", bounds),
             Column("p nonlinear", "p nonlinear", "p"),
         ]
         frame = pd.DataFrame(self).rename_axis("covariate").reset_index()

@@ -31,7 +31,7 @@ from drosurv.estimators.coefficient_inference import (
     name_references,
 )
 from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names, show_ratios
-from drosurv.estimators.column_effects import ColumnInference, EffectTable
+from drosurv.estimators.column_effects import UNPENALISED, ColumnInference, EffectTable
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.penalty_choice import Search
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
@@ -390,7 +390,7 @@ class CoxPHCV(SurvivalModel):
         ax, (low, high) = axes_or_new(ax), interval_names("exp(coef)", level)
         ax.plot(effect.index, effect["shrunken exp(coef)"], color="C0", label="this model, shrunken")
         if effect["coef"].notna().any():
-            ax.plot(effect.index, effect["exp(coef)"], color="C1", linestyle=":", label="unpenalised")
+            ax.plot(effect.index, effect["exp(coef)"], color="C1", linestyle=":", label=UNPENALISED)
             percent = f"{100 * level:g} % interval"
             ax.fill_between(
                 effect.index, effect[low], effect[high], color="C1", alpha=0.2, linewidth=0, label=percent

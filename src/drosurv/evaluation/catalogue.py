@@ -367,7 +367,7 @@ def _censored_disparity(between: GroupComparison) -> Draws:
     )
 
 
-@disparity("F_I, censoring-aware", of="everybody", needs=("features", "hazards"))
+@disparity("F_I (censoring-aware)", of="everybody", needs=("features", "hazards"))
 def censored_individual_disparity(between: GroupComparison) -> Draws:
     """F_I over pairs of a censored patient and one whose event came no earlier."""
     return _censored_disparity(between)
@@ -401,7 +401,7 @@ def average_disparity(between: GroupComparison) -> Draws:
     return Draws(sum(part.estimate for part in parts) / 3, draws, lowest=0.0)
 
 
-@disparity("F_G, censoring-aware", of="attribute", needs=("groups", "features", "hazards"))
+@disparity("F_G (censoring-aware)", of="attribute", needs=("groups", "features", "hazards"))
 def censored_group_disparity(between: GroupComparison) -> Draws:
     """The censoring-aware F_I over pairs of the same group."""
     return _censored_disparity(between)

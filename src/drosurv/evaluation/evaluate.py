@@ -422,7 +422,9 @@ def prepare(
     clusters = rows.id if rows.entry is None else None
     codes = None if clusters is None else label_codes("id", clusters, n)[0]
     evaluator = Evaluator(Subset(data), attributes, wanted, clusters=codes)
-    notes += [note, features.note, *_left_out(evaluator), _sampled(evaluator)]
+    if features.test is None or "individual_disparity" in (metric.name for metric in evaluator.metrics):
+        notes.append(features.note)
+    notes += [note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
     return replace(evaluator, notes=tuple(note for note in notes if note))
 

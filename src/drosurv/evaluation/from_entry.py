@@ -87,11 +87,16 @@ class TimeScale(NamedTuple):
     def ranked(self, survival: FloatArray, time: float, curves: FloatArray | None = None) -> FromEntry:
         """Return predictions that rank patients by their survival (n,) at a time; `curves` (n, k) at these times."""
         times = None if curves is None else self.times
+        # Without curves the time is one of the predictions, which count from the start of the time scale.
+        since = "" if curves is None or self.entry is None else " after entry"
         return FromEntry(
             Predictions(_log_hazard(survival), curves, times, score_type="other"),
             self.target.to_structured(),
             replace(self.follow_up, other_times=True),
-            (*self.notes, f"patients are ranked by their predicted cumulative hazard at {moment(time)}."),
+            (
+                *self.notes,
+                f"patients are ranked by their predicted cumulative hazard at {moment(time)}{since}.",
+            ),
         )
 
 
@@ -253,7 +258,8 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
         times = np.asarray(given.times, dtype=np.float64)
         survival = 1 - np.asarray(tables[cause], dtype=np.float64)
     at = int(np.searchsorted(times, horizon, side="right")) - 1
-    ranked = f"patients are ranked by their predicted incidence at {moment(float(times[max(at, 0)]))}."
+    since_entry = "" if entry is None else " after entry"
+    ranked = f"patients are ranked by their predicted incidence at {moment(float(times[max(at, 0)]))}{since_entry}."
     predictions = Predictions(_log_hazard(survival[:, max(at, 0)]), survival, times, score_type="other")
     return FromEntry(
         predictions, target.to_structured(), replace(follow_up, other_times=True), (*notes, ranked)

@@ -50,7 +50,9 @@ def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Fe
         if X is None and in_folds:
             reason = "they compare patients by one model of their features, and every fold has its own"
         return Features(
-            None, None, f"disparities between patients (F_I, F_A, censoring-aware) are left out: {reason}."
+            None,
+            None,
+            f"disparities between patients (F_I, F_A and their censoring-aware forms) are left out: {reason}.",
         )
     if train is None:
         far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv.errors import arg, as_number, check_count, require
+from drosurv.errors import ArgumentError, arg, as_number, check_count, require
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.planning.excluded_errors import factor_of
 from drosurv.planning.risk_spread import NormalLogRisks
@@ -70,7 +70,8 @@ class PlannedQuestion:
 
 def plan(
     *,
-    event_rate: float,
+    event_rate: float | None = None,
+    events: float | None = None,
     c_index: float | None = None,
     spread: float | None = None,
     groups: Mapping[str, float | tuple[float, float]] | None = None,
@@ -103,6 +104,8 @@ def plan(
     ----------
     event_rate : float
         Share of the patients who have the event in the follow-up, between 0 and 1.
+    events : float
+        Another name of `event_rate`, that of the option of the command.
     c_index : float, optional
         The model's c-index, above 0.5, from which the spread of risks is computed (normal log risks).
     spread : float, optional
@@ -133,6 +136,13 @@ def plan(
     >>> found.table[["patients", "events"]].iloc[:2].values.tolist()
     [[463, 116], [1156, 116]]
     """
+    require(event_rate is None or events is None, "events", "be left out where event_rate is given", events)
+    event_rate = events if event_rate is None else event_rate
+    if event_rate is None:
+        raise ArgumentError(
+            "event_rate",
+            f"{arg('event_rate')} is needed: the share of the patients who have the event, such as 0.25.",
+        )
     rates = _checked(event_rate, c_index, spread, groups, n, n_columns, n_tests)
     for name, above in (("ratio", ratio), ("subgroup_ratio", subgroup_ratio)):
         require(1 < as_number(above) < np.inf, name, "be a factor above 1", above)
@@ -247,6 +257,11 @@ def _expected(rate: float, ratio: float) -> float:
     return float(-np.expm1(ratio * np.log1p(-rate)) / ratio)
 
 
+def _events(row: Mapping[Any, Any]) -> str:
+    """Return the events of a row of the table in words: where an error is to be found, those that are expected."""
+    return f"{row['events']:,}{' expected' if row['measure'] == 'power' else ''}"
+
+
 @dataclass(frozen=True, repr=False)
 class Plan:
     """The plan of an audit, from :func:`drosurv.plan`.
@@ -269,6 +284,8 @@ class Plan:
     def table(self) -> pd.DataFrame:
         """One row per question: question, patients needed in all, and events needed among those it is about.
 
+        Where the measure is power, events are those that the model expects, and fewer than happen.
+
         Further columns are ``measure`` (factor, width or power) and the value ``wanted``; with `n`, their number of
         patients ``n``, the expected ``events_of_n`` among those the question is about, and the value ``attained``.
         """
@@ -277,7 +294,7 @@ class Plan:
     def summary(self) -> str:
         """Return the plan in sentences."""
         lines = [
-            f"{row['question']}: {row['patients']:,} patients, {row['events']:,} events{self._attained(row)}."
+            f"{row['question']}: {row['patients']:,} patients, {_events(row)} events{self._attained(row)}."
             for row in self.table.to_dict("records")
         ]
         return "\n".join([*lines, *self.notes])
@@ -296,9 +313,12 @@ class Plan:
 
     def to_table(self) -> Table:
         """Return the table for documents and notebooks."""
-        counts = (Column(name, name, "count") for name in ("patients", "events"))
-        columns = [Column("question", "question"), *counts]
-        rows = plain_rows(self.table)
+        columns = [
+            Column("question", "question"),
+            Column("patients", "patients", "count"),
+            Column("events", "events"),
+        ]
+        rows = [{**row, "events": _events(row)} for row in plain_rows(self.table)]
         if self.n is not None:
             columns.append(Column("shown", f"with {self.n:,} patients"))
             rows = [{**row, "shown": self._attained(row).partition(" give a ")[2]} for row in rows]
