@@ -31,6 +31,7 @@ def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
     words = " ".join(shown.output.split())
     (most,) = re.findall(r"none has more than ([\d.]+) times", words)
     assert re.search(rf"observed/expected, most [\d.]+ {re.escape(most)} ", words)
+    assert "No subgroup is beyond the bound; the group in its row is the one with that bound" in words
     assert list(pd.read_csv(groups).columns) == list(SIGNIFICANT)
     assert picture.read_bytes().startswith(b"\x89PNG")
 

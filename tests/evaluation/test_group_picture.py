@@ -162,3 +162,13 @@ def test_an_interval_without_an_upper_end_reaches_the_end_of_the_axis(high):
     assert "---o-  5.00 (3.00 or more) 13, 65" in line
     (interval,) = [one for one in picture.plot(Figure().subplots()).lines if len(set(one.get_xdata())) == 2]
     assert list(interval.get_xdata()) == [3.0, picture.reach]
+
+
+def test_a_name_too_long_for_the_text_keeps_its_time():
+    rule = "differ <= 2 and etype = 2 and age is over 65"
+    shown = GroupPicture.of(
+        [PictureRow(f"{rule}{end}", "found", 90, 40.0, 20.0, 2.0) for end in (", by 3 years", "")]
+    ).to_text()
+    first, second = (line[2:34] for line in shown.splitlines()[1:3])
+    assert first == "differ <= 2 and e..., by 3 years"
+    assert second == "differ <= 2 and etype = 2 and..."

@@ -66,7 +66,10 @@ def certify(
         print_json(found.to_dict())
         return
     shown = found.to_table()
-    print_frame(pd.DataFrame(shown.rows)[["measure", "estimate", "bound", "group"]], shown.caption)
+    caption = (
+        f"{shown.caption}. No subgroup is beyond the bound; the group in its row is the one with that bound"
+    )
+    print_frame(pd.DataFrame(shown.rows)[["measure", "estimate", "bound", "group"]], caption)
     typer.echo(printable(found.summary(table.columns.unit)))
     if judged.coefficients is not None:
         typer.echo(opened.estimator.known_times)

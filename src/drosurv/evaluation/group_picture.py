@@ -28,8 +28,8 @@ _ORDER: tuple[State, ...] = ("all", "wrong", "right", "small", "found")
 # were found, which may have no event in a part of the follow-up, to the third at most.
 _NARROWEST, _WIDEST, _WIDEST_FOUND = 2.0, 10.0, 5.0
 _TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-# Letters of the text: longest name, and the width of the axis.
-_NAME, _STRIP = 32, 21
+# Letters of the text: longest name, the rule in a shortened name at least, and the width of the axis.
+_NAME, _LEAST_RULE, _STRIP = 32, 8, 21
 _COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found": "C3"}
 
 
@@ -74,12 +74,18 @@ class PictureRow(NamedTuple):
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text of at most so many letters; a longer one ends in three dots.
+    """Return a text of at most so many letters; dots stand for what is left out, which is not the time after a comma.
 
-    >>> shortened("age is infants", 9)
-    'age is...'
+    >>> shortened("age is infants", 9), shortened("differ <= 2 and etype = 2, by 3 years", 28)
+    ('age is...', 'differ <= 2 a..., by 3 years')
     """
-    return text if len(text) <= width else f"{text[: width - 3]}..."
+    if len(text) <= width:
+        return text
+    _, comma, time = text.rpartition(", ")
+    end = f"...{comma}{time}" if comma else "..."
+    # Without room for some of the rule, the time is cut as well.
+    end = end if len(end) <= width - _LEAST_RULE else "..."
+    return f"{text[: width - len(end)]}{end}"
 
 
 @dataclass(frozen=True)

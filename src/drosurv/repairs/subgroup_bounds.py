@@ -503,9 +503,9 @@ class SubgroupBounds:
         columns = (
             Column("measure", "measure"),
             Column("all", "all patients", "value"),
-            Column("estimate", "most extreme subgroup", "value"),
+            Column("estimate", "most extreme", "value"),
             Column("bound", "no subgroup is beyond", "value"),
-            Column("group", "subgroup of the bound"),
+            Column("group", "subgroup with that bound"),
         )
         rows: list[dict[str, Any]] = []
         for name, row in self.bounds.iterrows():
