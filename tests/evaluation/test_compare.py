@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv import Surv, evaluate
+from drosurv.errors import ArgumentError
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, compare
 from drosurv.metrics import concordance_imparity, concordance_index, paired_comparison
@@ -172,3 +174,34 @@ def test_a_wrong_level_is_refused_before_any_work(held_out):
 
     with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
         compare({"a": Untouched()}, held_out.X, held_out.y, y_train=held_out.y, level=95)
+
+
+def at_three_times():
+    rng = np.random.default_rng(4)
+    hazard = 0.2 * np.exp(0.5 * rng.normal(size=300))
+    died, left = rng.exponential(1 / hazard), rng.uniform(2, 9, 300)
+    y = Surv.from_arrays(died <= left, np.minimum(died, left))
+    return y, np.exp(-np.outer(hazard, [1.0, 3.0, 5.0]))
+
+
+def test_predictions_at_different_few_times_are_compared_at_their_common_times():
+    y, S = at_three_times()
+    with pytest.warns(UserWarning, match=r"compared at their common times, 1, 3\."):
+        table = compare({"a": ([1, 3, 5], S), "b": ([1, 3], S[:, :2])}, None, y, n_bootstrap=20)
+    other = table[table["model"] == "b"]
+    assert (other["difference"].dropna() == 0).all()
+    assert len(other["difference"].dropna()) > 5
+    alone = evaluate(([1, 3], S[:, :2]), None, y, n_bootstrap=0)
+    for metric in ("integrated_brier_score", "likelihood_gain"):
+        assert cell(table, "a", metric)["value"] == pytest.approx(alone.value(metric))
+    with pytest.raises(ArgumentError, match="no time in common"):
+        compare({"a": ([1, 5], S[:, [0, 2]]), "b": ([3], S[:, [1]])}, None, y, n_bootstrap=0)
+
+
+def test_a_reference_at_other_few_times_is_compared_at_the_common_times():
+    y, S = at_three_times()
+    found = evaluate(([1, 3, 5], S), None, y, reference=([1, 3], S[:, :2]), n_bootstrap=0)
+    assert found.groups["gain_over_reference"].iloc[0] == 0
+    assert any("common times, 1, 3." in note for note in found.notes)
+    with pytest.raises(ArgumentError, match="no time in common"):
+        evaluate(([1, 5], S[:, [0, 2]]), None, y, reference=([3], S[:, [1]]), n_bootstrap=0)

@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
+from drosurv.findings.judged import common_times, known_throughout
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step, one_row_each
+from drosurv.presentation import first_upper
 from drosurv.presentation.progress import bar
-from drosurv.target import chosen_cause
+from drosurv.target import chosen_cause, of_any_cause, parse_target
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -57,7 +59,8 @@ def compare(
     ----------
     models : mapping
         Name to a fitted model, :class:`~drosurv.evaluation.Predictions`, a pair (times, survival) or an array of risk
-        scores; the first is the one that the others are compared with.
+        scores; the first is the one that the others are compared with. Predictions at few times that differ are
+        compared at their common times, with a warning.
     X, y, sensitive_features, X_train, id, sample_weight
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
@@ -108,7 +111,7 @@ def compare(
     y, observed = patients.y, patients.observed
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
     models = {name: patients.of(model) for name, model in models.items()}
-    predicted = _predicted(models, X, len(y), observed)
+    predicted = _at_common_times(_predicted(models, X, len(y), observed), y)
     first = next(iter(predicted.values()))
     reference = first.model if reference is None and first.has_risk else reference
     if y_train is None and entry is None:
@@ -183,6 +186,29 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
                 f"models[{name!r}] must be a fitted model with predict_survival_function, which "
                 f"{', '.join(observed.observed)} needs, got {one.title}.",
             )
+    return found
+
+
+def _at_common_times(predicted: dict[str, Predicted], y: Any) -> dict[str, Predicted]:
+    """Return the predictions of models that are given at different few times at their common times, with a warning."""
+    curves = {name: one.curves for name, one in predicted.items() if one.given is not None and one.has_curves}
+    target = parse_target(of_any_cause(y))
+    shared = common_times(curves, target, "models")
+    if shared is None:
+        return predicted
+    times, note = shared
+    warn_caller(first_upper(note), argument="models")
+    found = dict(predicted)
+    for name, known in curves.items():
+        one = predicted[name]
+        if one.given is None or known is None or known_throughout(known, target):
+            continue
+        incidence = one.given.incidence
+        if incidence is not None:
+            own = np.isin(np.asarray(one.given.times, np.float64), times)
+            incidence = {cause: np.asarray(values)[:, own] for cause, values in incidence.items()}
+        given = replace(one.given, survival=known.survival(times), times=times, incidence=incidence)
+        found[name] = replace(one, model=given)
     return found
 
 

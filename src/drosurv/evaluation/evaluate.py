@@ -43,6 +43,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.judged import common_times
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
@@ -406,6 +407,10 @@ def prepare(
             cause=cause,
         )
     )
+    if compared is not None and compared.has_curves and predicted.has_curves and cause is None:
+        models = {"the model": predicted.curves, "the reference": compared.curves}
+        shared = common_times(models, parse_target(of_any_cause(y)), "reference")
+        notes += [] if shared is None else [shared[1]]
     data = EvaluationData(
         measured,
         target,

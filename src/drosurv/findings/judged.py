@@ -6,9 +6,9 @@ at these times. Gains in log likelihood over one curve for everybody are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -271,6 +271,31 @@ def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
     return bool(counts.max() <= max(most + 2 * np.sqrt(most), 1))
 
 
+def common_times(
+    models: Mapping[str, SurvivalCurves | None], target: Target, name: str
+) -> tuple[FloatArray, str] | None:
+    """Return the times at which all models with predictions at few times are known, and a note that says so.
+
+    None if these models have the same times, or there are fewer than two of them. Raise an error about the argument
+    `name` if no time is common.
+    """
+    few = {
+        title: curves.times
+        for title, curves in models.items()
+        if curves is not None and curves.times is not None and not known_throughout(curves, target)
+    }
+    if len({tuple(times) for times in few.values()}) < 2:
+        return None
+    common = reduce(np.intersect1d, few.values())
+    own = "; ".join(f"{title}: {', '.join(f'{time:g}' for time in times)}" for title, times in few.items())
+    if not (common > 0).any():
+        raise ArgumentError(
+            name, f"{arg(name)}: the predictions have no time in common ({own}): give them at the same times."
+        )
+    at = ", ".join(f"{time:g}" for time in common)
+    return common, f"predicted times differ ({own}): predictions are compared at their common times, {at}."
+
+
 def judge_curves(
     curves: SurvivalCurves,
     cohort: Cohort,
@@ -514,6 +539,19 @@ def _at_few_times(
     scored = _with_enough_events(scored_times(survival, unit), times, cohort)
     score, own = _scores_at_times(residuals, cohort, times[scored], unit)
     model, null = score(survival[:, scored]), score(_null_survival(cohort, times[scored]))
+    over_reference = None
+    if reference is not None:
+        shared = common_times({"the model": curves, "the reference": reference}, target, "reference")
+        both, at_both = scored, score
+        if shared is not None:
+            inside = np.flatnonzero(np.isin(times, shared[0]))
+            if len(inside) == 0:
+                raise ArgumentError(
+                    "reference", f"{arg('reference')} is known at no time until which patients are observed."
+                )
+            both = inside[_with_enough_events(np.arange(len(inside)), times[inside], cohort)]
+            at_both, _ = _scores_at_times(residuals, cohort, times[both], unit)
+        over_reference = at_both(survival[:, both]) - at_both(reference.survival(times[both]))
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -522,7 +560,7 @@ def _at_few_times(
         risk=at_horizon.probability[:, -1],
         horizon=horizon,
         gains=model - null if own is None else model - null + own.optimism,
-        over_reference=None if reference is None else model - score(reference.survival(times[scored])),
+        over_reference=over_reference,
         own_curve=own,
         few_times=True,
     )
