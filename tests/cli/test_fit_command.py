@@ -324,10 +324,11 @@ class TestBadInput:
         assert "there is no folder" in drosurv.fails("fit", data, *target, "-o", tmp_path / "none" / "m")
 
 
-def test_a_column_that_gives_the_outcome_away_is_warned_about(drosurv, patients, target, tmp_path):
+def test_a_kept_column_that_gives_the_outcome_away_is_warned_about(drosurv, patients, target, tmp_path):
     path = tmp_path / "d.csv"
     patients.assign(dead=np.where(patients["status"] == "dead", "x", "y")).to_csv(path, index=False)
-    result = drosurv.ok("fit", path, *target, "-o", tmp_path / "m", "--set", "l2=0.1", "--json")
+    options = ("--set", "l2=0.1", "--keep-columns", "dead", "--json")
+    result = drosurv.ok("fit", path, *target, "-o", tmp_path / "m", *options)
     assert "Warning: column 'dead' may give the outcome away" in result.stderr
     assert json.loads(result.stdout)["patients"] == 400
 

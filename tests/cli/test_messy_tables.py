@@ -241,7 +241,7 @@ def test_lines_of_another_length_are_named(fit, gbsg2, tmp_path, change):
 def test_a_column_that_tells_the_outcome_is_used_only_if_it_is_named(fit, gbsg2, tmp_path, leak):
     columns = {"the event": np.where(gbsg2["relapse"] == "yes", "x", "y"), "the time": gbsg2["days"] / 30.4}
     said = {
-        "the event": "the model is not saved: column 'note' may give the outcome away",
+        "the event": "column 'note' may give the outcome away (it tells the event of 100 % of the patients). If",
         "the time": "column 'note' equals the time, in some unit, for 100 % of the patients",
     }
     leaking = gbsg2[["age", "days", "relapse"]].assign(note=columns[leak])
@@ -250,6 +250,8 @@ def test_a_column_that_tells_the_outcome_is_used_only_if_it_is_named(fit, gbsg2,
     assert said[leak] in result.stderr
     assert "If a column is not known when a prediction is made, name it in --drop" in result.stderr
     assert "if it is known, name it in --keep-columns" in result.stderr
+    # A penalised model, whose coefficients are finite, is refused too.
+    assert said[leak] in fit(leaking, "--model", "cox-cv", how="__call__").stderr
     # --force is about files alone.
     assert fit(leaking, "--force", how="__call__").exit_code == 2
     assert not (tmp_path / "m").exists()
@@ -257,7 +259,7 @@ def test_a_column_that_tells_the_outcome_is_used_only_if_it_is_named(fit, gbsg2,
     assert (tmp_path / "m").exists()
 
 
-def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2):
+def test_every_column_that_tells_the_outcome_is_named(fit, gbsg2):
     # Not the first alone: who drops that one has the true culprit still in the table.
     leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
     result = fit(gbsg2[["age", "days", "relapse"]].assign(**leaks), how="__call__")

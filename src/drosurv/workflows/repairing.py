@@ -19,7 +19,7 @@ from drosurv.tables.prediction_columns import PredictionColumns, prediction_colu
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import labels, row_number
 from drosurv.workflows.saved_model import OpenedModel
-from drosurv.workflows.training import readable_and_base, refuse_copies_of_time, table_encoder
+from drosurv.workflows.training import readable_and_base, refuse_leaks, table_encoder
 
 
 def repair_from_table(
@@ -41,7 +41,7 @@ def repair_from_table(
     options |= table.row_arguments
     if opened is not None:
         return repair(opened.model, opened.describing(table), table.y, frozen=True, **options)
-    refuse_copies_of_time(table, keep_columns)
+    refuse_leaks(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)
     if predictions is not None:

@@ -29,6 +29,7 @@ from drosurv.report.cross_fit import fold_parts, require_supported
 from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.ids import counts_rows
 from drosurv.tables.leaks import copies_of_time, find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.rows import RowHashes
@@ -39,8 +40,6 @@ from drosurv.target import parse_target
 EVENTS_PER_FEATURE = 10
 # A smaller error of survival curves is not reported, nor one where fewer patients are at risk.
 _TOO_HIGH, _FEWEST_AT_RISK = 0.02, 50
-# A larger log hazard ratio per standard deviation means that the feature contains the outcome.
-_LARGEST_COEFFICIENT = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
@@ -52,7 +51,7 @@ class Trained:
 
     The model takes columns of the table, not encoded: it is a Pipeline of a :class:`TableEncoder` and an estimator, or
     a :class:`drosurv.RepairedCox` of one. `fit_options` are the arguments of the estimator's ``fit`` besides features
-    and target; `observed` and `keep_columns` are as in :func:`train`.
+    and target; `observed` is as in :func:`train`.
     """
 
     model: Any
@@ -60,7 +59,6 @@ class Trained:
     table: SurvivalTable
     fit_options: dict[str, Any]
     observed: Mapping[str, str] = field(default_factory=dict)
-    keep_columns: Sequence[str] = ()
 
     @property
     def estimator(self) -> Any:
@@ -86,19 +84,8 @@ class Trained:
     ) -> None:
         """Write the model to a file, with notes that the commands need; the file holds no row of the table.
 
-        Raise if a column gives the outcome away and the model separates patients perfectly. Parameters are those of
-        :func:`save_with_notes`.
+        Parameters are those of :func:`save_with_notes`.
         """
-        checked = [name for name in self.encoder.used_ if name not in self.keep_columns]
-        largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
-        separates = getattr(self.estimator, "status_", "") == "separated" or largest > _LARGEST_COEFFICIENT
-        leaks = find_leaks(self.table.X[checked], self.table.y) if separates else {}
-        if leaks:
-            raise ArgumentError(
-                "drop",
-                f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
-                f"and the model separates patients with and without the event perfectly. {_drop_or_keep()}",
-            )
         notes: dict[str, Any] = {}
         # A repaired model holds its base model, with which it is compared.
         if not (isinstance(self.model, RepairedCox) or self.table.columns.causes):
@@ -228,10 +215,10 @@ def train(
 
     `categorical`, `unseen` and `reference` are as in :class:`TableEncoder`; columns of numbers that define groups are
     categories. `observed` maps arguments of ``fit`` (``strata``, ``clusters``, ``id``) to columns. `bootstrap` is the
-    number of refits for the standard errors of the model's ``summary``. A column that equals the time for most patients
-    is an error, unless it is among `keep_columns`, the columns that are known when a prediction is made.
+    number of refits for the standard errors of the model's ``summary``. A column that gives the outcome away is an
+    error, unless it is among `keep_columns`, the columns that are known when a prediction is made.
     """
-    refuse_copies_of_time(table, keep_columns)
+    refuse_leaks(table, keep_columns)
     encoder = table_encoder(table, categorical, unseen, reference)
     repaired = isinstance(estimator, RepairedCox)
     has_verbose = "verbose" in estimator.get_params()
@@ -263,7 +250,7 @@ def train(
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     _warn_of_coarse_times(estimator, table)
-    trained = Trained(model, encoder, table, options, observed or {}, keep_columns)
+    trained = Trained(model, encoder, table, options, observed or {})
     if trained.levels_without_events:
         warn_caller(
             f"nobody with {listing(trained.levels_without_events, 3)} had the event, so the model predicts that such "
@@ -313,28 +300,27 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
         return found, cox.check_proportional_hazards().sentence(1 - level)
 
 
-def refuse_copies_of_time(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
-    """Raise if a column that is not in `keep_columns` equals the time, in some unit, for most patients."""
-    X = table.X.drop(columns=[name for name in keep_columns if name in table.X])
+def refuse_leaks(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
+    """Raise if columns that are not in `keep_columns` give the outcome away; :func:`drosurv.check` leaves them out."""
+    # Numbers of rows are no features, and rise with the time in a table that is sorted by it.
+    used = [name for name in table.X if name not in keep_columns and not counts_rows(table.X[name])]
+    X = table.X[used]
     copies = copies_of_time(X, table.y)
-    if copies:
-        named = [
-            f"column {name!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
-            for name, share in copies.items()
-        ]
-        named += [
-            f"column {name!r} may give the outcome away"
-            for name in find_leaks(X, table.y)
-            if name not in copies
-        ]
-        raise ArgumentError("drop", f"{listing(named)}. {_drop_or_keep()}")
-
-
-def _drop_or_keep() -> str:
-    return (
-        f"If a column is not known when a prediction is made, name it in {arg('drop')}; if it is known, name it "
-        f"in {arg('keep_columns')}."
-    )
+    named = [
+        f"column {name!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
+        for name, share in copies.items()
+    ]
+    named += [
+        f"column {name!r} may give the outcome away ({reason})"
+        for name, reason in find_leaks(X, table.y).items()
+        if name not in copies
+    ]
+    if named:
+        raise ArgumentError(
+            "drop",
+            f"{listing(named)}. If a column is not known when a prediction is made, name it in {arg('drop')}; if it is "
+            f"known, name it in {arg('keep_columns')}.",
+        )
 
 
 def table_encoder(

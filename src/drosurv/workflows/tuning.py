@@ -24,7 +24,7 @@ from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.tables import SurvivalTable
 from drosurv.workflows.comparison import GAIN, METRICS, PLAIN
-from drosurv.workflows.training import Trained, fit_options, refuse_copies_of_time, table_encoder, train
+from drosurv.workflows.training import Trained, fit_options, refuse_leaks, table_encoder, train
 
 ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 WEIGHTS = (1.0, 0.7, 0.4)
@@ -91,7 +91,7 @@ def tune(
     and `keep_columns` are as in :func:`train`.
     """
     require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
-    refuse_copies_of_time(table, keep_columns)
+    refuse_leaks(table, keep_columns)
     if table.columns.entry is not None:
         raise ArgumentError(
             "entry",
