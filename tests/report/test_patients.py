@@ -112,7 +112,7 @@ def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, tr
 
 def test_only_zeros_and_ones_are_counted_as_ones():
     for values, ones in (([0, 1, 1, np.nan], 2), ([0, 0], 0), ([1], 1), ([0, 1, 2], None), ([np.nan], None)):
-        assert ColumnSummary.of(pd.Series(values, dtype=float), by_level=False).ones == ones
+        assert ColumnSummary.of(pd.Series(values, dtype=float), by_level=False).of_two() == ones
 
 
 @pytest.mark.parametrize("n_levels", [8, 12, 13])
@@ -157,11 +157,38 @@ def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_ou
     X, y = held_out
     given = {"X_train": train[0], "y_train": train[1], "alpha_path": ()}
     report = audit(model, X, y, sensitive_features=None, page=Page(time_unit="years"), **given, **QUICK)
-    cells = expected(*train)
-    shown = table_1(report)
-    # Numbers of a table are numbers: only the encoder says that they are codes.
-    assert shown.pop("site, mean (SD)") == f"{train[0]['site'].mean():.3f} ({train[0]['site'].std():.3f})"
-    assert shown == {name: cell for name, cell in cells.items() if not name.startswith("site")}
+    assert table_1(report) == expected(*train)
+
+
+def rows_of(column, trained=None, grouping=()):
+    """Cells of all audited patients, or those and the ones of the training patients."""
+    rows = _of_column(column, {f"group {ALL}": np.ones(len(column), dtype=bool)}, trained, grouping)
+    kept = [f"group {ALL}", *(["training"] if trained else [])]
+    return {row["name"]: " | ".join(row[key] for key in kept) for row in rows}
+
+
+def test_whole_codes_are_counted_by_value_and_amounts_are_averaged():
+    sex = pd.Series([1] * 30 + [2] * 70, name="sex", dtype=float)
+    assert rows_of(sex) == {"sex = 1": "30 (30.0 %)", "sex = 2": "70 (70.0 %)"}
+    # A model that keeps only mean and deviation tells how many have each of two codes.
+    trained = ColumnSummary.of(pd.Series([1.0] * 10 + [2.0] * 40), by_level=False)
+    assert rows_of(sex, trained) == {
+        "sex = 1": "30 (30.0 %) | 10 (20.0 %)",
+        "sex = 2": "70 (70.0 %) | 40 (80.0 %)",
+    }
+    nurse = pd.Series(np.repeat(np.arange(11, 21), 10), name="nurse")
+    assert list(rows_of(nurse)) == ["nurse, mean (SD)"]
+    assert list(rows_of(nurse, grouping={"nurse"})) == [f"nurse = {k}" for k in range(11, 21)]
+    assert list(rows_of(nurse.rename("centre"))) == [f"centre = {k}" for k in range(11, 21)]
+    # Of more than two codes, mean and deviation do not tell.
+    trained = ColumnSummary.of(nurse, by_level=False)
+    assert list(rows_of(nurse, trained, {"nurse"})) == ["nurse, mean (SD)"]
+
+
+def test_years_have_no_separator_of_thousands():
+    years = pd.Series(np.arange(1980, 1990), name="dxyr")
+    assert rows_of(years) == {"dxyr, mean (SD)": f"1984.50 ({years.std():.2f})"}
+    assert rows_of(100 * years.rename("cost"))["cost, mean (SD)"].startswith("198,450 ")
 
 
 @pytest.mark.filterwarnings("ignore")

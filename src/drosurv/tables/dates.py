@@ -17,7 +17,8 @@ _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 # Nobody is followed up for longer, in days and in months: a date such as 9999-12-31 means that there is none.
 _LONGEST = {"days": 120 * 365.25, "months": 120 * 12.0}
-_YEARS = 1900, 2100
+# Calendar years of dates.
+YEARS = 1900, 2100
 # Share of the numbers of a column that may be no dates if it holds dates.
 _SLIPS = 0.05
 
@@ -43,7 +44,7 @@ def dates_in_numbers(column: pd.Series[Any]) -> str:
         ("YYYYMMDD", known // 100 % 100, known % 100, known // 10_000),
     ):
         valid = (known % 1 == 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        valid &= (year >= _YEARS[0]) & (year <= _YEARS[1])
+        valid &= (year >= YEARS[0]) & (year <= YEARS[1])
         if len(known) and valid.mean() >= 1 - _SLIPS:
             return form
     return ""
@@ -89,8 +90,8 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
 def _months(column: pd.Series[Any], argument: str) -> FloatArray:
     """Return the months since year 0 of numbers such as 202103."""
     values = to_floats(column, argument)
-    wrong = np.isfinite(values) & ((values % 100 < 1) | (values % 100 > 12) | (values > 100 * _YEARS[1] + 12))
-    wrong |= values < 100 * _YEARS[0]
+    wrong = np.isfinite(values) & ((values % 100 < 1) | (values % 100 > 12) | (values > 100 * YEARS[1] + 12))
+    wrong |= values < 100 * YEARS[0]
     if dates_in_numbers(column) != "YYYYMM" or wrong.any():
         fault = first_wrong(column, wrong if wrong.any() else ~np.isnan(values), "no month like 202103")
         raise ArgumentError(

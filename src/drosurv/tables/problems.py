@@ -34,8 +34,10 @@ _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
 _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
 _FEWEST_ROWS = 50
-_CODE_NAME = re.compile(
-    r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital", re.IGNORECASE
+# Names of columns whose whole numbers are codes.
+CODE_NAME = re.compile(
+    r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
+    re.IGNORECASE,
 )
 # Abbreviations that are spellings of a label.
 _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
@@ -319,7 +321,7 @@ def _is_code(column: pd.Series[Any]) -> bool:
     values = np.unique(_finite(column))
     if len(values) < 3 or not (values == np.floor(values)).all():
         return False
-    return len(values) <= _MOST_CODES or _CODE_NAME.search(str(column.name)) is not None
+    return len(values) <= _MOST_CODES or CODE_NAME.search(str(column.name)) is not None
 
 
 def _finite(column: pd.Series[Any]) -> FloatArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import floor, log10
 from typing import Any
@@ -33,12 +33,16 @@ from drosurv.report.evidence import FEWEST, Evidence
 from drosurv.report.section import Part, Section
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn
+from drosurv.tables.dates import YEARS
+from drosurv.tables.problems import CODE_NAME
 from drosurv.tables.values import floats, labels
 from drosurv.target import BoolArray, FloatArray, Target
 
 # Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15
 _MOST_LEVELS = 12
+# A column of at most so many whole numbers is shown by level.
+_MOST_CODES = 5
 _MOST_CURVES = 8
 _TIMES_AT_RISK = 5
 _MOST_POINTS = 2_000
@@ -102,14 +106,25 @@ class ColumnSummary:
         decimals = min(max(2 - floor(log10(size)), 0), 6) if size > 0 else 0
         return f"{self.mean:,.{decimals}f} ({self.deviation:,.{decimals}f})"
 
-    @property
-    def ones(self) -> int | None:
-        """Number of ones in a column of zeros and ones, which has mean p and variance p (1 - p); None for others."""
+    def of_two(self, low: float = 0.0, high: float = 1.0) -> int | None:
+        """Return how often a column of these two numbers holds the higher; None if it holds others.
+
+        Zeros and ones have mean p and variance p (1 - p).
+        """
         if self.mean is None or self.deviation is None:
             return None
-        known = self.patients - self.missing
-        of_indicator = _sample_deviation(max(self.mean * (1.0 - self.mean), 0.0), known)
-        return round(self.mean * known) if np.isclose(self.deviation, of_indicator) else None
+        known, share = self.patients - self.missing, (self.mean - low) / (high - low)
+        of_indicator = _sample_deviation(max(share * (1.0 - share), 0.0), known)
+        return round(share * known) if np.isclose(self.deviation / (high - low), of_indicator) else None
+
+    def by_code(self, codes: FloatArray) -> ColumnSummary | None:
+        """Return the summary by level of a column that holds these whole numbers; None if it cannot be known."""
+        if self.levels or self.missing == self.patients:
+            return self
+        if len(codes) != 2 or (higher := self.of_two(*codes)) is None:
+            return None
+        low, high = (f"{code:.0f}" for code in codes)
+        return replace(self, levels={low: self.patients - self.missing - higher, high: higher})
 
     def count_text(self, count: int) -> str:
         """Return a number of patients and their share."""
@@ -162,7 +177,7 @@ def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str,
         return {}
     if isinstance(trained, pd.DataFrame):
         return {
-            str(name): ColumnSummary.of(trained[name], by_level=not _is_number(trained[name]))
+            str(name): ColumnSummary.of(trained[name], by_level=_is_shown_by_level(trained[name]))
             for name in trained
         }
     kept = [column for column in trained.columns_ if isinstance(column, (NumberColumn, CategoryColumn))]
@@ -243,8 +258,9 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
         table = readable_table(evidence.features, len(evidence.target))
         # The groups themselves are the columns of this table.
         shown = [name for name in table.columns if attribute is None or name != attribute.name]
+        grouping = {a.name for a in evidence.attributes}
         for name in shown[:_MOST_COLUMNS]:
-            rows += _of_column(table[name], groups, trained.columns.get(name))
+            rows += _of_column(table[name], groups, trained.columns.get(name), grouping)
     columns = [
         Column("name", "Characteristic"),
         *(Column(g, g.removeprefix("group ")) for g in groups),
@@ -256,14 +272,22 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
 
 
 def _of_column(
-    column: pd.Series[Any], groups: dict[str, BoolArray], trained: ColumnSummary | None
+    column: pd.Series[Any],
+    groups: dict[str, BoolArray],
+    trained: ColumnSummary | None,
+    grouping: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values.
 
-    A column of zeros and ones has one row, the share of ones.
+    A column of zeros and ones has one row, the share of ones. Columns named in `grouping` define groups.
     """
     # Codes that were categories in training are shown as categories.
-    by_level = not _is_number(column) or (trained is not None and bool(trained.levels))
+    by_level = _is_shown_by_level(column, grouping) or (trained is not None and bool(trained.levels))
+    numeric = _is_number(column)
+    if by_level and numeric and trained is not None:
+        # Of numbers, a model may keep only mean and deviation.
+        by_code = trained.by_code(np.unique(floats(column.dropna())))
+        by_level, trained = by_code is not None, by_code or trained
     found = {g: ColumnSummary.of(column[members], by_level=by_level) for g, members in groups.items()}
     if trained is not None:
         found[TRAINING] = trained
@@ -274,8 +298,10 @@ def _of_column(
         return {"name": name, TRAINING: NOT_KEPT, **cells}
 
     if by_level:
-        # The most frequent levels first; those that only training patients have last.
+        # The most frequent levels first, and those that only training patients have last; few codes by their size.
         levels = list(dict.fromkeys(level for one in found.values() for level in one.levels))
+        if numeric and len(levels) <= _MOST_LEVELS:
+            levels.sort(key=_size_of_code)
         shown = levels if len(levels) <= _MOST_LEVELS else levels[: _MOST_LEVELS - 1]
         for level in shown:
             cells = {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
@@ -284,12 +310,15 @@ def _of_column(
             cells = {g: one.count_text(sum(one.levels.get(k, 0) for k in others)) for g, one in found.items()}
             yield row(f"{named}, {len(others)} other levels", cells)
     elif column.dropna().isin([0, 1]).all() and all(
-        one.mean is None or one.ones is not None for one in found.values()
+        one.mean is None or one.of_two() is not None for one in found.values()
     ):
-        cells = {g: NOTHING if one.ones is None else one.count_text(one.ones) for g, one in found.items()}
+        ones = {g: one.of_two() for g, one in found.items()}
+        cells = {g: NOTHING if k is None else found[g].count_text(k) for g, k in ones.items()}
         yield row(f"{named} = 1", cells)
     else:
-        yield row(f"{named}, mean (SD)", {g: one.mean_text for g, one in found.items()})
+        # Calendar years have no separator of thousands.
+        comma = "" if _holds_years(column) else ","
+        yield row(f"{named}, mean (SD)", {g: one.mean_text.replace(",", comma) for g, one in found.items()})
     if any(one.missing for one in found.values()):
         yield row(f"{named}, missing", {g: one.count_text(one.missing) for g, one in found.items()})
 
@@ -301,6 +330,34 @@ def _sample_deviation(variance: float, n: int) -> float:
 
 def _is_number(column: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _is_shown_by_level(column: pd.Series[Any], grouping: Collection[str] = ()) -> bool:
+    """Whether a column holds texts, or whole numbers that are few, named like codes, or define groups.
+
+    Zeros and ones are counted instead.
+    """
+    if not _is_number(column):
+        return True
+    values = np.unique(floats(column.dropna()))
+    if len(values) < 2 or not (values == np.floor(values)).all() or np.isin(values, (0.0, 1.0)).all():
+        return False
+    name = str(column.name)
+    return len(values) <= _MOST_CODES or name in grouping or CODE_NAME.search(name) is not None
+
+
+def _holds_years(column: pd.Series[Any]) -> bool:
+    """Whether all values are whole numbers that may be calendar years."""
+    values = floats(column.dropna())
+    return bool(((values == np.floor(values)) & (values >= YEARS[0]) & (values <= YEARS[1])).all())
+
+
+def _size_of_code(level: str) -> float:
+    """Return the number that a level is; levels that are none come last."""
+    try:
+        return float(level)
+    except ValueError:
+        return np.inf
 
 
 def _count_text(count: int, of: int) -> str:
