@@ -20,7 +20,8 @@ from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predicted, Predictions
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
-from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
+from drosurv.tables.prediction_columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
+from drosurv.tables.values import row_number
 from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
@@ -28,7 +29,6 @@ RiskKind: TypeAlias = Literal["log risk", "hazard ratio", "other"]
 KINDS: tuple[Kind, ...] = ("survival", "event probability")
 RISK_KINDS: tuple[RiskKind, ...] = ("log risk", "hazard ratio", "other")
 _ROUNDING = 1e-6
-_PERCENT = 100.0
 # A risk score is a log hazard if its squared correlation with the log hazard of the probabilities is at least this.
 _GOOD_FIT = 0.98
 # Above this p-value it is unclear whether patients with the event have higher predictions.
@@ -47,7 +47,7 @@ class Form(NamedTuple):
 
     def survival(self, values: FloatArray) -> FloatArray:
         """Return probabilities (n, k) as survival between 0 and 1."""
-        values = values / _PERCENT if self.percent else values
+        values = values / PERCENT if self.percent else values
         return 1 - values if self.kind == "event probability" else values
 
 
@@ -139,6 +139,13 @@ def read_columns(
         parsed = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
         return parsed._replace(notes=(f"read as risk scores: {found.names[0]}.", *parsed.notes))
     names, times = found.at_times, _in_unit(found, unit)
+    by_time = _kind_by_time(found.survival)
+    if kind and by_time and kind != by_time:
+        raise ArgumentError(
+            "kind",
+            f"{arg('kind', kind)} contradicts columns {listing(names)}, whose values "
+            f"{'fall' if by_time == 'survival' else 'rise'} with time, as {by_time} does.",
+        )
     if not found.times_given and not found.unit:
         _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
     kind = kind or _named_kind(found, times, parse_target(y))
@@ -164,29 +171,32 @@ def _read_incidences(
         assert cause is not None
         tables = {cause: found.survival}
     notes: list[str] = []
-    if 1 + _ROUNDING < max(values.max() for values in tables.values()) <= _PERCENT:
-        tables = {k: values / _PERCENT for k, values in tables.items()}
+    found_values = tables
+    if any(in_percent(values) for values in tables.values()):
+        tables = {k: values / PERCENT for k, values in tables.items()}
         notes.append("predictions above 1 were read as percentages.")
     described = []
     for number, (k, values) in enumerate(tables.items()):
         names = found.names[number * len(times) : (number + 1) * len(times)]
-        if (
-            (np.diff(values, axis=1) < -_ROUNDING).any()
-            or values.min() < -_ROUNDING
-            or values.max() > 1 + _ROUNDING
-        ):
+        wrong = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
+        wrong[:, 1:] |= np.diff(values, axis=1) < -_ROUNDING
+        if wrong.any():
+            place, column = map(int, np.argwhere(wrong)[0])
             raise ArgumentError(
                 "survival",
                 f"{listing(list(names))} cannot be incidences of {cause_in_words(k, called)}, probabilities of its "
-                "event by each time: these lie between 0 and 1 and do not fall with time.",
+                "event by each time: these lie between 0 and 1 and do not fall with time, but column "
+                f"{names[column]!r} holds {found_values[k][place, column]:g} in row "
+                f"{row_number(found.features.index, place)}.",
             )
         at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
         described.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
     total = sum(values[:, -1] for values in tables.values())
     if np.max(total) > 1 + _ROUNDING:
+        row = row_number(found.features.index, int(np.argmax(total)))
         raise ArgumentError(
             "survival",
-            f"incidences of all causes sum to {float(np.max(total)):.3g} for row {int(np.argmax(total))}, above 1: "
+            f"incidences of all causes sum to {float(np.max(total)):.3g} for row {row}, above 1: "
             "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
         )
     notes.insert(0, f"read as incidences: {'; '.join(described)}.")
@@ -240,7 +250,7 @@ def _ask_if_implausible(
     kind: Kind | None,
 ) -> None:
     """Raise if mean predictions (k,) fit the times in another unit much better than in that of the table."""
-    scale = _PERCENT if values.max(initial=0.0) > 1 + _ROUNDING else 1.0
+    scale = PERCENT if in_percent(values) else 1.0
     mean = values.mean(axis=0) / scale
     kind = kind or _kind_by_time(values)
     # Of a single time it is not known yet what the probabilities are: each may be plausible.
@@ -323,9 +333,9 @@ def form_of(
 ) -> tuple[Form, tuple[str, ...]]:
     """Return how probabilities (n, k) are written, and notes on how that was recognised."""
     notes: tuple[str, ...] = ()
-    percent = bool(1 + _ROUNDING < values.max(initial=0.0) <= _PERCENT and values.min(initial=0.0) >= 0)
+    percent = in_percent(values) and values.max() <= PERCENT
     if percent:
-        values, notes = values / _PERCENT, ("predictions above 1 were read as percentages.",)
+        values, notes = values / PERCENT, ("predictions above 1 were read as percentages.",)
     if kind is None:
         kind, how = _kind_of(values, times, target)
         notes += (how,) if how else ()

@@ -108,6 +108,12 @@ def test_a_name_that_says_risk_for_survival_is_asked_about(audit, patients):
     assert "No problem is shown" in audit("ok", "--kind", "survival", risk60=1 - probability(60)).stdout
 
 
+def test_a_kind_that_the_values_contradict_is_refused(audit, patients):
+    _, probability = patients
+    line = audit("fails", "--kind", "survival", risk12=probability(12), risk60=probability(60))
+    assert "contradicts columns risk12 and risk60, whose values rise with time" in line
+
+
 def test_times_between_dates_are_days_whatever_unit_is_named(drosurv, patients, tmp_path):
     frame, probability = patients
     first = pd.Timestamp("2015-03-01") + pd.to_timedelta(np.arange(N) % 700, "D")

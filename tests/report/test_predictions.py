@@ -270,8 +270,62 @@ def test_columns_that_name_patients_or_number_rows_define_no_subgroups():
 
 
 def test_decimal_commas_are_named():
-    with pytest.raises(ValueError, match=r"must hold numbers only. If a comma .* decimal=','"):
+    with pytest.raises(ValueError, match=r"'one' holds '0,9' \(row 1\), which .* comma .* decimal=','"):
         prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])
+
+
+MANY = 40
+AT_TIMES = pd.DataFrame(
+    {"S1": np.linspace(0.9, 0.99, MANY), "S3": np.linspace(0.6, 0.8, MANY), "S5": np.linspace(0.3, 0.5, MANY)}
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("S1", 1.2, r"column 'S1' holds 1.2 \(row 8\), which is no probability"),
+        ("S5", -0.01, r"column 'S5' holds -0.01 \(row 8\), which is no probability"),
+        ("S3", 0.97, r"column 'S3' holds 0.97 in row 8, above 0.916\d* in column 'S1' \(1 such row\)"),
+        ("S3", "n/a?", r"column 'S3' holds a text \(row 8\), which is not a number"),
+        ("S3", "0,7", r"column 'S3' holds '0,7' \(row 8\), which is not a number"),
+    ],
+)
+@pytest.mark.parametrize("given", [(), ("S1=1", "S3=3", "S5=5")], ids=["recognised", "given"])
+def test_one_value_that_cannot_be_a_probability_is_named(column, value, said, given):
+    frame = AT_TIMES.astype({column: object})
+    frame.loc[7, column] = value
+    with pytest.raises(ValueError, match=said):
+        prediction_columns(frame.infer_objects(), survival=given)
+    with pytest.raises(ValueError, match=said):
+        prediction_columns(frame.infer_objects().assign(lp=0.5), survival=given)
+    # Rows keep their number in the file when others are left out.
+    with pytest.raises(ValueError, match=said.replace("row 8", "row 108")):
+        prediction_columns(frame.infer_objects().set_index(frame.index + 100), survival=given)
+
+
+@pytest.mark.parametrize("given", [(), ("S3=3",)], ids=["recognised", "given"])
+def test_one_value_above_1_makes_no_percentages_of_fractions(given):
+    frame = AT_TIMES[["S3"]].copy()
+    frame.loc[7, "S3"] = 1.2
+    with pytest.raises(ValueError, match=r"'S3' holds 1.2 \(row 8\), .* between 0 and 1"):
+        prediction_columns(frame, survival=given)
+    with pytest.raises(ValueError, match=r"'S3' holds 120 \(row 8\), .* in percent lie between 0 and 100"):
+        prediction_columns(100 * frame, survival=["S3=3"])
+
+
+@pytest.mark.parametrize("values", [[0.0], [1.0], [0.0, 1.0]])
+def test_columns_of_0_and_1_are_not_recognised_and_the_reason_is_given(values):
+    frame = pd.DataFrame(dict.fromkeys(("S1", "S3"), np.resize(values, MANY)))
+    held = " and ".join(f"{value:g}" for value in values)
+    with pytest.raises(ValueError, match=f"By name, S1 and S3 may be, but they hold only the values? {held}"):
+        prediction_columns(frame)
+    assert prediction_columns(frame, survival=["S1", "S3"]).names == ("S1", "S3")
+
+
+def test_features_that_look_a_little_like_predictions_do_not_stop_risk_scores():
+    rng = np.random.default_rng(0)
+    counts = pd.DataFrame({f"x{k}": rng.poisson(0.2, MANY) for k in (1, 2)})
+    assert prediction_columns(counts.assign(lp=1.5, T3=rng.uniform(0.1, 2, MANY))).names == ("lp",)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_one_column_is_the_incidence_of_the_cause_that_is_named():
             "columns cif_1_5 and .* hold incidences of two causes at different times",
         ),
         (("cif_1_5", "cif_1_3"), 1.0, "cannot be incidences of cause 1, .* do not fall with time"),
-        (("cif_1_5", "cif_2_5"), 3.0, "incidences of all causes sum to 1.5 for row 7, above 1"),
+        (("cif_1_5", "cif_2_5"), 3.0, "incidences of all causes sum to 1.5 for row 8, above 1"),
         (("lp",), 1.0, "cause needs columns of incidences at times"),
     ],
 )

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
-from drosurv.presentation import counted
+from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.presentation import counted, listing
 from drosurv.tables.ids import names_of_rows
-from drosurv.tables.values import row_number
-from drosurv.target import FloatArray, IntArray
+from drosurv.tables.values import first_wrong, has_decimal_comma, row_number, to_floats
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 _ROUNDING = 1e-6
 _NAMES = "x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence"
@@ -50,6 +50,9 @@ _RISK = re.compile(
 )
 # A text column with more levels identifies patients, and defines no groups.
 MOST_LEVELS = 20
+# Columns named like predictions are meant as such if at least this share of the patients has values that can be.
+_NEARLY = 0.9
+PERCENT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +131,10 @@ def prediction_columns(
         return _incidences(frame, by_cause, scores, causes)
     # Columns with missing values are considered only if there is no risk score; then they are an error.
     known = frame if scores is None else frame.dropna(axis=1)
-    at = _given(frame, survival) if survival else _recognised(known)
-    if not at and scores is None:
-        raise ArgumentError(
-            "survival",
-            f"no column of the table is recognised as predictions: pass {arg('survival', ['S365=365', 'S730=730'])} "
-            f"for columns of probabilities at times, or {arg('risk', text='COLUMN')} for one of risk scores.",
-        )
+    at = _given(frame, survival) if survival else _recognised(known, beside_scores=scores is not None)
     ordered = _by_time(at)
     return PredictionColumns(
-        survival=prediction_numbers(frame[ordered]) if at else None,
+        survival=probabilities(frame[ordered]) if at else None,
         times=np.array([at[name].time for name in ordered]) if at else None,
         risk=None if scores is None else prediction_numbers(frame[[scores]])[:, 0],
         unit=next((at[name].unit for name in ordered), ""),
@@ -174,7 +171,7 @@ def _of_causes(frame: pd.DataFrame, causes: Sequence[str]) -> dict[int, dict[str
         )
         for name in frame.columns:
             match = pattern.fullmatch(name)
-            if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
+            if match is not None and _like_numbers(frame[name]):
                 at = _AtTime(float(match["time"]), _unit_of(match["unit"]), "event probability")
                 found.setdefault(number, {})[name] = at
     return found
@@ -276,50 +273,155 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, _AtTime]:
     return found
 
 
-def _recognised(frame: pd.DataFrame) -> dict[str, _AtTime]:
-    """Return the largest set of columns with names alike and a time in them, whose values are monotone.
+def _recognised(frame: pd.DataFrame, beside_scores: bool) -> dict[str, _AtTime]:
+    """Return the largest set of columns with names alike and a time in them, whose values can be probabilities.
 
-    Only columns with names alike belong together: a hormone called T3 does not belong to S365 and S730.
+    Only columns with names alike belong together: a hormone called T3 does not belong to S365 and S730. Raise if there
+    are none, unless there are risk scores; and if the values of only a few patients cannot be probabilities.
     """
     alike: dict[tuple[str, str], dict[str, _AtTime]] = {}
     for name in frame.columns:
         named = _named(name)
-        if named is not None and pd.api.types.is_numeric_dtype(frame[name]):
+        if named is not None and _like_numbers(frame[name]):
             alike.setdefault((named.stem, named.unit), {})[name] = named
-    # Fractions are preferred to percentages.
-    for most in (1.0, 100.0):
-        fit = [named for named in alike.values() if _is_monotone(frame, named, most)]
-        if fit:
-            return max(fit, key=lambda named: (len(named), frame[[*named]].notna().all(axis=None)))
-    return {}
+    seen = [_Candidate.of(frame, named) for named in alike.values()]
+    fit = [one for one in seen if not one.fault]
+    if fit:
+        # Fractions are preferred to percentages.
+        return max(fit, key=lambda one: (not one.percent, len(one.columns), one.complete)).columns
+    best = max(seen, key=lambda one: (one.right, len(one.columns)), default=None)
+    meant = best is not None and best.right >= _NEARLY
+    several = best is not None and len(best.columns) > 1
+    if beside_scores and not (best and meant and several and next(iter(best.columns.values())).kind):
+        return {}
+    if best and meant:
+        raise ArgumentError("survival", best.fault)
+    called = best and f". By name, {listing(_by_time(best.columns))} may be, but {best.fault.rstrip('.')}"
+    raise ArgumentError(
+        "survival",
+        f"no column of the table is recognised as predictions{called or ''}: pass "
+        f"{arg('survival', ['S365=365', 'S730=730'])} for columns of probabilities at times, or "
+        f"{arg('risk', text='COLUMN')} for one of risk scores.",
+    )
 
 
-def _is_monotone(frame: pd.DataFrame, named: dict[str, _AtTime], most: float) -> bool:
-    """Whether columns may be survival or event probabilities at their times, on a scale up to `most`."""
-    ordered = _by_time(named)
-    values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
-    # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount, unless its name says more.
-    amount = most > 1 and len(named) == 1 and len(named[ordered[0]].stem.strip(" _.(=-")) < _LONG_NAME
-    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or amount:
-        return False
+def _like_numbers(column: pd.Series[Any]) -> bool:
+    """Whether most values present in a column are numbers, also if a few texts make it a column of texts."""
+    if pd.api.types.is_numeric_dtype(column):
+        return True
+    present = column.dropna().astype(object)
+    numbers = _coerced(present).notna() | present.map(has_decimal_comma).astype(bool)
+    return bool(numbers.mean() > 0.5)
+
+
+def _coerced(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the numbers of a column, missing where it holds text."""
+    return pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+
+
+class _Candidate(NamedTuple):
+    """Columns whose names are those of predictions at times.
+
+    `fault` says why their values cannot be probabilities; it is empty if they can. `right` is the share of patients
+    whose values can be.
+    """
+
+    columns: dict[str, _AtTime]
+    fault: str
+    right: float
+    percent: bool
+    complete: bool
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, named: dict[str, _AtTime]) -> _Candidate:
+        """Judge columns by their values."""
+        ordered = _by_time(named)
+        table = frame[ordered]
+        values: FloatArray = table.apply(_coerced).to_numpy(dtype=np.float64)
+        text = np.isnan(values) & table.notna().to_numpy()
+        known, percent = values[~np.isnan(values)], in_percent(values)
+        fault, wrong = _no_probabilities(table, values, percent)
+        # A single column up to 100 may be any amount, unless its name says more.
+        amount = percent and len(named) == 1 and len(named[ordered[0]].stem.strip(" _.(=-")) < _LONG_NAME
+        if text.any():
+            fault, wrong = _text_in(table), wrong | text.any(axis=1)
+        elif len(known) == 0:
+            fault, wrong = "they are empty.", ~wrong
+        elif np.isin(known, (0.0, 1.0)).all():
+            levels = " and ".join(f"{level:g}" for level in np.unique(known))
+            fault, wrong = f"they hold only the value{'s' * (' ' in levels)} {levels}.", np.ones_like(wrong)
+        elif amount:
+            fault, wrong = "their values may be any amount.", np.ones_like(wrong)
+        # Whole numbers, such as counts, do not look like probabilities.
+        right = ~wrong & (percent | (values % 1 > 0).any(axis=1))
+        return cls(named, fault, float(np.mean(right)), percent, not table.isna().any(axis=None))
+
+
+def in_percent(values: FloatArray) -> bool:
+    """Whether probabilities (n, k) are in percent: most of those at the last time are above 1."""
+    last = values[:, -1][~np.isnan(values[:, -1])]
+    return bool(len(last)) and bool(np.mean(last > 1 + _ROUNDING) > 0.5)
+
+
+def probabilities(frame: pd.DataFrame, percent: bool | None = None) -> FloatArray:
+    """Return probabilities at increasing times (n, k) as in the table; raise with the first that cannot be one.
+
+    `percent` says whether they are in percent, by default as :func:`in_percent` recognises it.
+    """
+    values = prediction_numbers(frame)
+    fault, _ = _no_probabilities(frame, values, in_percent(values) if percent is None else percent)
+    if fault:
+        raise ArgumentError("survival", fault)
+    return values
+
+
+def _no_probabilities(frame: pd.DataFrame, values: FloatArray, percent: bool) -> tuple[str, BoolArray]:
+    """Return the first reason why values (n, k) are no probabilities, empty if they can be, and for whom (n,)."""
+    most = PERCENT if percent else 1.0
+    outside = (values < -_ROUNDING) | (values > most * (1 + _ROUNDING))
     changes = np.diff(values, axis=1)
-    outside = (values < 0) | (values > most)
-    return not (outside.any() or ((changes > _ROUNDING).any() and (changes < -_ROUNDING).any()))
+    up, down = changes > _ROUNDING, changes < -_ROUNDING
+    falling = down.sum() >= up.sum()
+    contrary = up if falling else down
+    wrong: BoolArray = outside.any(axis=1) | contrary.any(axis=1)
+    scale = "in percent lie between 0 and 100" if percent else "lie between 0 and 1, or are all in percent"
+    if outside.any():
+        place = int(outside.any(axis=0).argmax())
+        column = frame.iloc[:, place]
+        return f"{first_wrong(column, outside[:, place], 'no probability')}: probabilities {scale}.", wrong
+    if contrary.any():
+        row = int(contrary.any(axis=1).argmax())
+        place = int(contrary[row].argmax())
+        first, then = (repr(str(name)) for name in frame.columns[place : place + 2])
+        return (
+            f"column {then} holds {values[row, place + 1]:g} in row {row_number(frame.index, row)}, "
+            f"{'above' if falling else 'below'} {values[row, place]:g} in column {first} "
+            f"({counted(int(contrary.any(axis=1).sum()), 'such row')}): survival cannot rise with time, nor the "
+            "probability of the event fall. Correct such values, and check the times of the columns."
+        ), wrong
+    return "", wrong
+
+
+def _text_in(frame: pd.DataFrame) -> str:
+    """Return the error about the first text in columns of numbers."""
+    try:
+        prediction_numbers(frame)
+    except InputError as error:
+        return str(error)
+    raise AssertionError("the columns hold a text")
 
 
 def prediction_numbers(predictions: Any) -> FloatArray:
     """Return predictions (n, k) as numbers; raise if a value is missing."""
     named = isinstance(predictions, pd.DataFrame)
-    frame = predictions if named else pd.DataFrame(np.asarray(predictions))
-    try:
-        values: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        where = f": the columns {[*predictions.columns]}" if named else ""
-        raise ArgumentError(
-            "predictions",
-            f"{arg('predictions')}{where} must hold numbers only. If a comma is the decimal mark, pass "
-            f"{arg('decimal', ',')}.",
-        ) from None
+    if named:
+        columns = [to_floats(predictions.iloc[:, place]) for place in range(predictions.shape[1])]
+        values: FloatArray = np.column_stack(columns) if columns else np.empty(predictions.shape)
+    else:
+        try:
+            values = pd.DataFrame(np.asarray(predictions)).to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise ArgumentError("predictions", f"{arg('predictions')} must hold numbers only.") from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
         first = row_number(predictions.index, rows[0]) if named else rows[0]

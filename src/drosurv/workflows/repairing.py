@@ -15,7 +15,7 @@ from drosurv.presentation import cause_label, counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
 from drosurv.tables.ids import patient_columns
-from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, prediction_numbers
+from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, probabilities
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import labels, row_number
 from drosurv.workflows.saved_model import OpenedModel
@@ -106,7 +106,8 @@ def repaired_predictions(
         )
     given = frame if made is None else same_patients(made, frame, opened.notes.get("id"))
     require_columns(given, noted["columns"], "predictions")
-    values = prediction_numbers(given[noted["columns"]])
+    by_cause = np.split(np.array(noted["columns"], dtype=object), len(noted.get("causes") or [None]))
+    values = np.hstack([probabilities(given[list(names)], noted["percent"]) for names in by_cause])
     form, times = Form(noted["kind"], noted["percent"]), np.array(noted["times"])
     predictions: Any = (times, form.survival(values))
     if noted.get("causes"):
