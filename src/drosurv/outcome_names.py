@@ -191,6 +191,8 @@ ALIVE = _set("""
 YES = _set("1 yes y true t ja j wahr oui o vrai")
 NO = _set("0 no n false f nein falsch non faux")
 STATES = DEAD | ALIVE | YES | NO
+# Values that say that the outcome is not known.
+UNKNOWN = _set("unknown unk ? n/a missing notknown unbekannt inconnu")
 
 
 def value_word(value: str) -> str:

@@ -281,3 +281,13 @@ def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tm
 def test_a_small_table_is_to_be_audited_in_folds(fit, gbsg2):
     small = gbsg2[["age", "pnodes", "days", "relapse"]].iloc[:40]
     assert fit(small, "--model", "cox-cv").stdout.rstrip().endswith("--folds 5")
+
+
+def test_rows_with_an_unknown_outcome_can_be_left_out(fit, gbsg2):
+    frame = gbsg2.assign(relapse=gbsg2["relapse"].mask(gbsg2.index < 6, "unknown"))
+    line = fit(frame, "--event-value", "yes", how="fails")
+    assert "event column 'relapse' holds 'unknown' in 6 rows, which is no outcome" in line
+    assert "relapse=unknown" in line
+    assert "--drop-missing-target to leave those rows out" in line
+    options = ("--event-value", "yes", "--missing", "relapse=unknown", "--drop-missing-target")
+    assert fit(frame, *options, "--json", how="json")["patients"] == len(gbsg2) - 6

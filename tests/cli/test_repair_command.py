@@ -159,8 +159,10 @@ def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosur
     assert drosurv.ok("predict", tmp_path / "r", table, "--times", "300").stdout.startswith("log_risk")
 
 
-def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, target):
-    shown = drosurv.ok("repair", data, *target, "--model", "cox", "--max-repairs", "0").stdout
+def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, target, tmp_path):
+    options = ("--model", "cox", "--max-repairs", "0", "-o", tmp_path / "m")
+    shown = drosurv.ok("repair", data, *target, *options).stdout
+    assert "The model was saved unchanged to" in shown
     assert (
         "Nothing was repaired: no correction of CoxPH, for all patients or for a group of at least 20,"
         in shown

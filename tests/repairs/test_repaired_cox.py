@@ -558,3 +558,12 @@ def test_a_fitted_model_is_not_fitted_again_without_a_word():
     model = CoxPH().fit(data.X, data.y)
     with pytest.warns(UserWarning, match="model is fitted already, and is fitted again to these patients"):
         repair(model, data.X, data.y, max_repairs=0)
+
+
+def test_predictions_that_were_not_repaired_have_no_summary(right):
+    model, data = right
+    times = np.quantile(data.y["time"], [0.25, 0.5, 0.75])
+    survival = model.predict_survival_function(data.X, times=times)
+    found = repair((times, survival), data.X, data.y, frozen=True, max_repairs=0, random_state=0)
+    with pytest.raises(ValueError, match=r"predictions were given, without a model .* Nothing was repaired"):
+        found.summary()

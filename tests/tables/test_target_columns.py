@@ -223,3 +223,9 @@ def test_dates_that_cannot_be_read_are_refused(start, end, message):
 def test_the_time_comes_from_one_place(options):
     with pytest.raises(ValueError, match=r"the times are needed: pass either time, .* or both start and end"):
         TargetColumns(event="e", **options)
+
+
+@pytest.mark.parametrize("value", ["Unknown", "unk", "?", "n/a", "missing", "not known"])
+def test_an_unknown_outcome_is_not_taken_as_censored(value):
+    with pytest.raises(ValueError, match=r"event column 'e' holds .* which is no outcome: pass missing="):
+        parse(["D", "A", value, value], event_value="D")

@@ -168,11 +168,19 @@ def repair(
     else:
         _show(repaired, ratios, table)
         if output is not None:
-            what = "The repaired model was" if given is None else "The repairs of the predictions were"
+            what = "The repaired model was saved" if repaired.repairs_ else "The model was saved unchanged"
+            if given is not None:
+                what = (
+                    "The repairs of the predictions were saved"
+                    if repaired.repairs_
+                    else "A file without repairs was saved"
+                )
             new = "new_patients.csv" if given is None else "new_predictions.csv"
-            typer.echo(f"{what} saved to {output}: apply with `drosurv predict {output} {new}`.")
+            typer.echo(f"{what} to {output}: apply with `drosurv predict {output} {new}`.")
         if corrected is not None:
-            typer.echo(f"The repaired predictions of these patients were saved to {corrected}.")
+            how = "The repaired predictions of these patients were saved"
+            how = how if repaired.repairs_ else "The predictions of these patients were saved unchanged"
+            typer.echo(f"{how} to {corrected}.")
 
 
 def in_words(model: RepairedCox, time_unit: str = "") -> list[str]:

@@ -471,6 +471,10 @@ class RepairedCox(RepairedPredictions):
         if self.repairs_:
             linear = linear_effects(self.base_) is not None
             return pd.DataFrame(list(self.hazard_ratios().rows)) if linear else self.to_frame()
+        if self.base_ is None:
+            raise InputError(
+                f"there is no summary: predictions were given, without a model that has coefficients. {self.status_}"
+            )
         final = final_step(self.base_)
         if not hasattr(final, "summary"):
             raise InputError(

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, warn_caller
-from drosurv.outcome_names import ALIVE, NO, YES, names_event, value_of_event, value_word, words
+from drosurv.outcome_names import ALIVE, NO, UNKNOWN, YES, names_event, value_of_event, value_word, words
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
 from drosurv.tables.reading import TableNote, require_columns
@@ -278,6 +278,14 @@ class TargetColumns:
                 "event_value",
                 f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "
                 f"which holds {quoted(counts)}.",
+            )
+        unknown = [value for value in counts.index if value not in same and value_word(value) in UNKNOWN]
+        if unknown:
+            here = [f"{self.event}={value}" for value in unknown]
+            raise ArgumentError(
+                "missing",
+                f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
+                f"{arg('missing', here)} and {arg('drop_missing_target')} to leave those rows out, or correct them.",
             )
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
