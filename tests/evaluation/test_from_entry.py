@@ -448,3 +448,23 @@ def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():
         evaluate(given, X, causes, entry=entry, cause=1, n_bootstrap=0)
     with pytest.raises(ValueError, match="who had an event of another cause before entry"):
         certify(given, X, causes, entry=entry, cause=1, n_bootstrap=19)
+
+
+def test_with_few_times_only_those_who_can_be_judged_are_counted():
+    rng = np.random.default_rng(3)
+    entry = rng.uniform(50, 95, 600)
+    hazard = 0.05 * np.exp(0.5 * rng.normal(size=600))
+    stop, left = entry + rng.exponential(1 / hazard), entry + rng.uniform(5, 40, 600)
+    y, times = Surv.from_arrays(stop <= left, np.minimum(stop, left)), np.array([70.0, 80.0, 90.0])
+    given = times, np.exp(-np.outer(hazard, times))
+    found = evaluate(given, None, y, entry=entry, n_bootstrap=0)
+    start = times[np.minimum(np.searchsorted(times, entry), 2)]
+    judged = (start < 90) & (entry <= 80) & (y["time"] > start)
+    row = found.groups.iloc[0]
+    assert row["patients"] == judged.sum() < 400
+    assert row["expected"] == pytest.approx((1 - np.exp(-hazard * (90 - start)))[judged].sum())
+    assert any(f"{600 - judged.sum()} of 600 patients are not judged" in note for note in found.notes)
+    bounds = certify(given, rng.normal(size=(600, 2)), y, entry=entry, n_bootstrap=19)
+    assert "brier" not in bounds.bounds.index
+    assert "Brier" not in bounds.summary()
+    assert bounds.n_events == (judged & y["event"] & (y["time"] <= 90)).sum()

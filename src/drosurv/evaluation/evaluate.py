@@ -453,9 +453,9 @@ def _indicators(attributes: Sequence[Attribute], n: int) -> FloatArray | None:
 
 
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:
-    """Return a note on observed events that are later than the predictions, and so are not compared with them."""
+    """Return a note on patients, or on events after the predictions, that are not compared with predictions."""
     if not data.is_judged or data.judged.few_times:
-        return ()
+        return (data.judged.not_judged,) if data.is_judged and data.judged.not_judged else ()
     later = data.target.n_events - round(float(data.judged.residuals.observed.sum()))
     if later == 0:
         return ()

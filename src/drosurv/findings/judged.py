@@ -160,6 +160,32 @@ class Judged:
         """Whether the training patients are known."""
         return self.error is not None
 
+    @property
+    def inside(self) -> BoolArray:
+        """Which patients (n,) are judged: all, but for late entry and few times only those who start before the last.
+
+        A patient starts at the first predicted time at or after entry, and must be observed longer.
+        """
+        if not isinstance(self.residuals, WeightedResiduals):
+            return np.ones(len(self.cohort), np.bool_)
+        return self.residuals.start < self.residuals.ends[-1]
+
+    @property
+    def not_judged(self) -> str:
+        """A note on patients who are not judged, and why; else an empty text."""
+        outside = round(float(self.cohort.copies[~self.inside].sum()))
+        if outside == 0:
+            return ""
+        return (
+            f"{outside:,} of {round(float(self.cohort.copies.sum())):,} patients are not judged: no predicted time "
+            "lies between their entry and the end of their observation, or only the last one."
+        )
+
+    @property
+    def scores_brier(self) -> bool:
+        """Whether there are Brier scores; not with late entry and predictions at few times."""
+        return not (self.few_times and bool(self.cohort.since.any()))
+
     def events(self, mask: BoolArray) -> tuple[float, float]:
         """Return observed and expected events of a group, in the parts of the follow-up that it is observed in.
 

@@ -329,8 +329,8 @@ def group_sums(residuals: PatientResiduals, mask: BoolArray, error: EstimationEr
 
 
 def n_patients(judged: Judged, mask: BoolArray) -> float:
-    """Return the number of patients of a group: by their ids where these are known, else copies."""
-    cohort = judged.cohort
+    """Return the number of judged patients of a group: by their ids where these are known, else copies."""
+    cohort, mask = judged.cohort, mask & judged.inside
     if cohort.patients is not None:
         return float(len(np.unique(cohort.patients[mask])))
     return float(cohort.copies[mask].sum())

@@ -207,6 +207,8 @@ def certify(
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)
     everybody = np.ones(n, np.bool_)
+    if judged.not_judged:
+        notes = (*notes, judged.not_judged)
     n_patients = round(count_patients(judged, everybody))
     if n_patients < LEAST_PATIENTS:
         raise ArgumentError(
@@ -218,6 +220,8 @@ def certify(
     if horizon is not None:
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
     events = PatientEvents.of(judged, residuals, until, rng)
+    # Sizes of subgroups are of all patients, also those who are not judged.
+    n_patients = round(float(events.counts.sum()))
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:
         raise ArgumentError(
@@ -238,7 +242,11 @@ def certify(
         again = events.rescaled(ratios)
         rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
     means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
+    if not at_brier.scores_brier:
+        del means[BRIER]
     bounded = bounded_means(subgroups, means, weight, sample, *how)
+    if BRIER in bounded:
+        bounded[BRIER]["bound"] = min(bounded[BRIER]["bound"], 1.0)
     bounded[GAIN] |= {name: -bounded[GAIN][name] for name in ("estimate", "bound", "all patients")}
     return SubgroupBounds(
         bounds=pd.DataFrame({**test.bounds, **bounded}).T[["estimate", "bound", "group"]],
@@ -263,7 +271,7 @@ def _counted(judged: Judged, events: PatientEvents, until: FloatArray) -> int:
     """Return the number of events that were counted: with predictions at few times, those by the last known one."""
     target = judged.cohort.target
     last = np.minimum(until, events.ends[-1]) if judged.few_times else until
-    return round(float(events.weight @ (target.event & (target.time <= last))))
+    return round(float(events.weight @ (target.event & (target.time <= last) & judged.inside)))
 
 
 def enough_replicates(level: float, factor: float) -> int:
@@ -328,7 +336,8 @@ class SubgroupBounds:
     Parameters
     ----------
     bounds : DataFrame
-        Rows "observed/expected, most", "observed/expected, least", "brier" and "gain". Columns: ``estimate``, the most
+        Rows "observed/expected, most", "observed/expected, least", "brier" (not with late entry and predictions at few
+        times) and "gain". Columns: ``estimate``, the most
         extreme value of a subgroup; ``bound``, which no subgroup exceeds, with confidence `level` for all subgroups at
         once; and ``group``, the subgroup that has this bound.
     significant : DataFrame
@@ -471,8 +480,7 @@ class SubgroupBounds:
             f"that {self.definition}:",
             f"none has more than {bound[MOST]:.2f} times{fewest} the predicted events{until} (all patients: "
             f"{everybody['ratio']:.2f} times);",
-            f"none has a Brier score above {bound[BRIER]:.3f} at {moment(self.horizon, time_unit)} (all patients: "
-            f"{everybody[BRIER]:.3f});",
+            *self._brier_sentence(time_unit),
             f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
             f"patients: {written(everybody[GAIN])}).",
             f"Not covered: subgroups that {'more than two' if self._paired else 'several'} columns, finer cuts or "
@@ -484,6 +492,14 @@ class SubgroupBounds:
                 excluded_errors(self.n_patients, self.n_events, **how, level=self.level, n_tests=None)
             )
         return "\n".join([*sentences, *map(first_upper, self.notes)])
+
+    def _brier_sentence(self, time_unit: str) -> tuple[str, ...]:
+        if BRIER not in self.rounded:
+            return ()
+        at, everybody = moment(self.horizon, time_unit), self.overall[BRIER]
+        return (
+            f"none has a Brier score above {self.rounded[BRIER]:.3f} at {at} (all patients: {everybody:.3f});",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as numbers, strings, lists and dicts that JSON can hold."""

@@ -357,15 +357,19 @@ class Evidence:
         # Of predictions at few times, only events until the last of them are judged.
         until = self.audited.last_judged
         event = self.target.event if until is None else self.target.event & (self.target.time <= until)
+        counted = {
+            group_name(*key): int(event[rows].sum()) for key, rows in rows_by_group(self.attributes).items()
+        }
+        n_events = int(event.sum())
+        if until is not None and self.rows.entry is not None:
+            # Some patients are not judged: their events do not count.
+            counted = {name: round(row["observed"]) for name, row in shown.items()}
+            n_events = counted["everybody"]
         n_columns = 0 if isinstance(self.bounds, str) else self.bounds.n_columns
         return excluded_errors(
             everybody["patients"],
-            int(event.sum()),
-            groups={
-                group_name(*key): int(event[rows].sum())
-                for key, rows in rows_by_group(self.attributes).items()
-                if key in judged
-            },
+            n_events,
+            groups={group_name(*key): counted[group_name(*key)] for key in judged},
             factors={name: largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,

@@ -124,6 +124,8 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
             by = "within the time that the model predicts"
         if by:
             text = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
+            outside = [note for note in evidence.audited.notes if "patients are not judged: " in note]
+            text = " ".join([text, *outside])
             yield Statement("events", text)
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
