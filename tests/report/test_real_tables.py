@@ -127,7 +127,7 @@ def test_warnings_of_training_reach_the_report(tmp_path):
     table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
     table = table.loc[::5, ["dtime", "death", "age", "nodes", "meno", "rtime"]]
     table.to_csv(tmp_path / "patients.csv", index=False)
-    target = ["--time", "dtime", "--event", "death", "--model", "cox"]
+    target = ["--time", "dtime", "--event", "death", "--model", "cox", "--keep-columns", "rtime"]
     test, page = tmp_path / "test.csv", tmp_path / "page.html"
     run("fit", tmp_path / "patients.csv", *target, "--hold-out", test, "-o", tmp_path / "model")
     run("audit", tmp_path / "model", test, "--groups", "meno", "--bootstrap", "0", "--no-rules", "-o", page)

@@ -168,7 +168,8 @@ class Judged:
         """
         if not isinstance(self.residuals, WeightedResiduals):
             return np.ones(len(self.cohort), np.bool_)
-        return self.residuals.start < self.residuals.ends[-1]
+        starts: BoolArray = self.residuals.start < self.residuals.ends[-1]
+        return starts
 
     @property
     def not_judged(self) -> str:

@@ -117,7 +117,7 @@ def aligned(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]]) -> tup
     """
 
     def size(column: Column) -> float:
-        values = [row.get(key) for row in rows for key in column.keys]
+        values: list[Any] = [row.get(key) for row in rows for key in column.keys]
         return min(max((abs(value) for value in values if not is_missing(value)), default=0.0), 1.0)
 
     return tuple(

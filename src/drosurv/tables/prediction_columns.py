@@ -383,7 +383,7 @@ def _no_probabilities(frame: pd.DataFrame, values: FloatArray, percent: bool) ->
     up, down = changes > _ROUNDING, changes < -_ROUNDING
     falling = down.sum() >= up.sum()
     contrary = up if falling else down
-    wrong: BoolArray = outside.any(axis=1) | contrary.any(axis=1)
+    wrong = np.asarray(np.column_stack([outside, contrary]).any(axis=1), np.bool_)
     scale = "in percent lie between 0 and 100" if percent else "lie between 0 and 1, or are all in percent"
     if outside.any():
         place = int(outside.any(axis=0).argmax())

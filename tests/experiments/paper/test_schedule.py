@@ -124,9 +124,9 @@ def test_a_worker_that_is_killed_is_reported_and_its_unit_not_stored(store, comm
     run = subprocess.run(command("killed"), capture_output=True, text=True, check=False)
     assert run.returncode == 1
     # Which the command line prints as one line, as it does every error of the system.
-    last = run.stderr.strip().splitlines()[-1]
-    assert last.startswith("ChildProcessError: a worker process was killed")
-    assert last.endswith("run again to continue, with fewer jobs.")
+    (said,) = (line for line in run.stderr.splitlines() if line.startswith("ChildProcessError"))
+    assert said.startswith("ChildProcessError: a worker process was killed")
+    assert said.endswith("run again to continue, with fewer jobs.")
     assert store.get(PIECES[3]) is None
 
 
