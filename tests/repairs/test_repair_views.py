@@ -194,6 +194,8 @@ def test_a_repair_of_a_frozen_model_that_changes_other_patients_says_so():
     full = replace(one, version="full", gain_outside=Estimate(0.012, -0.001, 0.025))
     assert said in in_words(full, frozen=True)
     assert "other patients" not in in_words(replace(full, version="own"), frozen=True)
+    without_slope = in_words(replace(full, slope_before=np.nan, slope_after=1.04), frozen=True)
+    assert "Their calibration slope is 1.04 after the repair" in without_slope
     assert "other patients" not in in_words(replace(full, rule=None), frozen=True)
 
 

@@ -212,9 +212,10 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         f"per patient is {gain.value:.3f} ({gain.low:.3f} to {gain.high:.3f})."
     )
     if repair.version != "level":
+        # Equal predictions have no slope.
+        before_repair = f" was {repair.slope_before:.2f} and" if np.isfinite(repair.slope_before) else ""
         sentences.append(
-            f"Their calibration slope was {repair.slope_before:.2f}, after the repair {repair.slope_after:.2f} "
-            "(1 is right)."
+            f"Their calibration slope{before_repair} is {repair.slope_after:.2f} after the repair (1 is right)."
         )
     if frozen and repair.rule is not None and repair.version == "full":
         others = repair.gain_outside
