@@ -877,3 +877,19 @@ def test_patients_with_shorter_follow_up_than_the_training_patients_are_weighted
     assert own.value("likelihood_gain") != pytest.approx(short.value("likelihood_gain"))
     same = evaluate(model, x[test], observed(test, 18.0), n_bootstrap=0)
     assert not any("censoring of the scored" in note for note in same.notes)
+
+
+@pytest.mark.filterwarnings("ignore:undefined")
+@pytest.mark.parametrize(
+    ("times", "late"), [([1, 3], ""), ([1, 3, 15], "time 15"), ([10, 15], "time 10 and time 15")]
+)
+def test_predictions_at_times_that_nobody_reaches_are_named(times, late):
+    rng = np.random.default_rng(0)
+    x, end = rng.normal(size=300), rng.uniform(1, 7, size=300)
+    time = rng.exponential(2 * np.exp(-x))
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    found = evaluate((times, np.exp(-np.outer(np.exp(x) / 2, times))), None, y, n_bootstrap=0)
+    notes = [note for note in found.notes if "are not judged: too few patients are observed" in note]
+    assert notes == (
+        [f"predictions at {late} are not judged: too few patients are observed until then."] if late else []
+    )

@@ -53,7 +53,7 @@ from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes, row_labels
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
-from drosurv.presentation import counted, moment, written
+from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (
     FloatArray,
@@ -453,9 +453,20 @@ def _indicators(attributes: Sequence[Attribute], n: int) -> FloatArray | None:
 
 
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:
-    """Return a note on patients, or on events after the predictions, that are not compared with predictions."""
-    if not data.is_judged or data.judged.few_times:
-        return (data.judged.not_judged,) if data.is_judged and data.judged.not_judged else ()
+    """Return notes on patients, predictions or events that are not compared with each other."""
+    if not data.is_judged:
+        return ()
+    if data.judged.few_times:
+        residuals, curves = data.judged.residuals, data.predicted.curves
+        known = residuals.known_parts(np.ones(len(residuals), np.bool_))
+        last = residuals.ends[known - 1] if known else -np.inf
+        times = () if curves is None or curves.times is None else curves.times
+        late = listing([moment(float(time)) for time in times if time > last], 3)
+        unseen = (
+            f"predictions at {late} are not judged: too few patients are observed until then." if late else ""
+        )
+        found = (data.judged.not_judged, unseen)
+        return tuple(filter(None, found))
     later = data.target.n_events - round(float(data.judged.residuals.observed.sum()))
     if later == 0:
         return ()
