@@ -411,11 +411,14 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     **{f"half entered late, {times}": partial(late_entry, 1_500, times, late=0.5) for times in TIMES},
     **{
         f"{name}, {times}": partial(one_cause, 1_000, times, every)
-        for name, every in (("incidences of both causes", True), ("incidences of one cause alone", False))
+        for name, every in (
+            ("incidence of each of two causes", True),
+            ("incidence of one of two causes", False),
+        )
         for times in (*TIMES, "every year")
     },
     **{
-        f"threshold, incidences of both causes, {times}": partial(
+        f"threshold, incidence of each of two causes, {times}": partial(
             one_cause, 1_000, times, True, threshold=0.3
         )
         for times in TIMES
@@ -461,7 +464,7 @@ WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
     if not (kind == "timing" and times == "one time")
 } | {
     f"{name}, 1.4 times, {times}": partial(one_cause, 1_000, times, every, factor=1 / 1.4)
-    for name, every in (("incidences of both causes", True), ("incidences of one cause alone", False))
+    for name, every in (("incidence of each of two causes", True), ("incidence of one of two causes", False))
     for times in TIMES
 }
 SETTINGS = {**EXACT, **FITTED, **WRONG}

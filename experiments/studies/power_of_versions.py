@@ -15,6 +15,7 @@ import argparse
 import json
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,21 +24,31 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.evaluation import Predictions
 
 AT = np.linspace(0.06, 6, 100)
-# Factor of the true hazards of everybody and of the group, slope of everybody and of the group.
+
+
+class Kind(NamedTuple):
+    """How the truth differs from the predictions: factors of hazards, and slopes of log hazards."""
+
+    level: float = 1.0
+    level_of_group: float = 1.0
+    slope: float = 1.0
+    slope_of_group: float = 1.0
+
+
 KINDS = {
-    "right": (1.0, 1.0, 1.0, 1.0),
-    "level 1.3": (1.3, 1.0, 1.0, 1.0),
-    "level 0.77": (0.77, 1.0, 1.0, 1.0),
-    "level 1.15": (1.15, 1.0, 1.0, 1.0),
-    "group, level 1.5": (1.0, 1.5, 1.0, 1.0),
-    "group, level 0.67": (1.0, 0.67, 1.0, 1.0),
-    "slope 0.65": (1.0, 1.0, 0.65, 1.0),
-    "slope 0.85": (1.0, 1.0, 0.85, 1.0),
-    "slope 1.5": (1.0, 1.0, 1.5, 1.0),
-    "group, slope 0.4": (1.0, 1.0, 1.0, 0.4),
-    "level 1.15, slope 0.75": (1.15, 1.0, 0.75, 1.0),
-    "no effect": (1.0, 1.0, 0.0, 1.0),
-    "slope -1": (1.0, 1.0, -1.0, 1.0),
+    "right": Kind(),
+    "level 1.3": Kind(level=1.3),
+    "level 0.77": Kind(level=0.77),
+    "level 1.15": Kind(level=1.15),
+    "group, level 1.5": Kind(level_of_group=1.5),
+    "group, level 0.67": Kind(level_of_group=0.67),
+    "slope 0.65": Kind(slope=0.65),
+    "slope 0.85": Kind(slope=0.85),
+    "slope 1.5": Kind(slope=1.5),
+    "group, slope 0.4": Kind(slope_of_group=0.4),
+    "level 1.15, slope 0.75": Kind(level=1.15, slope=0.75),
+    "no effect": Kind(slope=0.0),
+    "slope -1": Kind(slope=-1.0),
 }
 FITTED = {"Cox": "right", "Cox, level 1.3": "level 1.3", "Cox, slope 0.65": "slope 0.65"}
 # Numbers of patients by kind.

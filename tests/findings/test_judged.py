@@ -10,7 +10,7 @@ from drosurv import CoxPH, RepairedCox, Surv, evaluate
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.judged import known_throughout
+from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.questions import KINDS, questions
 from drosurv.findings.residual_tests import standard_error
 from drosurv.findings.verdict import PROBLEMS, findings, judge

@@ -42,7 +42,9 @@ def plan(
     tests: int = option("Number of tests that intervals are adjusted for.", _ASSUMED, default=1),
     slope_width: float = option("Width of the interval of the calibration slope.", _WANTED, default=0.2),
     c_index_width: float = option("Width of the interval of the c-index.", _WANTED, default=0.1),
-    subgroup_share: float = option("Size of a subgroup, as a share of the patients.", _WANTED, default=0.05),
+    subgroup_share: float = option(
+        "Smallest subgroup to judge, as a share of the patients.", _WANTED, default=0.05
+    ),
     subgroup_ratio: float = option(
         "Factor between observed and expected events of a subgroup to exclude, or to find.",
         _WANTED,

@@ -14,7 +14,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
-from drosurv.findings.judged import common_times, known_throughout
+from drosurv.findings.known_curves import common_times, known_throughout
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence

@@ -14,7 +14,8 @@ from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.judged import Judged, known_throughout
+from drosurv.findings.judged import Judged
+from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.residual_tests import standard_error
 from drosurv.groups import Groups
 from drosurv.metrics import FollowUp, default_horizon

@@ -43,7 +43,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.judged import common_times
+from drosurv.findings.known_curves import common_times
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.findings.judged import KnownCurves, known_throughout
+from drosurv.findings.known_curves import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.nonparametric import KaplanMeier, step_function
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions

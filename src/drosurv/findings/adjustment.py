@@ -21,8 +21,8 @@ class Question(NamedTuple):
     `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
     visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
     values below it, 0 for both sides. `weight` is its share of the error rate, relative to a test of the number of
-    events. `details` are texts for its sentence. `without_one`, if known, returns the label of the row of the patient
-    who contributes most to the estimate, and the estimate without this patient.
+    events. `details` are texts for its sentence. `without_one` leaves out the patient who contributes most to the
+    estimate, and returns the label of this patient's row and the new estimate; None where this is not known.
     """
 
     question: str

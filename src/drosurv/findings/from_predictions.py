@@ -12,7 +12,8 @@ import pandas as pd
 from drosurv.curve_values import minus_log
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
 from drosurv.errors import ArgumentError, require
-from drosurv.findings.judged import Cohort, Judged, judge_curves, known_throughout
+from drosurv.findings.judged import Cohort, Judged, judge_curves
+from drosurv.findings.known_curves import known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, final_step

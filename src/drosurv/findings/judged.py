@@ -6,18 +6,19 @@ at these times. Gains in log likelihood over one curve for everybody are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
+from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
 from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.known_curves import KnownCurves, common_times, known_throughout
 from drosurv.findings.log_score import (
     ScoredIntervals,
     hazard_scores,
@@ -47,14 +48,6 @@ from drosurv.metrics.likelihood_gain import (
 from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# A table is known throughout if no step between its times has more than this share of the events.
-_LARGEST_STEP = 0.05
-# Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
-_ROUNDED = 1e-4
-# Curves jump at the times of events if this share of the events is at their jumps.
-_AT_JUMPS = 0.5
-# With more jumps, likelihoods are those of continuous times.
-_FEW_JUMPS = 100
 _LEAST_HAZARD = 1e-9
 # Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
 _CELLS = (0.5, 0.75, 0.875)
@@ -227,100 +220,6 @@ class Judged:
             return slope_at_one_time(hazard, score, residuals.happened[chosen, -1], known)
         observed, expected = (part[chosen] for part in residuals.events)
         return calibration_slope_of_curves(observed, expected, score, sample_weight=weight)
-
-
-class KnownCurves:
-    """Curves that are known throughout: summed hazards of patients, and where they jump."""
-
-    def __init__(self, curves: SurvivalCurves, target: Target) -> None:
-        self.discrete = _at_jumps(curves, target) > _AT_JUMPS
-        self.n_events = int(target.event.sum())
-        # A table whose times are close together has constant rates between them.
-        self.points = curves if isinstance(curves, PointCurves) and not self.discrete else None
-        self.curves = curves
-        if self.discrete and not isinstance(curves, StepCurves):
-            self.curves = StepCurves(curves.values, curves.times, curves.known_until, curves.rows)
-        self.until: Any = curves.known_until
-
-    @property
-    def few_jumps(self) -> bool:
-        """Whether likelihoods treat events as happening at the jumps: if jumps are few, with several events each."""
-        times = self.curves.times
-        return self.discrete and times is not None and len(times) <= min(_FEW_JUMPS, self.n_events / 2)
-
-    def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return summed hazards until one time each, (n,), or k each, (n, k), and their variances."""
-        if self.points is None:
-            found = self.curves.accumulated(times)
-            return found.hazard, found.variance
-        hazard = self.points.interpolated_hazard(times.reshape(len(times), -1)).reshape(times.shape)
-        return hazard, hazard
-
-    def at(self, times: FloatArray) -> FloatArray:
-        """Return summed hazards (n, k) at common times."""
-        if self.points is None:
-            return self.curves.cumulative_hazard(times)
-        return self.points.interpolated_hazard(times)
-
-
-def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
-    """Return the share of events at jumps of the patients' own curves; of other curves, at the times they have."""
-    happened = np.flatnonzero(target.event)
-    time = target.time[happened]
-    if curves.times is None or len(happened) == 0:
-        return 0.0
-    if not isinstance(curves, StepCurves):
-        return float(np.isin(time, curves.times).mean())
-    own = curves.take(happened)
-    before = own.at_patient_times(np.maximum(np.nextafter(time, -np.inf), 0.0))
-    return float((own.at_patient_times(time) < before).mean())
-
-
-def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
-    """Whether curves are known throughout the follow-up, and not only at few times.
-
-    A table is if its times are those of the events, or cut the follow-up into steps of at most a twentieth of the
-    events; a table of rounded probabilities is not.
-    """
-    if not isinstance(curves, PointCurves):
-        return True
-    times = curves.times
-    assert times is not None
-    happened = target.event & (target.time <= times[-1])
-    survival = curves.survival(times)
-    if not happened.any() or rounding_unit(survival) >= _ROUNDED:
-        return False
-    # Copies of a patient, who have one time and one prediction, count once.
-    events = np.unique(np.column_stack([target.time, survival[:, -1]])[happened], axis=0)[:, 0]
-    counts = np.bincount(np.searchsorted(times, events[~np.isin(events, times)]), minlength=len(times))
-    # Chance may put more events into a step than its share.
-    most = _LARGEST_STEP * len(events)
-    return bool(counts.max() <= max(most + 2 * np.sqrt(most), 1))
-
-
-def common_times(
-    models: Mapping[str, SurvivalCurves | None], target: Target, name: str
-) -> tuple[FloatArray, str] | None:
-    """Return the times at which all models with predictions at few times are known, and a note that says so.
-
-    None if these models have the same times, or there are fewer than two of them. Raise an error about the argument
-    `name` if no time is common.
-    """
-    few = {
-        title: curves.times
-        for title, curves in models.items()
-        if curves is not None and curves.times is not None and not known_throughout(curves, target)
-    }
-    if len({tuple(times) for times in few.values()}) < 2:
-        return None
-    common = reduce(np.intersect1d, few.values())
-    own = "; ".join(f"{title}: {', '.join(f'{time:g}' for time in times)}" for title, times in few.items())
-    if not (common > 0).any():
-        raise ArgumentError(
-            name, f"{arg(name)}: the predictions have no time in common ({own}): give them at the same times."
-        )
-    at = ", ".join(f"{time:g}" for time in common)
-    return common, f"predicted times differ ({own}): predictions are compared at their common times, {at}."
 
 
 def judge_curves(

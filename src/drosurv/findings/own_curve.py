@@ -20,12 +20,18 @@ _TINY = 1e-12
 class OwnCurve:
     """One curve for n patients, with a separate hazard or probability in each of k intervals.
 
-    Of each patient, `interval` (n,) is the number of the interval in which observation ended, `happened` (n,) whether
-    it ended with the event, `weight` (n,) of how many copies the curve was fitted, `copies` (n,) how many independent
-    patients the row counts for. For predictions at few times, `known` (n,) are the weights of events for censoring.
-    Otherwise, `steps` (k,) are the hazards summed over each interval, or probabilities if they are `discrete`, and
-    `summed` (n,) the hazard from the beginning of the patient's interval to the end of observation. With late entry,
-    `start` (n,) is the interval in which the patient entered, and `before` (n,) the hazard in it until then.
+    For each row:
+
+    - `interval` (n,): number of the interval in which observation ended;
+    - `happened` (n,): whether it ended with the event;
+    - `weight` (n,): weight of the row in the fit of the curve;
+    - `copies` (n,): number of independent patients that the row counts for;
+    - `known` (n,), for predictions at few times: weight of the event, for censoring;
+    - `summed` (n,), for other predictions: hazard from the beginning of the interval to the end of observation;
+    - `start` and `before` (n,), with late entry: interval of entry, and the hazard from its beginning to entry.
+
+    `steps` (k,) are the cumulative hazards of the intervals, or their probabilities if they are `discrete`; None for
+    predictions at few times.
     """
 
     interval: IntArray
@@ -64,10 +70,10 @@ class OwnCurve:
         return some if self.steps is not None else some**2 / max(total, _TINY)
 
     def least_variance(self, weight: FloatArray) -> float:
-        """Return the sum of squared gains, with weights (n,), that the fit alone causes: about 1 per interval.
+        """Return the least variance of the sum of gains with weights (n,): what fitting the curve adds, 1 per interval.
 
-        Without this lower bound, predictions that hardly differ from one curve would seem better than it too often:
-        their squared gains are small by chance just where the gain is large.
+        The squared gains estimate the variance. Where predictions hardly differ from one curve, they are by chance too
+        small when the gain is large, and without this bound such predictions would be called better too often.
         """
         return 2 * float(weight @ self.optimism)
 

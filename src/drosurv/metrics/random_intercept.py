@@ -21,7 +21,9 @@ _STEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class RandomIntercept:
-    r"""Groups whose ratios of observed to expected events follow a lognormal distribution.
+    r"""A fitted Poisson model with a random intercept: observed over expected events of many groups.
+
+    The log of each group's ratio is drawn from a normal distribution.
 
     Attributes
     ----------
@@ -30,7 +32,7 @@ class RandomIntercept:
     spread : float
         Standard deviation of the log ratios between groups.
     shrunken, low, high : (k,) arrays
-        Ratio of each group, between its own and the mean, as far as its events say, with an interval.
+        Estimated ratio of each group, shrunken towards the mean the more, the fewer events it has; with an interval.
     new_low, new_high : float
         Interval for the ratio of a new group.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
-from drosurv.findings.judged import known_throughout
+from drosurv.findings.known_curves import known_throughout
 from drosurv.monitoring.looks import Calendar
 from drosurv.observation import label_codes
 from drosurv.predictions import Predicted, final_step

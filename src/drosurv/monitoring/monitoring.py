@@ -83,8 +83,8 @@ def monitor(
         How often to look: at the end of each period; every so many days (of dates) or units (of numbers); or at each
         event (None). Periods that are not complete are left out.
     alpha : float
-        Probability of a false alarm during the whole time of monitoring. Half of it is that of all patients; the j-th
-        group to appear has alpha / (2 j (j + 1)).
+        Largest probability of any false alarm, however long the model is monitored. The test of all patients uses half
+        of it, and the test of the j-th group that appears alpha / (2 j (j + 1)).
     tolerance : float
         Ratios between 1 / tolerance and tolerance are no reason for an alarm, since every estimated model is a little
         wrong. At least 1.

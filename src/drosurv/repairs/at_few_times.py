@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.judged import Judged, known_throughout
+from drosurv.findings.judged import Judged
+from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.questions import group_sums
 from drosurv.findings.residual_tests import fit_at_one_time, level, slope
 from drosurv.findings.residuals import WeightedResiduals
