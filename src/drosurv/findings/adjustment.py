@@ -58,9 +58,14 @@ def is_counted(test: Question) -> bool:
     return test.estimate is not None or "events" in test.why
 
 
+def used_weight(weight: float, side: int) -> float:
+    """Return the weight that a test uses: half of its own if it can show a problem on one side only."""
+    return weight / (1 + abs(side))
+
+
 def total_weight(tests: Sequence[Question]) -> float:
-    """Return the weights of tests, summed; one that can show a problem on one side only uses half of its weight."""
-    return sum(test.weight / (1 + abs(test.side)) for test in tests if is_counted(test))
+    """Return the summed weights that tests use."""
+    return sum(used_weight(test.weight, test.side) for test in tests if is_counted(test))
 
 
 def adjust(tests: Sequence[Question], level: float, total: float) -> list[Adjusted]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from drosurv.findings import residual_tests as tests
 from drosurv.findings import words
-from drosurv.findings.adjustment import Question
+from drosurv.findings.adjustment import Question, used_weight
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.judged import Judged
 from drosurv.findings.own_curve import OwnCurve
@@ -90,8 +90,10 @@ def questions(
         for name, kind in KINDS.items():
             value = None if kind.ask is None else kind.ask(group)
             if value is not None:
-                asked = Question(name, *key, value, kind.status, kind.least, kind.side, details=details)
-                asked = asked._replace(weight=kind.weight_of(key[0]))
+                weight = kind.weight_of(key[0])
+                asked = Question(
+                    name, *key, value, kind.status, kind.least, kind.side, weight, details=details
+                )
                 if kind.contributions is not None:
                     asked = asked._replace(without_one=partial(_without_one, group, kind, value))
                 found.append(asked)
@@ -115,8 +117,7 @@ def _without_one(group: JudgedGroup, kind: Kind, value: JudgedValue) -> tuple[st
 
 def largest_weight() -> float:
     """Return the largest weight in the adjustment of all questions about a group."""
-    asked = (kind for kind in KINDS.values() if kind.ask is not None)
-    return sum(kind.weight / (1 + abs(kind.side)) for kind in asked)
+    return sum(used_weight(kind.weight, kind.side) for kind in KINDS.values() if kind.ask is not None)
 
 
 def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int) -> str:
