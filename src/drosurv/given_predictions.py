@@ -37,6 +37,8 @@ _SMALLEST_HAZARD = 1e-10
 # Mean predictions are implausible if their cumulative hazard is off from Kaplan-Meier's by more than this factor and
 # by more than so many standard errors, and in another unit of time by less than half of that.
 _IMPLAUSIBLE, _STANDARD_ERRORS = 2.0, 2.0
+# A time in another unit is offered if it is that close to a whole number, relative to it.
+_WHOLE = 0.01
 
 
 class Form(NamedTuple):
@@ -279,17 +281,27 @@ def _ask_if_implausible(
             f"{written(1 - known, 'share') if np.isfinite(known) else 'unknown'} until {moment(time, unit)}"
         )
 
-    entries = {
-        factor: [f"{name}={time * factor:g}" for name, time in zip(names, times, strict=True)]
-        for factor in (factors[best], 1.0)
-    }
+    converted = times * factors[best]
+    whole = np.round(converted)
+    # A conversion between units that are only guessed, or to a time that nobody would choose, is not offered.
+    fits = unit in DAYS and (np.abs(converted - whole) <= _WHOLE * whole).all()
+    offered = [at for at, meant in ((whole, fits), (times, True)) if meant and at.max() <= end]
+    choices = [arg("survival", _entries(names, at)) for at in offered]
+    if len(choices) < 2:
+        to_fill = arg("survival", _entries(names))
+        choices.append(f"{to_fill}, with TIME in the unit of the times of the table, which end at {end:.4g}")
     raise ArgumentError(
         "survival",
         f"at which time are the predictions of column {names[last]!r}? They give {written(1 - survival[last], 'share')}"
-        f" of the patients the event; Kaplan-Meier's estimate is {share(now)} and {share(then)}"
-        f"{f' ({moment(now, best)})' if best in DAYS else ''}. Pass {arg('survival', entries[factors[best]])} or "
-        f"{arg('survival', entries[1.0])}.",
+        f" of the patients the event; Kaplan-Meier's estimate is {share(now)}"
+        f"{f' and {share(then)} ({moment(now, best)})' if best in DAYS else ''}. Pass {' or '.join(choices)}.",
     )
+
+
+def _entries(names: Sequence[str], times: FloatArray | None = None) -> list[str]:
+    """Return what names columns and their times; the word TIME if these are to be filled in."""
+    at = ["TIME"] * len(names) if times is None else [f"{time:g}" for time in times]
+    return [f"{name}={time}" for name, time in zip(names, at, strict=True)]
 
 
 def _other_units(unit: str) -> dict[str, float]:

@@ -90,6 +90,22 @@ def test_days_beside_years_after_all_follow_up_are_asked_for(audit, patients):
     line = audit("fails", time="years", unit=12, S365=1 - probability(12), S1826=1 - probability(60))
     assert "is unknown until 1,826 years" in line
     assert "until 5 years (1,826 days)" in line
+    # Times after the end of follow-up are not offered, and those in years are whole numbers.
+    end = "in the unit of the times of the table, which end at 10.75."
+    assert line.endswith(
+        f"Pass --survival 'S365=1,S1826=5' or --survival 'S365=TIME,S1826=TIME', with TIME {end}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "time", "offered"),
+    [("S150", "fu", ""), ("S5", "fu", "--survival 'S5=5' or "), ("S150", "months", "")],
+    ids=["after all follow-up", "in a unit that is not known", "no whole number in another unit"],
+)
+def test_times_that_nobody_would_choose_are_not_offered(audit, patients, name, time, offered):
+    _, probability = patients
+    line = audit("fails", time=time, **{name: 1 - probability(4.93 if time == "months" else 60)})
+    assert f" Pass {offered}--survival '{name}=TIME', with TIME in the unit" in line
 
 
 @pytest.mark.parametrize("factor", [0.6, 1.0, 1.6], ids=["too low", "right", "too high"])

@@ -317,7 +317,10 @@ def test_one_value_above_1_makes_no_percentages_of_fractions(given):
 def test_columns_of_0_and_1_are_not_recognised_and_the_reason_is_given(values):
     frame = pd.DataFrame(dict.fromkeys(("S1", "S3"), np.resize(values, MANY)))
     held = " and ".join(f"{value:g}" for value in values)
-    with pytest.raises(ValueError, match=f"By name, S1 and S3 may be, but they hold only the values? {held}"):
+    said = (
+        rf"By name, S1 and S3 may be, but they hold only the values? {held}: pass survival=\['S1=1', 'S3=3'\]"
+    )
+    with pytest.raises(ValueError, match=said):
         prediction_columns(frame)
     assert prediction_columns(frame, survival=["S1", "S3"]).names == ("S1", "S3")
 

@@ -296,11 +296,17 @@ def _recognised(frame: pd.DataFrame, beside_scores: bool) -> dict[str, _AtTime]:
         return {}
     if best and meant:
         raise ArgumentError("survival", best.fault)
-    called = best and f". By name, {listing(_by_time(best.columns))} may be, but {best.fault.rstrip('.')}"
+    called, example = "", ["S365=365", "S730=730"]
+    if best:
+        names = _by_time(best.columns)
+        called = f". By name, {listing(names)} may be, but {best.fault.rstrip('.')}"
+        # A name that tells the unit is enough: its time may be another number in the unit of the table.
+        own = {name: best.columns[name] for name in names}
+        example = [name if at.unit else f"{name}={at.time:g}" for name, at in own.items()]
     raise ArgumentError(
         "survival",
-        f"no column of the table is recognised as predictions{called or ''}: pass "
-        f"{arg('survival', ['S365=365', 'S730=730'])} for columns of probabilities at times, or "
+        f"no column of the table is recognised as predictions{called}: pass "
+        f"{arg('survival', example)} for columns of probabilities at times, or "
         f"{arg('risk', text='COLUMN')} for one of risk scores.",
     )
 
