@@ -215,6 +215,10 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
             r"in 58 rows and '<0,5' in 2 rows: .* pass missing=\['c=\*'\]",
         ),
         ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
+        (
+            [*map(str, range(59)), "1,204"],
+            r"numbers with a comma, such as '1,204': .* thousands, remove it; .*categorical",
+        ),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),
         ([f"{1950 + i}-06" for i in range(20)] * 3, "holds dates"),
         ([f"195{i % 10}-{1 + i % 12}" for i in range(60)], "holds dates"),

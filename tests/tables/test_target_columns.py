@@ -229,3 +229,9 @@ def test_the_time_comes_from_one_place(options):
 def test_an_unknown_outcome_is_not_taken_as_censored(value):
     with pytest.raises(ValueError, match=r"event column 'e' holds .* which is no outcome: pass missing="):
         parse(["D", "A", value, value], event_value="D")
+
+
+@pytest.mark.parametrize("options", [{}, {"causes": True}])
+def test_an_unknown_outcome_is_no_competing_cause(options):
+    with pytest.raises(ValueError, match=r"event column 'e' holds 'unknown' in 5 rows, which is no outcome"):
+        parse(["dead", "alive"] * 5 + ["unknown"] * 5, **options)

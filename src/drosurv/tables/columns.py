@@ -13,6 +13,7 @@ from drosurv.errors import ArgumentError, InputError, arg, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows
+from drosurv.tables.number_texts import like_number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     coded,
@@ -315,7 +316,7 @@ def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
 
 
 def _check_texts(counts: Mapping[str, int], name: str) -> None:
-    """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
+    """Raise if the texts of a column are mostly numbers, some with a comma, or dates, or too many for categories."""
     if others := texts_among_numbers(counts):
         held = {text: counts[text] for text in others}
         here, rows = [f"{name}=*"], sum(held.values())
@@ -327,7 +328,8 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         )
     texts = sorted(counts, key=lambda text: -counts[text])
     commas = list(filter(has_decimal_comma, texts))
-    if len(commas) > len(texts) / 2:
+    numbers = len(texts) > _MOST_NUMBERS_AS_CODES and all(map(like_number, texts))
+    if commas and (numbers or len(commas) > len(texts) / 2):
         raise ArgumentError(
             "decimal",
             f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the "

@@ -172,6 +172,8 @@ class TargetColumns:
         counts = labels(frame[self.event]).value_counts()
         found = value_of_event([str(value) for value in counts.index], self.event)
         unsure = names_event(self.event)[1] == "censored" and value_word(found or "") in YES
+        if found is None:
+            self._refuse_unknown(counts)
         if found is None or (guessed and unsure):
             raise self._ambiguous(counts)
         if found != "1" and found.casefold() != "true":
@@ -279,14 +281,7 @@ class TargetColumns:
                 f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "
                 f"which holds {quoted(counts)}.",
             )
-        unknown = [value for value in counts.index if value not in same and value_word(value) in UNKNOWN]
-        if unknown:
-            here = [f"{self.event}={value}" for value in unknown]
-            raise ArgumentError(
-                "missing",
-                f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
-                f"{arg('missing', here)} and {arg('drop_missing_target')} to leave those rows out, or correct them.",
-            )
+        self._refuse_unknown(counts[[value for value in counts.index if value not in same]])
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
         ]
@@ -298,8 +293,20 @@ class TargetColumns:
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
 
+    def _refuse_unknown(self, counts: pd.Series[int]) -> None:
+        """Raise if values of the event column say that the outcome is not known."""
+        unknown = [value for value in counts.index if value_word(str(value)) in UNKNOWN]
+        if unknown:
+            here = [f"{self.event}={value}" for value in unknown]
+            raise ArgumentError(
+                "missing",
+                f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
+                f"{arg('missing', here)} and {arg('drop_missing_target')} to leave those rows out, or correct them.",
+            )
+
     def _named_causes(self, counts: pd.Series[int]) -> tuple[str, ...]:
         """Return the texts of the causes, sorted; empty if the column holds codes."""
+        self._refuse_unknown(counts)
         names = [str(name) for name in counts.index]
         if all(re.fullmatch(r"\d+", name) for name in names):
             return ()
