@@ -175,3 +175,12 @@ def test_a_table_of_polars_is_guessed_and_read_as_that_of_pandas():
     assert (read(other)[1] == DEAD).all()
     with pytest.warns(TableNote, match="'False' of event column 'alive'"):
         assert (read_survival_table(other, time="days", event="alive").event == DEAD).all()
+
+
+@pytest.mark.parametrize("given", [{}, {"event_value": "dead"}, {"cause": "dead"}])
+def test_unknown_outcomes_need_no_second_option_where_rows_without_an_event_are_left_out(given):
+    frame = table(days=days(), status=np.where(DEAD, "dead", "alive"))
+    frame.loc[:9, "status"] = "unknown"
+    message = r"'unknown' in 10 rows, which is no outcome: pass missing=\['status=unknown'\] to leave"
+    with pytest.raises(ValueError, match=message):
+        read(frame, **given)

@@ -74,6 +74,7 @@ class WantedColumns:
         )
         columns.require(frame)
         known = frame[found.event].notna()
+        columns.refuse_unknown(frame[found.event], also=None)
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
             columns = columns.resolved(frame[known], guessed="event" in found.guessed)

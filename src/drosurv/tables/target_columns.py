@@ -164,6 +164,7 @@ class TargetColumns:
         unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
         columns = replace(self, time_unit=self.time_unit or unit if unit in ("", "time") else unit)
         if self.causes and not self.cause_names:
+            self.refuse_unknown(frame[self.event])
             columns = replace(
                 columns, cause_names=self._named_causes(labels(frame[self.event]).value_counts())
             )
@@ -173,7 +174,7 @@ class TargetColumns:
         found = value_of_event([str(value) for value in counts.index], self.event)
         unsure = names_event(self.event)[1] == "censored" and value_word(found or "") in YES
         if found is None:
-            self._refuse_unknown(counts)
+            self.refuse_unknown(frame[self.event])
         if found is None or (guessed and unsure):
             raise self._ambiguous(counts)
         if found != "1" and found.casefold() != "true":
@@ -281,7 +282,7 @@ class TargetColumns:
                 f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "
                 f"which holds {quoted(counts)}.",
             )
-        self._refuse_unknown(counts[[value for value in counts.index if value not in same]])
+        self.refuse_unknown(column)
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
         ]
@@ -293,20 +294,28 @@ class TargetColumns:
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
 
-    def _refuse_unknown(self, counts: pd.Series[int]) -> None:
-        """Raise if values of the event column say that the outcome is not known."""
-        unknown = [value for value in counts.index if value_word(str(value)) in UNKNOWN]
+    def refuse_unknown(self, events: pd.Series[Any], *, also: str | None = "drop_missing_target") -> None:
+        """Raise if values of the event column say that the outcome is not known.
+
+        `also` is the argument that leaves out rows without an event, None if they are always left out.
+        """
+        counts, wanted = labels(events).value_counts(), label(self.event_value).casefold()
+        unknown = [
+            value
+            for value in map(str, counts.index)
+            if value_word(value) in UNKNOWN and value.casefold() != wanted
+        ]
         if unknown:
             here = [f"{self.event}={value}" for value in unknown]
+            remedy = " and ".join([arg("missing", here), *([arg(also)] if also else [])])
             raise ArgumentError(
                 "missing",
                 f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
-                f"{arg('missing', here)} and {arg('drop_missing_target')} to leave those rows out, or correct them.",
+                f"{remedy} to leave those rows out, or correct them.",
             )
 
     def _named_causes(self, counts: pd.Series[int]) -> tuple[str, ...]:
         """Return the texts of the causes, sorted; empty if the column holds codes."""
-        self._refuse_unknown(counts)
         names = [str(name) for name in counts.index]
         if all(re.fullmatch(r"\d+", name) for name in names):
             return ()
