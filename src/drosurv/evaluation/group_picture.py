@@ -17,7 +17,7 @@ from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.findings.verdict import PROBLEMS
 from drosurv.findings.words import SUBGROUP, counts_sentence, per_hundred, who
-from drosurv.presentation import axes_or_new, written
+from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,12 +60,7 @@ class PictureRow(NamedTuple):
         """The ratio with its interval."""
         if math.isnan(self.ratio) or self.state == "small":
             return ""
-        interval = (
-            f" ({self.low:.2f} to {self.end:.2f})"
-            if math.isfinite(self.end)
-            else f" ({self.low:.2f} or more)"
-        )
-        return f"{self.ratio:.2f}{'' if math.isnan(self.low) else interval}"
+        return ratio_with_interval(self.ratio, self.low, self.end)
 
     @property
     def end(self) -> float:

@@ -21,7 +21,7 @@ from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, MANY_GROUPS, NEW_G
 from drosurv.evaluation.reference import disparity_column
 from drosurv.observation import in_pandas
 from drosurv.predictions import final_step, unwrapped
-from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, written
+from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray
 
@@ -180,8 +180,8 @@ def corner_text(numbers: Mapping[Any, Any]) -> str:
     for label, key in {"O/E": "ratio", "curve's slope": "slope", "ICI": "ici"}.items():
         value, low, high = (numbers[f"{key}{end}"] for end in ("", "_low", "_high"))
         if not pd.isna(value):
-            interval = "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
-            lines.append(f"{label} {value:.2f}{interval}")
+            interval = "" if pd.isna(low) else f" ({ratio_text(low)} to {ratio_text(high)})"
+            lines.append(f"{label} {ratio_text(value)}{interval}")
     return "\n".join(lines)
 
 

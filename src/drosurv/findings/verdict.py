@@ -16,7 +16,7 @@ from drosurv.findings.adjustment import Adjusted, Question, adjust, decided_by_o
 from drosurv.findings.questions import KINDS
 from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
-from drosurv.presentation import first_upper, listing, p_text
+from drosurv.presentation import first_upper, listing, p_text, ratio_text
 
 #: Statuses of problems, the most serious first.
 PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_some", "wrong_decisions")
@@ -226,13 +226,13 @@ def _too_few(everybody: FindingRow, named: Sequence[FindingRow], bounds: Bounds 
         return f"{start}: no problem is shown for all patients together, and no group is large enough to be judged."
     if max(everybody.high, 1 / max(everybody.low, 1e-9)) > WIDE:
         return (
-            f"{start}: no problem is shown, but all patients together may have {everybody.low:.2f} to "
-            f"{everybody.high:.2f} times the predicted events."
+            f"{start}: no problem is shown, but all patients together may have {ratio_text(everybody.low)} to "
+            f"{ratio_text(everybody.high)} times the predicted events."
         )
     if bounds is not None and max(bounds.most, 1 / max(bounds.least, 1e-9)) > WIDE_OF_SUBGROUPS:
         return (
-            f"{start}: no problem is shown, but subgroups may have {bounds.least:.2f} to {bounds.most:.2f} times the "
-            "predicted events."
+            f"{start}: no problem is shown, but subgroups may have {ratio_text(bounds.least)} to "
+            f"{ratio_text(bounds.most)} times the predicted events."
         )
     return ""
 

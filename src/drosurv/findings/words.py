@@ -16,6 +16,8 @@ from drosurv.presentation import (
     group_name,
     moment,
     p_text,
+    ratio_text,
+    ratio_with_interval,
     time_span,
     with_interval,
     written,
@@ -117,7 +119,7 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
         "name": name,
         "patients": "Patients" if name == ALL_PATIENTS else f"Patients of {name}",
         "number": _number(found),
-        "times": f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) times",
+        "times": f"{ratio_with_interval(found.value, found.low, found.high)} times",
         "p": _p(found),
         "until": until,
         "when": when,
@@ -207,8 +209,8 @@ def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
         some = "none" if observed == "0" else observed
         return (
             f"{some} of their {events} events came {when}; the predicted timing implies {expected} "
-            f"({row['ratio']:.2f} times"
+            f"({ratio_text(row['ratio'])} times"
         )
     # Cumulative hazards may exceed the number of patients.
     of = "cumulative hazards of " if row["expected"] > row["patients"] else ""
-    return f"{observed} events where {of}{expected} were predicted ({row['ratio']:.2f} times"
+    return f"{observed} events where {of}{expected} were predicted ({ratio_text(row['ratio'])} times"

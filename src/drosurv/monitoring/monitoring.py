@@ -18,7 +18,15 @@ from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import excluded_sentence, largest_error
 from drosurv.predictions import as_predictions
-from drosurv.presentation import cause_in_words, counted, line_style, lines_or_new, name_lines, plain
+from drosurv.presentation import (
+    cause_in_words,
+    counted,
+    line_style,
+    lines_or_new,
+    name_lines,
+    plain,
+    ratio_text,
+)
 from drosurv.target import (
     FloatArray,
     IntArray,
@@ -426,9 +434,11 @@ class Monitoring:
 
 def _counted(row: Mapping[Any, Any]) -> str:
     """Return events and expected events as text."""
-    return f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
+    times = f"{ratio_text(row['ratio'])} times as many"
+    return f"{row['events']:,} events where {row['expected']:.1f} were expected, {times}"
 
 
 def _interval(row: Mapping[Any, Any]) -> str:
     """Return an interval as text."""
-    return f"{row['low']:.2f} to {row['high']:.2f}" if np.isfinite(row["high"]) else f"above {row['low']:.2f}"
+    low, high = row["low"], row["high"]
+    return f"{ratio_text(low)} to {ratio_text(high)}" if np.isfinite(high) else f"above {low:.2f}"

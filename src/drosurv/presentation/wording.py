@@ -16,6 +16,8 @@ HUGE = 1e9
 _TINY = 1e-6
 # Smaller numbers are rounding errors of 0.
 _ZERO = 1e-12
+# Larger ratios of events are not told apart.
+_LARGEST_RATIO = 1000
 # Significant digits of numbers in files.
 _DIGITS = 6
 # Days of each unit of time.
@@ -89,6 +91,29 @@ def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.
         return ""
     first, last = (written(end, kind, beside=(low, high, beside, size)) for end in (low, high))
     return f"{first.removesuffix(' %')} to {last}"
+
+
+def ratio_text(value: float) -> str:
+    """Return a ratio of events for a sentence; beyond 1,000 only that it is larger, since its size has no meaning.
+
+    >>> ratio_text(1.204), ratio_text(4e8), ratio_text(float("inf"))
+    ('1.20', 'more than 1,000', 'more than 1,000')
+    """
+    return f"more than {_LARGEST_RATIO:,}" if value > _LARGEST_RATIO else f"{value:.2f}"
+
+
+def ratio_with_interval(value: float, low: float, high: float) -> str:
+    """Return a ratio of events and its interval; without it if it is not known or wholly beyond 1,000.
+
+    >>> ratio_with_interval(2.0, 1.5, 3e4), ratio_with_interval(2.0, 1.5, math.inf)
+    ('2.00 (1.50 to more than 1,000)', '2.00 (1.50 or more)')
+    >>> ratio_with_interval(4e8, 1e8, 1e9)
+    'more than 1,000'
+    """
+    if math.isnan(low) or low > _LARGEST_RATIO:
+        return ratio_text(value)
+    end = f"to {ratio_text(high)}" if math.isfinite(high) else "or more"
+    return f"{ratio_text(value)} ({low:.2f} {end})"
 
 
 def p_text(p: float) -> str:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import InputError
 from drosurv.predictions import final_step
-from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, written
+from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
@@ -207,9 +207,10 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         )
     group = "" if repair.rule is None else " in the groups that were found without them"
     sentences.append(
-        f"Checked on the {repair.checked:,} {people}{group}: they had {before.value:.2f} times the predicted events, "
-        f"after the repair {after.value:.2f} times ({after.low:.2f} to {after.high:.2f}); the gain in log likelihood "
-        f"per patient is {gain.value:.3f} ({gain.low:.3f} to {gain.high:.3f})."
+        f"Checked on the {repair.checked:,} {people}{group}: they had {ratio_text(before.value)} times the predicted "
+        f"events, after the repair {ratio_text(after.value)} times ({ratio_text(after.low)} to "
+        f"{ratio_text(after.high)}); the gain in log likelihood per patient is {gain.value:.3f} ({gain.low:.3f} to "
+        f"{gain.high:.3f})."
     )
     if repair.version != "level":
         # Equal predictions have no slope.
@@ -259,7 +260,7 @@ def _change(slopes: FloatArray) -> str:
 
 def _by_period(values: FloatArray, cuts: FloatArray, unit: str) -> str:
     """Say the value of each period, such as "1.40 times until time 1, 0.80 times after 1"."""
-    factors = [f"{value:.2f} times" for value in values]
+    factors = [f"{ratio_text(value)} times" for value in values]
     parts = [f"{factors[0]} until {moment(cuts[0], unit)}"]
     parts += [
         f"{value} until {written(cut, 'time')}" for value, cut in zip(factors[1:-1], cuts[1:], strict=True)

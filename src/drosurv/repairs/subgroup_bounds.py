@@ -35,6 +35,7 @@ from drosurv.presentation import (
     p_text,
     plain,
     plain_rows,
+    ratio_text,
     written,
 )
 from drosurv.repairs.drawn_events import PatientEvents
@@ -453,7 +454,9 @@ class SubgroupBounds:
         if wrong and overall:
             errors = []
             if everybody["p"] <= 1 - self.level:
-                errors = [f"{everybody['ratio']:.2f} times the predicted events ({p_text(everybody['p'])})"]
+                errors = [
+                    f"{ratio_text(everybody['ratio'])} times the predicted events ({p_text(everybody['p'])})"
+                ]
             if self.timing is not None:
                 errors.append(f"{subgroup_events(self.timing, time_unit)}, {p_text(self.timing['p'])})")
             sentences.append(f"The model is wrong for all patients together: {'; '.join(errors)}.")
@@ -479,7 +482,7 @@ class SubgroupBounds:
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
             f"that {self.definition}:",
             f"none has more than {bound[MOST]:.2f} times{fewest} the predicted events{until} (all patients: "
-            f"{everybody['ratio']:.2f} times);",
+            f"{ratio_text(everybody['ratio'])} times);",
             *self._brier_sentence(time_unit),
             f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
             f"patients: {written(everybody[GAIN])}).",

@@ -35,6 +35,7 @@ from drosurv.presentation import (
     listing,
     literal,
     plain_rows,
+    ratio_text,
     written,
 )
 from drosurv.report.evidence import Evidence
@@ -362,11 +363,13 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
     everybody, *groups = plain_rows(result.groups)
     found = {"c-index": written(everybody["c_index"])}
     if everybody["ratio"] is not None:
-        found["Observed / expected"] = f"{everybody['ratio']:.2f}"
+        found["Observed / expected"] = ratio_text(everybody["ratio"])
     judged = [row for row in groups if row["judged"] and row["ratio"]]
     if judged:
         worst = max(judged, key=lambda row: abs(log(row["ratio"])))
-        found["Furthest from 1"] = f"{worst['ratio']:.2f}, {group_name(worst['attribute'], worst['group'])}"
+        found["Furthest from 1"] = (
+            f"{ratio_text(worst['ratio'])}, {group_name(worst['attribute'], worst['group'])}"
+        )
     return found
 
 

@@ -17,6 +17,7 @@ from drosurv.presentation import (
     counted,
     listing,
     plain_rows,
+    ratio_text,
     with_interval,
     written,
 )
@@ -72,8 +73,8 @@ def _statements(rows: list[dict[str, Any]], numbers: Mapping[str, int], level: f
             shown = f"{len(groups)} of {numbers[attribute]} groups; the others are too small"
         yield Statement(
             "many_groups",
-            f"{attribute}: {shown}. A new group would have {new['low']:.2f} to {new['high']:.2f} times the predicted "
-            f"events ({100 * level:g} % prediction interval).{beyond}",
+            f"{attribute}: {shown}. A new group would have {ratio_text(new['low'])} to {ratio_text(new['high'])} "
+            f"times the predicted events ({100 * level:g} % prediction interval).{beyond}",
             concern=bool(outside),
         )
 
