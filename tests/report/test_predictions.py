@@ -1,5 +1,7 @@
 """Predictions of any program, audited without the model."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -419,3 +421,25 @@ def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
     assert any("may be hazard ratios or log risks" in text for text in told) == (kind is None)
     if kind == "hazard ratio":
         assert rows[0]["value"] == pytest.approx(1, abs=0.25)
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_too(model, patients, few):
+    """The group table and the bounds weight for censoring by the same columns, and use the same null model."""
+    train = make_hidden_minority(400, random_state=0).y
+    times = TIMES if few else np.unique(train["time"][train["event"]])
+    given = Predictions(survival=model.predict_survival_function(patients.X, times=times), times=times)
+    known = {} if few else {"y_train": train}
+    report = audit(
+        given,
+        None,
+        patients.y,
+        sensitive_features=patients.sensitive_features,
+        features=patients.X,
+        n_bootstrap=0,
+        **known,
+    )
+    found = json.loads(report.to_summary())
+    everybody, overall = found["groups"][0], found["subgroup_bounds"]["overall"]
+    for name in ("observed", "expected", "ratio", "gain"):
+        assert overall[name] == pytest.approx(everybody[name], rel=1e-5)

@@ -19,7 +19,7 @@ from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.target import IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 
 def whose(attribute: str, group: str, everybody: str = "everybody") -> str:
@@ -165,6 +165,12 @@ def compared_attributes(sensitive_features: Any, n: int) -> tuple[list[Attribute
         if len(one.labels) == 1
     ]
     return [one for one in found if len(one.labels) > 1], notes
+
+
+def group_indicators(attributes: Sequence[Attribute]) -> FloatArray | None:
+    """Return indicators (n, q) of the groups of all attributes; None without attributes."""
+    found = [one.groups.codes == k for one in attributes for k in range(len(one.labels))]
+    return np.column_stack(found).astype(np.float64) if found else None
 
 
 def with_intersections(sensitive_features: Any, n: int) -> dict[str, Groups]:

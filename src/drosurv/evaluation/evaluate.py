@@ -8,7 +8,7 @@ and the group table (`group_table`); and the result (`result`) with its sentence
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,8 +19,8 @@ from drosurv.errors import ArgumentError, arg, each_warning_once
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
-    Attribute,
     compared_attributes,
+    group_indicators,
     warn_of_small_groups,
 )
 from drosurv.evaluation.by_cause import evaluate_by_cause
@@ -56,7 +56,6 @@ from drosurv.predictions import Predicted, as_predictions, final_step, model_nam
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (
-    FloatArray,
     chosen_cause,
     has_causes,
     of_any_cause,
@@ -228,12 +227,16 @@ def evaluate_rows(
     reference_name: str | None = None,
     cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
+    columns: Any = None,
 ) -> EvaluationResult:
-    """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already."""
+    """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already.
+
+    Censoring may depend on `columns`, a table or (n, d), by default `X`.
+    """
     patients = one_row_each(y, rows)
     y, rows = patients.y, patients.observed
-    model, X, sensitive_features, reference, subgroups = map(
-        patients.of, (model, X, sensitive_features, reference, subgroups)
+    model, X, sensitive_features, reference, subgroups, columns = map(
+        patients.of, (model, X, sensitive_features, reference, subgroups, columns)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
     if reference_name is None:
@@ -262,6 +265,7 @@ def evaluate_rows(
         reference=reference,
         horizon=at.horizon,
         cause=cause,
+        columns=columns,
     )
     small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
     if evaluator.count(evaluator.everyone).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
@@ -327,11 +331,12 @@ def prepare(
     wanted: Collection[str] | None = None,
     horizon: float | None = None,
     cause: int | None = None,
+    columns: Any = None,
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
 
-    Parameters are those of :func:`evaluate`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
+    Parameters are those of :func:`evaluate_rows`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
     Patients with entry times, strata, offsets or causes have metrics of their predictions from entry on
     (:mod:`drosurv.evaluation.from_entry`), and findings of the predictions themselves.
     """
@@ -399,10 +404,10 @@ def prepare(
             predicted,
             y,
             replace(rows, weight=None),
-            follow_up=y_train if cause is None else None,
+            follow_up=y_train,
             reference=compared if compared is not None and compared.has_curves else None,
-            groups=_indicators(attributes, n),
-            features=X,
+            groups=group_indicators(attributes),
+            features=X if columns is None else columns,
             horizon=horizon,
             cause=cause,
         )
@@ -444,12 +449,6 @@ def _compared(
         return None if cox is None else as_predictions(cox, features.test, n, name="reference"), note
     fitted_with = getattr(final_step(reference), "_fitted_with", ())
     return as_predictions(reference, predicted.X, n, rows=rows.only(fitted_with), name="reference"), ""
-
-
-def _indicators(attributes: Sequence[Attribute], n: int) -> FloatArray | None:
-    """Return indicators (n, q) of the groups of all attributes."""
-    found = [one.groups.codes == k for one in attributes for k in range(len(one.labels))]
-    return np.column_stack(found).astype(np.float64) if found else None
 
 
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:

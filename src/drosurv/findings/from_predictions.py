@@ -27,6 +27,7 @@ from drosurv.target import (
     cause_names,
     has_causes,
     is_tensor,
+    of_any_cause,
     parse_competing_target,
     parse_target,
 )
@@ -42,7 +43,7 @@ def judged_patients(
     y: Any,
     rows: Rows | None = None,
     *,
-    follow_up: FollowUp | None = None,
+    follow_up: Any = None,
     reference: Predicted | None = None,
     groups: FloatArray | None = None,
     features: Any = None,
@@ -52,9 +53,10 @@ def judged_patients(
     """Return what tests of predictions are made from.
 
     With causes in `y`, an event is one of any cause unless `cause` says which. `rows` are entry times, strata,
-    clusters, ids and copies of the patients. `follow_up` is that of the training patients, by default what the model
-    keeps, else that of these patients. Censoring may depend on indicators of `groups` (n, q) and on `features`, a table
-    or (n, d). The `horizon` is that of :func:`drosurv.findings.judged.judge_curves`.
+    clusters, ids and copies of the patients. `follow_up` is a FollowUp or the target of the training patients, by
+    default what the model keeps, else that of these patients; with `cause` it is not used. Censoring may depend on
+    indicators of `groups` (n, q) and on `features`, a table or (n, d). The `horizon` is that of
+    :func:`drosurv.findings.judged.judge_curves`.
     """
     rows = Rows() if rows is None else rows
     target, other = _outcomes(y, rows, cause)
@@ -64,7 +66,7 @@ def judged_patients(
     if clusters is not None and np.bincount(clusters).max() == 1:
         # Clusters of one row each are no clusters.
         clusters = None
-    trained = follow_up if follow_up is not None else predicted.follow_up
+    trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
     if not target.event.any():

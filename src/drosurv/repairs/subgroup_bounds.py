@@ -183,28 +183,69 @@ def certify(
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
+    if id is not None and entry is None:
+        require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
+    weight = parse_weights(sample_weight, len(y))
+    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
+    return certify_rows(
+        model,
+        X,
+        y,
+        replace(rows, weight=weight),
+        alpha=alpha,
+        horizon=horizon,
+        brier_time=brier_time,
+        level=level,
+        features=features,
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
+        cause=chosen_cause(cause, y),
+    )
+
+
+@each_warning_once
+def certify_rows(
+    model: Any,
+    X: Any,
+    y: Any,
+    rows: Rows,
+    *,
+    alpha: float = 0.05,
+    horizon: float | None = None,
+    brier_time: float | None = None,
+    level: float = 0.95,
+    features: Any = None,
+    n_bootstrap: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
+    cause: int | None = None,
+    y_train: Any = None,
+    groups: FloatArray | None = None,
+) -> SubgroupBounds:
+    """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
+
+    `y_train` and indicators of `groups` (n, q) are what an evaluation of the same patients used besides, for the null
+    model and for censoring, so that both give the same numbers of all patients.
+    """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
     n_bootstrap = REPLICATES if n_bootstrap is None else n_bootstrap
     require(as_whole(n_bootstrap) >= 19, "n_bootstrap", "be a whole number of at least 19", n_bootstrap)
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
-    if id is not None and entry is None:
-        require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
-    weight = parse_weights(sample_weight, len(y))
-    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
-    patients = one_row_each(y, rows)
+    weight = np.ones(len(y)) if rows.weight is None else rows.weight
+    patients = one_row_each(y, replace(rows, weight=None))
     y, rows, notes = patients.y, patients.observed, patients.notes
-    model, X, table, weight = map(patients.of, (model, X, table, weight))
-    if entry is not None:
+    model, X, table, weight, groups = map(patients.of, (model, X, table, weight, groups))
+    if rows.entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
-    cause = chosen_cause(cause, y)
     if has_causes(y):
         notes = (*notes, f"events are those of {cause_in_words(cause, cause_names(y))}.")
     n = len(y)
     rows = replace(rows, weight=weight)
     _check_times(parse_target(of_any_cause(y)).take(weight > 0), horizon, brier_time)
     predicted = as_predictions(model, X, n, rows=replace(rows, weight=None), need_curves=True)
-    judge = partial(judged_patients, predicted, y, rows, features=table, cause=cause)
+    columns = table if X is None else X
+    how_judged: dict[str, Any] = {"follow_up": y_train, "groups": groups, "features": columns, "cause": cause}
+    judge = partial(judged_patients, predicted, y, rows, **how_judged)
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)
     everybody = np.ones(n, np.bool_)

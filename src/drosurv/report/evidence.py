@@ -16,6 +16,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import (
     EVERYONE,
     Attribute,
+    group_indicators,
     parse_attributes,
     rows_by_group,
 )
@@ -42,7 +43,7 @@ from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
-from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify, enough_replicates
+from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify_rows, enough_replicates
 from drosurv.report.alpha_path import Stop
 from drosurv.tables import TableEncoder
 from drosurv.target import (
@@ -230,6 +231,7 @@ class Evidence:
                     reference=self._reference,
                     reference_name=self.page.reference_name,
                     cause=self.cause,
+                    columns=self.features if stop.X is None else stop.X,
                 )
             found.append(result)
         return tuple(found)
@@ -270,19 +272,20 @@ class Evidence:
         groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
         largest = largest_weight() * groups + SEARCH_TESTS
         try:
-            return certify(
+            return certify_rows(
                 audited.model,
                 self.features if audited.X is None else audited.X,
                 self.y,
+                self.rows,
                 features=self.features,
                 # Events are counted over the whole follow-up, as in the group table.
                 brier_time=self.horizon if observed else None,
                 level=self.level,
-                id=self.rows.id,
-                **self.rows.observed,
                 cause=self.cause,
                 random_state=self.random_state,
                 n_bootstrap=enough_replicates(self.level, largest / SEARCH_TESTS),
+                y_train=self.follow_up,
+                groups=group_indicators(self.attributes),
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
