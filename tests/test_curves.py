@@ -72,7 +72,7 @@ def test_parsed_curves_parse_to_themselves():
         ([[0.8, 0.5]], {"times": [2.0, 1.0]}, "strictly ascending"),
         ([[0.8, 0.5]], {"times": [1.0, 2.0], "n": 2}, "1 curves for 2 patients"),
         ([0.8], {"times": [1.0]}, r"got shape \(1,\)"),
-        ([[2.0]], {"times": [1.0]}, "got 2.0 for row 0; pass survival functions, not cumulative hazards"),
+        ([[2.0]], {"times": [1.0]}, "got 2.0 for row 1; pass survival functions, not cumulative hazards"),
     ],
 )
 def test_bad_curves_are_refused_with_the_reason(survival, arguments, message):

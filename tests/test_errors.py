@@ -4,10 +4,17 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from drosurv import CoxPH, DROCox, Surv, errors
-from drosurv.errors import ArgumentError, ArgumentWarning, require
+from drosurv import AcceleratedFailureTime, CoxPH, DROCox, Surv, errors
+from drosurv.curves import parse_survival
+from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number
+from drosurv.metrics import concordance_index, decisions, individual_disparity
+from drosurv.observation import parse_observation
+from drosurv.solvers.neighborhoods import as_neighborhoods
+from drosurv.tables.prediction_columns import prediction_numbers
+from drosurv.target import parse_target
 
 
 def test_an_error_is_its_message_and_knows_its_argument():
@@ -71,3 +78,64 @@ def test_bad_input_is_an_input_error_so_that_a_value_error_is_an_error_of_ours()
         path.name for path in sources if re.search(r"^\s*raise ValueError\b", path.read_text(), re.MULTILINE)
     ]
     assert raised == [], "raise drosurv.errors.InputError, or ArgumentError if one argument is wrong"
+
+
+X, TIMES = np.arange(8.0).reshape(4, 2), np.array([4.0, 3.0, 1.0, 2.0])
+Y = Surv.from_arrays([True, True, False, True], TIMES)
+
+
+def with_third(values, wrong, dtype=float):
+    """The values with another one in the third row."""
+    changed = np.array(values, dtype)
+    changed[2] = wrong
+    return changed
+
+
+def y_with_third(time):
+    return np.array(list(zip(Y["event"], with_third(TIMES, time), strict=True)), Y.dtype)
+
+
+OF_TABLES = {
+    "survival above 1": lambda a: parse_survival(a(with_third([[0.9, 0.8]] * 4, [0.9, 2])), 4, [1, 2]),
+    "survival rises": lambda a: parse_survival(a(with_third([[0.9, 0.8]] * 4, [0.8, 0.9])), 4, [1, 2]),
+    "prediction is missing": lambda a: prediction_numbers(a(with_third([[0.9, 0.8]] * 4, np.nan))),
+    "score": lambda a: concordance_index(Y, a(with_third(TIMES, np.nan))),
+    "weight": lambda a: concordance_index(Y, TIMES, sample_weight=a(with_third(TIMES, -1))),
+    "probability": lambda a: decisions(Y, a(with_third([0.1] * 4, 2)), threshold=0.5, horizon=2.0),
+    "features": lambda a: individual_disparity(TIMES, a(with_third(X, np.nan))),
+    "offset": lambda a: parse_observation(parse_target(Y), offset=a(with_third(TIMES, np.nan))),
+    "entry": lambda a: parse_observation(parse_target(Y), entry=a(with_third([0.0] * 4, 9))),
+    "cluster": lambda a: parse_observation(
+        parse_target(Y), clusters=a(with_third(list("abcd"), None, object))
+    ),
+}
+OF_ARRAYS = {
+    "time is missing": lambda: parse_target(y_with_third(np.nan)),
+    "time below 0": lambda: parse_target(y_with_third(-1.0)),
+    "time is 0": lambda: AcceleratedFailureTime().fit(X, y_with_third(0.0)),
+    "id": lambda: parse_observation(parse_target(Y), id=[1, 2, 3, 3]),
+    "kernel": lambda: as_neighborhoods(np.diag([1.0, 1.0, 0.5, 1.0]), 4),
+}
+
+
+@pytest.mark.parametrize("given", OF_ARRAYS)
+def test_messages_count_rows_of_arrays_from_1(given):
+    with pytest.raises(ValueError, match=r"\brow 3\b"):
+        OF_ARRAYS[given]()
+
+
+@pytest.mark.parametrize("given", OF_TABLES)
+def test_messages_count_rows_from_1_or_name_them_as_the_table_does(given):
+    def in_pandas(values):
+        return (pd.DataFrame if values.ndim == 2 else pd.Series)(values, index=[0, 4, 9, 12])
+
+    for table, said in ((np.asarray, "3"), (in_pandas, "10")):
+        with pytest.raises(ValueError, match=rf"\brow {said}\b"):
+            OF_TABLES[given](table)
+
+
+def test_rows_without_numbers_of_a_file_are_counted_from_1():
+    for index in (["a", "b"], [7, 3], [5, 5]):
+        assert row_number(1, pd.DataFrame(index=index)) == 2
+    assert row_labels(pd.DataFrame(index=["a", "b"])).tolist() == ["a", "b"]
+    assert row_labels(pd.DataFrame(index=[7, 3])) is row_labels([[1.0]]) is None

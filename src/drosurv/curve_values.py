@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.target import FloatArray, IntArray, batches, places_in
 
 # Rows of an array: a slice, indices or a mask.
@@ -315,11 +315,11 @@ class SumValues(HazardValues):
         return total
 
 
-def checked_survival(values: FloatArray) -> FloatArray:
-    """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers."""
+def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
+    """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers, with the row as in `given`."""
     wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
     if wrong.any():
-        row = int(np.argwhere(wrong)[0][0])
+        row = row_number(np.argwhere(wrong)[0][0], given)
         raise ArgumentError(
             "survival",
             f"{arg('survival')} must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "

@@ -35,7 +35,7 @@ from drosurv.curve_values import (
     columns_of,
     minus_log,
 )
-from drosurv.errors import ArgumentError, InputError, arg, require
+from drosurv.errors import ArgumentError, InputError, arg, require, row_number
 from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray, batches
 
@@ -496,6 +496,7 @@ def parse_survival(
     a factor ``a`` and offset ``b``), or any callable of an array of times. An array has curves of the type
     `curve_type`.
     """
+    given = survival
     if hasattr(survival, "to_numpy"):
         survival = survival.to_numpy()
     if isinstance(survival, SurvivalCurves):
@@ -503,7 +504,7 @@ def parse_survival(
     elif len(survival) > 0 and callable(survival[0]):
         curves = curves_of_functions(survival)
     else:
-        curves = _parse_array(survival, times, curve_type)
+        curves = _parse_array(survival, times, curve_type, given)
     if len(curves) != n:
         raise ArgumentError(
             "survival",
@@ -523,7 +524,8 @@ def curves_of_functions(functions: Any, *, own_hazard: bool = False) -> Survival
     return StepCurves(FunctionValues(functions), times, ends, own_hazard=own_hazard)
 
 
-def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCurves:
+def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -> SurvivalCurves:
+    """Return the curves of an array; messages name rows as the table that was `given` does."""
     values = np.asarray(survival, dtype=np.float64)
     if values.ndim != 2:
         raise ArgumentError(
@@ -546,13 +548,13 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCu
     fits = np.isfinite(grid).all() and (grid >= 0).all() and (np.diff(grid) > 0).all()
     wanted = "be finite, not negative and strictly ascending, as the columns of survival"
     require(fits, "times", wanted, grid.tolist())
-    survival = checked_survival(values)
-    _refuse_rising(survival, grid)
+    survival = checked_survival(values, given)
+    _refuse_rising(survival, grid, given)
     return _CLASSES[curve_type](TableValues(grid, survival), grid, grid.max(initial=0.0))
 
 
-def _refuse_rising(survival: FloatArray, times: FloatArray) -> None:
-    """Raise if survival (n, k) rises with time."""
+def _refuse_rising(survival: FloatArray, times: FloatArray, given: Any) -> None:
+    """Raise if survival (n, k) rises with time, and name the row as in the table that was `given`."""
     rising = np.diff(survival, axis=1) > ROUNDING
     if rising.any():
         row, column = map(int, np.argwhere(rising)[0])
@@ -560,6 +562,6 @@ def _refuse_rising(survival: FloatArray, times: FloatArray) -> None:
             "survival",
             f"{arg('survival')} cannot rise with time, but does for "
             f"{counted(int(rising.any(axis=1).sum()), 'patient')}, the "
-            f"first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+            f"first in row {row_number(row, given)} after time {times[column]:g}, from {survival[row, column]:g} to "
             f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1.",
         )

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -36,6 +37,37 @@ def arg(name: str, value: object = None, *, text: str = "") -> str:
     if spelling is not None:
         return spelling(name, text, value)
     return f"{name}={text}" if text else name
+
+
+def row_labels(table: Any) -> NDArray[Any] | None:
+    """Return what the user of a pandas table calls its rows (n,): numbers in the file, from 1, or texts; else None.
+
+    Rows of a file are numbered from 0 and keep their number when others are left out.
+
+    >>> import pandas as pd
+    >>> row_labels(pd.DataFrame({"age": [50, 60]}, index=[0, 7])).tolist()
+    [1, 8]
+    """
+    import pandas as pd  # Here, because commands that compute nothing start without it.
+
+    index = getattr(table, "index", None)
+    if not isinstance(index, pd.Index) or not index.is_unique:
+        return None
+    if index.dtype.kind in "iu" and index.is_monotonic_increasing:
+        return index.to_numpy() + 1
+    return index.to_numpy() if index.inferred_type == "string" else None
+
+
+def row_number(place: int | np.integer[Any], table: Any = None) -> int:
+    """Return the number by which messages name the row at a place: in the file of a pandas table, or counted from 1.
+
+    Messages name rows by this function.
+
+    >>> row_number(0)
+    1
+    """
+    labels = None if table is None else row_labels(table)
+    return int(place) + 1 if labels is None or labels.dtype.kind not in "iu" else int(labels[place])
 
 
 class InputError(ValueError):

@@ -15,13 +15,12 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from drosurv.curves import parse_survival
-from drosurv.errors import ArgumentError, arg, require
+from drosurv.errors import ArgumentError, arg, require, row_number
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predicted, Predictions
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
 from drosurv.tables.prediction_columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
-from drosurv.tables.values import row_number
 from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
@@ -189,13 +188,13 @@ def _read_incidences(
                 f"{listing(list(names))} cannot be incidences of {cause_in_words(k, called)}, probabilities of its "
                 "event by each time: these lie between 0 and 1 and do not fall with time, but column "
                 f"{names[column]!r} holds {found_values[k][place, column]:g} in row "
-                f"{row_number(found.features.index, place)}.",
+                f"{row_number(place, found.features)}.",
             )
         at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
         described.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
     total = sum(values[:, -1] for values in tables.values())
     if np.max(total) > 1 + _ROUNDING:
-        row = row_number(found.features.index, int(np.argmax(total)))
+        row = row_number(np.argmax(total), found.features)
         raise ArgumentError(
             "survival",
             f"incidences of all causes sum to {float(np.max(total)):.3g} for row {row}, above 1: "

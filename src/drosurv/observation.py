@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, warn_caller
+from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, row_number, warn_caller
 from drosurv.target import FloatArray, IntArray, Target, of_any_cause, parse_target
 
 # Packages whose tables are converted.
@@ -82,7 +82,7 @@ class Rows:
 
     Each row is under observation from its `entry` time on. `strata` and `offset` are for models that were fitted with
     them. `id` names the patient of each row, `clusters` rows that may be correlated; `weight` is the number of copies
-    that a row stands for. `labels` are those of :func:`row_labels`.
+    that a row stands for. `labels` are those of :func:`drosurv.errors.row_labels`.
     """
 
     entry: FloatArray | None = None
@@ -151,22 +151,6 @@ class Rows:
         return Rows(**{name: None if part is None else part[rows] for name, part in parts})
 
 
-def row_labels(table: Any) -> NDArray[Any] | None:
-    """Return what the user of a DataFrame calls its rows (n,): numbers in the file, from 1, or texts; None if neither.
-
-    Rows of a file are numbered from 0 and keep their number when others are left out.
-
-    >>> row_labels(pd.DataFrame({"age": [50, 60]}, index=[0, 7])).tolist()
-    [1, 8]
-    """
-    index = getattr(table, "index", None)
-    if not isinstance(index, pd.Index) or not index.is_unique:
-        return None
-    if index.dtype.kind in "iu" and index.is_monotonic_increasing:
-        return np.asarray(index) + 1
-    return np.asarray(index) if index.inferred_type == "string" else None
-
-
 @dataclass(frozen=True)
 class Inference:
     """How intervals and tests are computed.
@@ -198,7 +182,9 @@ def copies(sample_weight: Any, n: int) -> FloatArray:
     if (weight < 0).any():
         row = int((weight < 0).argmax())
         raise ArgumentError(
-            "sample_weight", f"sample_weight must be finite and not negative, got {weight[row]} at row {row}."
+            "sample_weight",
+            f"sample_weight must be finite and not negative, got {weight[row]} at row "
+            f"{row_number(row, sample_weight)}.",
         )
     return weight
 
@@ -295,8 +281,8 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     if len(bad):
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or correct "
-            "those rows.",
+            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {row_number(bad[0], values)}); drop "
+            "or correct those rows.",
         )
     return array
 
@@ -321,8 +307,8 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     if len(missing):
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {len(missing)} missing labels (first at row {missing[0]}): drop those rows, or "
-            "give each a label of its own.",
+            f"{arg(name)} contains {len(missing)} missing labels (first at row {row_number(missing[0], values)}): drop "
+            "those rows, or give each a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -337,8 +323,8 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
         raise ArgumentError(
             "entry",
             f"{arg('entry')} must be before the time of the row; it is not in {len(late)} rows (first at row "
-            f"{row}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct "
-            "its times.",
+            f"{row_number(row, entry)}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: "
+            "drop it, or correct its times.",
         )
     return since
 
@@ -366,8 +352,8 @@ def _check_rows_of_patients(
         first = order[np.flatnonzero(same)[0]]
         raise ArgumentError(
             "id",
-            f"{arg('id')} names several rows of one patient (first at row {first}), but there are no entry times: give "
-            f"each row's start as entry.",
+            f"{arg('id')} names several rows of one patient (first at row {row_number(first)}), but there are no "
+            f"entry times: give each row's start as entry.",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
     if over.any():
@@ -375,8 +361,9 @@ def _check_rows_of_patients(
         earlier = order[:-1][over][0]
         raise ArgumentError(
             "id",
-            f"rows {earlier} and {later} of one id overlap: ({entry[earlier]}, {target.time[earlier]}] and "
-            f"({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice at one time.",
+            f"rows {row_number(earlier)} and {row_number(later)} of one id overlap: "
+            f"({entry[earlier]}, {target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. "
+            "A patient cannot be at risk twice at one time.",
         )
 
 

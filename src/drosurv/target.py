@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, InputError
+from drosurv.errors import ArgumentError, InputError, row_number
 from drosurv.outcome_names import value_of_event
 
 if TYPE_CHECKING:
@@ -242,12 +242,14 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
         bad = ~np.isfinite(time)
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row}: {time[row]}); "
+            f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row_number(row)}: {time[row]}); "
             "drop or correct those rows."
         )
     if lowest < 0:
         row = int(np.flatnonzero(time < 0)[0])
-        raise InputError(f"{name} contains a negative time (row {row}: {time[row]}); times must be >= 0.")
+        raise InputError(
+            f"{name} contains a negative time (row {row_number(row)}: {time[row]}); times must be >= 0."
+        )
     if require_event and not event.any():
         raise InputError(
             f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "

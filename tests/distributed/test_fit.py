@@ -74,7 +74,7 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
     for wrong, said in (
         (3, "row group 0 of part-3.parquet has no column 'b'"),
         (4, "must hold 0 .* and 1 .*found 2"),
-        (5, r"part-5.parquet: column 'event' has 1 missing .*its row 7\)"),
+        (5, r"part-5.parquet: column 'event' has 1 missing .*its row 8\)"),
         (6, "part-6.parquet: column 'b' holds dates"),
     ):
         with pytest.raises(ValueError, match=said):

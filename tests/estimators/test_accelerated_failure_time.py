@@ -230,7 +230,7 @@ def test_flexible_networks_give_risks_and_curves_that_agree(network):
 
 def test_times_of_zero_are_named():
     X, y = np.arange(6.0)[:, None], Surv.from_arrays([True] * 6, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    with pytest.raises(ValueError, match=r"y must have times above zero.*row 0"):
+    with pytest.raises(ValueError, match=r"y must have times above zero.*row 1"):
         AcceleratedFailureTime().fit(X, y)
     with pytest.raises(ValueError, match="distribution must be one of"):
         AcceleratedFailureTime("gamma").fit(X, y)

@@ -72,11 +72,11 @@ def test_masked_arrays_and_dates_are_refused_by_name(cls):
 
 
 TARGETS = [
-    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 4: nan"),
-    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 4: inf"),
+    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 5: nan"),
+    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 5: inf"),
     (
         lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, -1.0, y["time"])),
-        r"negative time \(row 4",
+        r"negative time \(row 5",
     ),
     (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
     (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"same time, 7\.0, for every patient"),

@@ -499,7 +499,7 @@ def test_an_attribute_with_one_group_is_left_out_and_said(model, train, held_out
 def test_scores_that_are_not_numbers_are_named(model, train, held_out):
     risk = model.predict(held_out.X)
     risk[5] = np.nan
-    with pytest.raises(ValueError, match=r"contains 1 NaN or infinite scores .first at row 5"):
+    with pytest.raises(ValueError, match=r"contains 1 NaN or infinite scores .first at row 6"):
         quick(risk, train, held_out)
 
 
@@ -812,7 +812,7 @@ def with_one(value):
     ("change", "message"),
     [
         (lambda survival: survival[:, ::-1], "survival cannot rise with time"),
-        (with_one(np.nan), "row 3"),
+        (with_one(np.nan), "row 4"),
         (with_one(-0.1), "probabilities"),
         (lambda survival: 100 * survival, "percent"),
     ],

@@ -185,12 +185,12 @@ Y = Surv.from_arrays([True, False], [1.0, 2.0])
 @pytest.mark.parametrize(
     ("risk", "weight", "message"),
     [
-        ([1.0, np.nan], None, "NaN or infinite scores .first at row 1"),
+        ([1.0, np.nan], None, "NaN or infinite scores .first at row 2"),
         ([np.inf, 1.0], None, "NaN or infinite"),
         ([1.0], None, "1 scores for the 2 patients"),
         ([[1.0, 2.0], [3.0, 4.0]], None, "one score per patient"),
         (["high", "low"], None, "must hold numbers"),
-        ([1.0, 2.0], [1.0, -1.0], "not negative, got -1.0 at row 1"),
+        ([1.0, 2.0], [1.0, -1.0], "not negative, got -1.0 at row 2"),
         ([1.0, 2.0], [1.0], "sample_weight must have one value per row, shape .2,., got .1,."),
     ],
 )

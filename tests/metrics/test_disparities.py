@@ -132,7 +132,7 @@ def test_undefined_disparities_are_nan_with_a_warning():
         ),
         (lambda: intersectional_disparity([0.0, -900.0], ["a", "b"]), "so low for 'b' of attributes"),
         (lambda: individual_disparity([0.0, 1.0], [[1.0]]), "each of the 2 patients, got"),
-        (lambda: individual_disparity([0.0, 1.0], [[1.0], [np.nan]]), "first in row 1"),
+        (lambda: individual_disparity([0.0, 1.0], [[1.0], [np.nan]]), "first in row 2"),
         (lambda: individual_disparity([], np.empty((0, 2))), "risk is empty"),
         (lambda: individual_disparity([0.0, 1.0], [[1.0], [2.0]], scale=-1.0), "scale must be .* got -1.0"),
         (

@@ -186,13 +186,13 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         (
             [1.0, 2.0],
             [[0.9, 1.2]] * 2,
-            "got 1.2 for row 0; pass survival functions, not cumulative hazards .* divide percentages by 100",
+            "got 1.2 for row 1; pass survival functions, not cumulative hazards .* divide percentages by 100",
         ),
         ([1.0, 2.0], [[0.9, np.nan]] * 2, "between 0 and 1, got nan"),
         (
             [1.0, 2.0],
             [[0.9, 0.8], [0.5, 0.6]],
-            "for 1 patient, the first in row 1 after time 1, from 0.5 to 0.6",
+            "for 1 patient, the first in row 2 after time 1, from 0.5 to 0.6",
         ),
         ([2.0, 1.0], [[0.9, 0.8]] * 2, "ascending"),
         ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),

@@ -173,14 +173,14 @@ def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
         (
             [[0.9, 0.8], [0.9, 0.95]],
             [1, 2],
-            "cannot rise with time, but does for 1 patient, the first in row 1",
+            "cannot rise with time, but does for 1 patient, the first in row 2",
         ),
         ([[900, 80], [70, 60]], [1, 2], "divide percentages by 100"),
         ([[0.9], [0.9]], [1.5], "kind is needed"),
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and strictly ascending"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one time for each of the 2 columns"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
-        ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 1"),
+        ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 2"),
         ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers only"),
         (
             pd.DataFrame({"1": [0.9, 0.8], "2": pd.array([0.7, None], "Float64")}),

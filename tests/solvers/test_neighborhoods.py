@@ -98,7 +98,7 @@ class Broken:
         (Broken(lambda r: 2 * r - r[::-1], lambda q: 2 * q - q[::-1]), "negative"),
         (Broken(lambda r: r * 0 + r.mean(), lambda q: q), "not the transpose"),
         (np.eye(3), "must be \\(5, 5\\)"),
-        (np.eye(5) * 0.5, "row 0 sums to 0.5"),
+        (np.eye(5) * 0.5, "row 1 sums to 0.5"),
         (np.eye(5) + np.diag([-1.0] * 4, 1) - np.diag([-1.0] * 4, -1), "negative, NaN or infinite"),
         (sparse.eye(5) * np.nan, "negative, NaN or infinite"),
         ("forest of trees", "object with average and adjoint"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, require
+from drosurv.errors import ArgumentError, InputError, require, row_number
 from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
@@ -202,5 +202,5 @@ def _raise_if_any(bad: BoolArray, name: str, partition: str, start: int) -> None
     if bad.any():
         raise InputError(
             f"{partition}: column {name!r} has {bad.sum()} missing or infinite values (first at its row "
-            f"{start + bad.argmax()}); drop or fill those rows."
+            f"{row_number(start + bad.argmax())}); drop or fill those rows."
         )

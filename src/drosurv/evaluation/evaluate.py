@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, arg, each_warning_once
+from drosurv.errors import ArgumentError, arg, each_warning_once, row_labels
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -51,7 +51,7 @@ from drosurv.given_predictions import ranked_by_hazard
 from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
-from drosurv.observation import Inference, Rows, label_codes, row_labels
+from drosurv.observation import Inference, Rows, label_codes
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.curves import StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.known_curves import KnownCurves, common_times, known_throughout
@@ -62,7 +62,7 @@ class Cohort:
     patients are not known. `folds` holds, for each of several models, the rows that it predicted and the follow-up of
     its training patients. Of each row, `weight` (n,) is the number of copies, `clusters` (n,) the number of its
     cluster and `patients` (n,) the number of its patient. `labels` (n,) are those of
-    :func:`drosurv.observation.row_labels`.
+    :func:`drosurv.errors.row_labels`.
     """
 
     target: Target
@@ -85,7 +85,7 @@ class Cohort:
 
     def row_label(self, row: int) -> str:
         """Return the number of a row in the user's table, counted from 1, or its text label."""
-        label = row + 1 if self.labels is None else self.labels[row]
+        label = row_number(row) if self.labels is None else self.labels[row]
         return repr(label) if isinstance(label, str) else f"{label:,}"
 
     @property

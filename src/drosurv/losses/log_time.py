@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtri_exp
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, row_number
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -46,7 +46,8 @@ class LogTime(OnePerPatient, ConvexLoss):
                 "y",
                 "have times above zero, because the model uses log times",
                 float(target.time[row]),
-                f"row {row}; drop such patients, or set their time to the smallest one that can be measured",
+                f"row {row_number(row)}; drop such patients, or set their time to the smallest one that can be "
+                "measured",
             )
         super().__init__(target)
         self.distribution = distribution

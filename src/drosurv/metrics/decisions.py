@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require, row_number
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.inference.gaps import largest_difference
 from drosurv.metrics.inference.intervals import Draws, Interval, bootstrap
@@ -195,8 +195,9 @@ def _probabilities(event_probability: Any, n: int) -> FloatArray:
         row = int(np.flatnonzero(wrong)[0])
         raise ArgumentError(
             "event_probability",
-            f"event_probability must lie between 0 and 1, got {found[row]} for row {row}: divide percentages by 100, "
-            "and pass one minus survival, not a risk score.",
+            f"event_probability must lie between 0 and 1, got {found[row]} for row "
+            f"{row_number(row, event_probability)}: divide percentages by 100, and pass one minus survival, "
+            "not a risk score.",
         )
     return found
 

@@ -15,7 +15,7 @@ import numpy as np
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum
 from drosurv.disparities.group import group_gap, log_ratio_gap
 from drosurv.disparities.pairs import pairwise_hinge_sum, unit_rows
-from drosurv.errors import ArgumentError, arg, as_number, require
+from drosurv.errors import ArgumentError, arg, as_number, require, row_number
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -226,7 +226,7 @@ def _parse_features(X: Any, n: int) -> FloatArray:
     matches = rows.ndim == 2 and len(rows) == n
     require(matches, "X", f"hold one row of features for each of the {n} patients", rows.shape)
     if not np.isfinite(rows).all():
-        row = int(np.argwhere(~np.isfinite(rows))[0][0])
+        row = row_number(np.argwhere(~np.isfinite(rows))[0][0], X)
         raise ArgumentError(
             "X", f"X contains NaN or infinite features (first in row {row}): fill or drop them first."
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError, arg, warn_caller
+from drosurv.errors import ArgumentError, arg, row_number, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.observation import copies, entry_times, label_codes
 from drosurv.target import FloatArray, Target, parse_target
@@ -100,8 +100,9 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         row = int(np.flatnonzero(~finite)[0])
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row {row}: "
-            f"{scores[row]}); such a patient cannot be ranked: drop the row or correct the model.",
+            f"{arg(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row "
+            f"{row_number(row, risk)}: {scores[row]}); such a patient cannot be ranked: drop the row or "
+            "correct the model.",
         )
     return scores
 

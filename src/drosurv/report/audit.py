@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from drosurv.curves import PointCurves
-from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
+from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, row_labels
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows, label_codes, row_labels
+from drosurv.observation import Rows, label_codes
 from drosurv.predictions import (
     Predicted,
     Predictions,

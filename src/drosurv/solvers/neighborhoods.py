@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, arg, as_whole, require
+from drosurv.errors import ArgumentError, InputError, arg, as_whole, require, row_number
 from drosurv.target import FloatArray, IntArray
 
 Labels = NDArray[np.int32]
@@ -75,7 +75,7 @@ class MatrixAverages:
         if not np.allclose(sums, 1):
             row = int(np.argmax(abs(sums - 1)))
             raise InputError(
-                f"the rows of the kernel's matrix must sum to 1; row {row} sums to {sums[row]:.6g}. "
+                f"the rows of the kernel's matrix must sum to 1; row {row_number(row)} sums to {sums[row]:.6g}. "
                 "Divide each row by its sum."
             )
         return cls(matrix)
@@ -116,7 +116,9 @@ def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
         raise InputError("the kernel's averages of a constant must be that constant: its rows must sum to 1.")
     for row in rng.permutation(n)[:8]:
         if np.min(kernel.adjoint(np.eye(1, n, row)[0])) < 0:
-            raise InputError(f"row {row} of the kernel holds negative weights; averages need weights >= 0.")
+            raise InputError(
+                f"row {row_number(row)} of the kernel holds negative weights; averages need weights >= 0."
+            )
     if not np.isclose(weights @ averages, shares @ values, rtol=1e-6, atol=1e-9 * n):
         raise InputError(
             "the kernel's adjoint is not the transpose of its average: sum(q * average(r)) must equal "

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.presentation import counted
-from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, row_number, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
 from drosurv.target import FloatArray
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
@@ -81,7 +81,7 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
             raise ArgumentError(
                 "end",
                 f"{arg('end')} column {end.name!r} {fault} start column {start.name!r} in "
-                f"{counted(int(wrong.sum()), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
+                f"{counted(int(wrong.sum()), 'row')} (first in row {row_number(row, end)}: {start.iloc[row]} to "
                 f"{end.iloc[row]}): correct or remove them.",
             )
     return time

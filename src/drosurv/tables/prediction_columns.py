@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.errors import ArgumentError, InputError, arg, row_number
 from drosurv.presentation import counted, listing
 from drosurv.tables.ids import names_of_rows
-from drosurv.tables.values import first_wrong, has_decimal_comma, row_number, to_floats
+from drosurv.tables.values import first_wrong, has_decimal_comma, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 _ROUNDING = 1e-6
@@ -400,7 +400,7 @@ def _no_probabilities(frame: pd.DataFrame, values: FloatArray, percent: bool) ->
         place = int(contrary[row].argmax())
         first, then = (repr(str(name)) for name in frame.columns[place : place + 2])
         return (
-            f"column {then} holds {values[row, place + 1]:g} in row {row_number(frame.index, row)}, "
+            f"column {then} holds {values[row, place + 1]:g} in row {row_number(row, frame)}, "
             f"{'above' if falling else 'below'} {values[row, place]:g} in column {first} "
             f"({counted(int(contrary.any(axis=1).sum()), 'such row')}): survival cannot rise with time, nor the "
             "probability of the event fall. Correct such values, and check the times of the columns."
@@ -430,7 +430,7 @@ def prediction_numbers(predictions: Any) -> FloatArray:
             raise ArgumentError("predictions", f"{arg('predictions')} must hold numbers only.") from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
-        first = row_number(predictions.index, rows[0]) if named else rows[0]
+        first = row_number(rows[0], predictions)
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} are missing for {counted(len(rows), 'patient')}, the first in row {first}: "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning, InputError, arg
+from drosurv.errors import ArgumentWarning, InputError, arg, row_number
 from drosurv.outcome_names import names_entry, names_other_outcome, words
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
@@ -24,7 +24,6 @@ from drosurv.tables.values import (
     label,
     label_counts,
     quoted,
-    row_number,
     to_floats,
 )
 from drosurv.target import FloatArray, IntArray
@@ -106,7 +105,7 @@ def refuse_totals(frame: pd.DataFrame) -> None:
     ]
     if found:
         raise InputError(
-            f"row {row_number(frame.index, len(frame) - 1)}, the last, holds the sum of "
+            f"row {row_number(len(frame) - 1, frame)}, the last, holds the sum of "
             f"{listing([repr(name) for name in found], 4)}: it is a row of totals and no patient. Remove it."
         )
 
@@ -130,7 +129,7 @@ def copied_rows(
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
         first = int(np.flatnonzero(numbers == numbers[second])[0])
-        rows = [row_number(frame.index, place) for place in (second, first)]
+        rows = [row_number(place, frame) for place in (second, first)]
         remedy = (
             f"Each is counted as a patient. If they belong to the same patient, pass {arg('id', text='COLUMN')}, or "
             "remove the copies."

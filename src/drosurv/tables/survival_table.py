@@ -12,7 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, as_number, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    ArgumentWarning,
+    InputError,
+    arg,
+    as_number,
+    require,
+    row_number,
+    warn_caller,
+)
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
@@ -27,7 +36,7 @@ from drosurv.tables.problems import (
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, labels, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
@@ -257,7 +266,7 @@ class SurvivalTable:
         zero = self.y[self.columns.time_name] == 0
         if zero.any():
             n, events = int(zero.sum()), int(self.event[zero].sum())
-            first = row_number(self.frame.index, int(zero.argmax()))
+            first = row_number(zero.argmax(), self.frame)
             one = "patient" if self.n_patients == len(self.frame) else "row"
             who = f"{counted(n, one)} {'has' if n == 1 else 'have'}"
             with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.errors import ArgumentError, InputError, arg, row_number
 from drosurv.observation import in_pandas
 from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import cause_in_words, counted, listing
@@ -282,7 +282,7 @@ def _usable_rows(frame: pd.DataFrame, columns: TargetColumns, problems: list[str
     for rows, why in wrong:
         rows = rows & usable
         if rows.any():
-            first = int(np.flatnonzero(rows)[0]) + 1
+            first = row_number(rows.argmax(), frame)
             problems.append(f"{counted(int(rows.sum()), 'row')} with {why} left out (first: row {first}).")
             usable &= ~rows
     return usable

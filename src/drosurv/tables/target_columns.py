@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, arg, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, row_number, warn_caller
 from drosurv.outcome_names import ALIVE, NO, UNKNOWN, YES, names_event, value_of_event, value_word, words
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
@@ -25,7 +25,6 @@ from drosurv.tables.values import (
     labels,
     may_be_quoted,
     quoted,
-    row_number,
     shown,
     to_floats,
 )
@@ -382,7 +381,7 @@ def _with_counts(counts: pd.Series[int]) -> str:
 def _refuse_missing(column: pd.Series[Any], role: str) -> None:
     missing = column.isna().to_numpy()
     if missing.any():
-        first = row_number(column.index, int(missing.argmax()))
+        first = row_number(missing.argmax(), column)
         hint = " If empty means that the event did not happen, write 0 there." if role == "event" else ""
         raise ArgumentError(
             "drop_missing_target",

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg
-from drosurv.observation import row_labels
+from drosurv.errors import ArgumentError, InputError, arg, row_number
 from drosurv.outcome_names import STATES, value_word
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import DATE, like_number
@@ -97,12 +96,6 @@ def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6) -> str:
     return ", ".join(known) + (f" and {counted(rest, 'other text')}" if rest else "")
 
 
-def row_number(index: pd.Index[Any], place: int) -> int:
-    """Return the number of a row in its file, counted from 1, as :func:`drosurv.observation.row_labels` does."""
-    labels = row_labels(pd.DataFrame(index=index))
-    return place + 1 if labels is None or labels.dtype.kind not in "iu" else int(labels[place])
-
-
 def holds_numbers(column: pd.Series[Any]) -> bool:
     """Whether every value present is a number; booleans and numbers written as text are not."""
     if column.dtype.kind in "iuf":
@@ -155,7 +148,7 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
     held = f"{value:g}" if not isinstance(value, str) else "a text"
     if isinstance(value, str) and may_be_quoted(value, int((column == value).sum())):
         held = repr(value)
-    place, rows = row_number(column.index, row), counted(int(wrong.sum()), "such row")
+    place, rows = row_number(row, column), counted(int(wrong.sum()), "such row")
     return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.given_predictions import Form, ReadPredictions
 from drosurv.predictions import Predictions
 from drosurv.presentation import cause_label, counted
@@ -17,7 +17,7 @@ from drosurv.tables import SurvivalTable
 from drosurv.tables.ids import patient_columns
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, probabilities
 from drosurv.tables.reading import require_columns
-from drosurv.tables.values import labels, row_number
+from drosurv.tables.values import labels
 from drosurv.workflows.saved_model import OpenedModel
 from drosurv.workflows.training import readable_and_base, refuse_leaks, table_encoder
 
@@ -141,14 +141,14 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} lack {counted(int(missing.sum()), 'patient')} of the table, by column {name!r} "
-            f"(first in row {row_number(frame.index, int(missing.argmax()))}): add them, or leave them out of the "
+            f"(first in row {row_number(missing.argmax(), frame)}): add them, or leave them out of the "
             "table.",
         )
     if known.duplicated().any():
         if len(predictions) == len(frame) and (known.to_numpy() == wanted.to_numpy()).all():
             # Patients with several rows, which have their own predictions.
             return predictions.set_axis(frame.index)
-        row = row_number(predictions.index, int(known.duplicated().to_numpy().argmax()))
+        row = row_number(known.duplicated().to_numpy().argmax(), predictions)
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} hold a patient of column {name!r} twice (row {row}): give one row per patient.",
