@@ -149,19 +149,27 @@ def test_the_share_of_events_has_the_name_of_the_command_too_and_expected_events
 def test_one_sentence_says_what_can_be_excluded_for_whom():
     said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, n_columns=5, n_tests=5)
     z = stats.norm.ppf(1 - 0.05 / 5 / 2)
-    assert f"{np.exp(z / 20):.2f} cannot be excluded for everybody" in said
-    assert f"{np.exp(z / 10):.2f} for women (the group with the fewest events)" in said
-    assert "for a subgroup of 5 %" in said
-    assert "patients would exclude 1.5 for a subgroup of 5 %." in said
+    for words in (
+        f"{np.exp(-z / 20):.2f} to {np.exp(z / 20):.2f} times the predicted events cannot be excluded for everybody",
+        f"{np.exp(-z / 10):.2f} to {np.exp(z / 10):.2f} times for women (the group with the fewest events)",
+        "patients would exclude 1.5 times for a subgroup of 5 %.",
+    ):
+        assert words in said
+    low, high = map(float, re.search(r"([\d.]+) to ([\d.]+) times for a subgroup of 5 %", said).groups())
+    # Square roots of counts have one standard error.
+    assert np.sqrt(high) - 1 == pytest.approx(1 - np.sqrt(low), abs=0.01)
 
 
 def test_the_sentence_takes_the_intervals_of_an_audit():
-    shown = {"everybody": 1.52, "women": 1.01}
-    said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, factors=shown, n_columns=0)
-    assert "up to 1.52 cannot be excluded for everybody and 1.01 for women" in said
-    assert said.endswith("So 1.5 is excluded for women (the group with the fewest events).")
+    shown = {"everybody": (0.9, 1.52), "women": (0, 1.01)}
+    said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, intervals=shown, n_columns=0)
+    assert (
+        "0.90 to 1.52 times the predicted events cannot be excluded for everybody and 0.00 to 1.01 times for women"
+        in said
+    )
+    assert said.endswith("So 1.5 times is excluded for women (the group with the fewest events).")
     # The formula would need fewer patients than there are.
-    assert excluded_errors(2000, 400, factors=shown, n_columns=0).endswith("for everybody.")
+    assert excluded_errors(2000, 400, intervals=shown, n_columns=0).endswith("for everybody.")
 
 
 def test_the_sentence_says_where_there_are_too_few_events():
@@ -171,14 +179,16 @@ def test_the_sentence_says_where_there_are_too_few_events():
         in said
     )
     assert said.endswith(
-        "fewer than 10 events and is not judged. About 5,990 patients would exclude 1.5 for a subgroup of 5 %."
+        "fewer than 10 events and is not judged. About 5,990 patients would exclude 1.5 times for a subgroup of 5 %."
     )
     assert excluded_errors(100, 0) == "Without events, no error of the model can be excluded."
+    unknown = excluded_errors(100, 30, intervals={"everybody": (0.4, None)}, n_columns=0)
+    assert "no error can be excluded for everybody." in unknown
     assert "subgroup" not in excluded_errors(100, 30, n_columns=0)
     assert excluded_errors(100, 30, groups={"women": 0, "men": 30}, n_columns=0).endswith(
         "(the group with the fewest events)."
     )
-    assert "So 1.5 is excluded" in excluded_errors(100_000, 30_000)
+    assert "So 1.5 times is excluded" in excluded_errors(100_000, 30_000)
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": {"women": 100, "men": 300}}, {"n_columns": 5}])
@@ -186,7 +196,7 @@ def test_as_many_patients_as_the_sentence_names_exclude_what_it_names(options):
     options = {"n_columns": 0, **options, "exclude": 1.08}
     said = excluded_errors(2000, 400, **options)
     needed = int(re.search(r"About ([\d,]+) patients would exclude 1.08", said)[1].replace(",", ""))
-    for factor, expected in ((0.98, "About"), (1.02, "So 1.08 is excluded for")):
+    for factor, expected in ((0.98, "About"), (1.02, "So 1.08 times is excluded for")):
         n = factor * needed / 2000
         groups = {name: n * count for name, count in options.get("groups", {}).items()}
         assert expected in excluded_errors(round(2000 * n), 400 * n, **{**options, "groups": groups})

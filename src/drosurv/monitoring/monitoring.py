@@ -16,7 +16,7 @@ from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_nu
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
 from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
-from drosurv.planning.excluded_errors import excluded_sentence, largest_error
+from drosurv.planning.excluded_errors import Interval, excluded_sentence
 from drosurv.predictions import as_predictions
 from drosurv.presentation import (
     cause_in_words,
@@ -337,11 +337,11 @@ class Monitoring:
     def excluded(self) -> str:
         """Return a sentence on the errors that the latest intervals cannot exclude."""
         everybody, *groups = self.latest.to_dict("records")
-        errors = {"everybody": largest_error(everybody["low"], everybody["high"])}
+        errors: dict[str, Interval] = {"everybody": (everybody["low"], everybody["high"])}
         if groups:
             smallest = min(groups, key=lambda row: row["events"])
             name = f"{whose(smallest['attribute'], smallest['group'])} (the smallest group)"
-            errors[name] = largest_error(smallest["low"], smallest["high"])
+            errors[name] = smallest["low"], smallest["high"]
         return excluded_sentence(everybody["patients"], everybody["events"], errors)
 
     def summary(self) -> str:

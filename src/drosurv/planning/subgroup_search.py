@@ -62,6 +62,13 @@ class SubgroupSearch:
             return np.inf
         return float((1 + self.critical_value / (2 * np.sqrt(events))) ** 2)
 
+    def bounds_of_one(self, events: float) -> tuple[float, float]:
+        """Lower and upper bound on observed / expected events of such a subgroup."""
+        if events < LEAST_EVENTS:
+            return 0.0, np.inf
+        root = max(1 - self.critical_value / (2 * np.sqrt(events)), 0.0)
+        return float(root**2), self.bound_of_one(events)
+
     def events_to_exclude(self, ratio: float) -> float:
         """Expected events of a subgroup of average risk with which a ratio is excluded in all, for a right model."""
         root = 2 * (np.sqrt(ratio) - 1)

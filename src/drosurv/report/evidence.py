@@ -36,7 +36,7 @@ from drosurv.findings.verdict import (
 )
 from drosurv.findings.words import event_in_words
 from drosurv.observation import Inference, Rows, sample_of_many
-from drosurv.planning.excluded_errors import excluded_errors, largest_error
+from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
@@ -373,7 +373,7 @@ class Evidence:
             everybody["patients"],
             n_events,
             groups={group_name(*key): counted[group_name(*key)] for key in judged},
-            factors={name: largest_error(row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
+            intervals={name: (row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,
             n_tests=max(self.audited.settings.total_weight, 1.0),
