@@ -160,7 +160,8 @@ def compare_events(
         return np.hstack([patients.counts[rows, None], w[rows, None] * np.hstack(parts)])
 
     sums = subgroups.sums_of_parts(columns(slice(0, 1)).shape[1], columns)
-    sizes, observed, expected = sums[:, 0], sums[:, 1 : 1 + J], sums[:, 1 + J : 1 + 2 * J]
+    # Sums of 0 may be slightly below 0, by rounding.
+    sizes, observed, expected = sums[:, 0], sums[:, 1 : 1 + J], np.maximum(sums[:, 1 + J : 1 + 2 * J], 0.0)
     events, predicted = observed.sum(axis=1), expected.sum(axis=1)
     share = expected / predicted[:, None]
     # Where all probabilities are 1 there is no variance.

@@ -1,8 +1,8 @@
 """All subgroups that one or two conditions on the columns of a table define, and sums over their patients.
 
-For each pair of columns the values are summed in a two-way table of codes. Multiplied from both sides with the
-indicators of the conditions, it gives the sums over all subgroups of that pair. So the patients are read once, not once
-for every subgroup.
+For each pair of columns the values are summed in a two-way table of codes, and then cumulatively over both codes. A
+condition is met by one or two ranges of codes, so that the sum over a subgroup is a difference of cumulative sums at
+the ends of these ranges. So the patients are read once, not once for every subgroup.
 """
 
 from __future__ import annotations
@@ -42,37 +42,37 @@ class Subgroups:
         self.codes = np.ascontiguousarray(
             np.where(table.codes < 0, n_codes - 1, table.codes).T.astype(np.uint8)
         )
-        by_column = [[atom for atom in table.listed if atom.column == j] for j in range(d)]
-        most = max((len(atoms) for atoms in by_column), default=0)
-        self._met = np.zeros((d, most, n_codes))
-        for j, atoms in enumerate(by_column):
-            for a, atom in enumerate(atoms):
-                self._met[j, a] = table.codes_met(atom)
+        conditions = table.listed
+        by_column = [[i for i, atom in enumerate(conditions) if atom.column == j] for j in range(d)]
+        self._conditions = conditions
+        self._ends = np.array([_ends(table.codes_met(atom)) for atom in conditions]).reshape(-1, 3)
         self.paired = d <= MOST_PAIRED
-        pairs = [(a, b) for a in range(d) for b in range(a + 1, d)] if self.paired else []
-        self._pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-        singles: list[tuple[Atom, ...]] = [(atom,) for atom in table.listed]
+        columns = [(a, b) for a in range(d) for b in range(a + 1, d)] if self.paired else []
+        # The numbers of the pair of columns and of both conditions, (3, P).
+        self._pairs = np.hstack(
+            [np.empty((3, 0), np.intp)]
+            + [
+                np.array(np.meshgrid(number, by_column[a], by_column[b], indexing="ij")).reshape(3, -1)
+                for number, (a, b) in enumerate(columns)
+            ]
+        ).astype(np.intp)
+        self._n_tables = len(columns)
+        singles: list[tuple[Atom, ...]] = [(atom,) for atom in conditions]
         singles += [
-            (above, below)
-            for atoms in by_column
-            for above in atoms
-            for below in atoms
-            if above.comparison == ">" and below.comparison == "<=" and above.code < below.code
+            (conditions[above], conditions[below])
+            for numbers in by_column
+            for above in numbers
+            for below in numbers
+            if conditions[above].comparison == ">"
+            and conditions[below].comparison == "<="
+            and conditions[above].code < conditions[below].code
         ]
         self._singles = singles
         self._single_column = np.array([atoms[0].column for atoms in singles], dtype=np.intp)
-        self._single_met = np.array(
-            [np.prod([table.codes_met(atom) for atom in atoms], axis=0) for atoms in singles]
-        ).reshape(-1, n_codes)
-        self._by_column = by_column
-        # Columns have fewer than `most` conditions: which elements of the (most, most) arrays of a pair are used.
-        size = np.array([len(atoms) for atoms in by_column], dtype=np.intp)
-        number = np.arange(most)
-        exists = (number[None, :, None] < size[self._pairs[:, 0], None, None]) & (
-            number[None, None, :] < size[self._pairs[:, 1], None, None]
-        )
-        self._existing = np.flatnonzero(exists.ravel())
-        self.kept: IntArray = np.arange(len(singles) + len(self._existing))
+        self._single_ends = np.array(
+            [_ends(np.logical_and.reduce([table.codes_met(atom) for atom in atoms])) for atoms in singles]
+        ).reshape(-1, 3)
+        self.kept: IntArray = np.arange(len(singles) + self._pairs.shape[1])
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -96,27 +96,20 @@ class Subgroups:
         n, d = self.codes.shape
         n_codes = self.table.n_codes
         one = np.zeros((d, n_codes, k))
-        two = np.zeros((len(self._pairs), n_codes, n_codes, k))
+        two = np.zeros((self._n_tables, n_codes, n_codes, k))
         for start in range(0, n, _ROWS):
             rows = slice(start, min(start + _ROWS, n))
             add_to_cells(self.codes[rows], np.ascontiguousarray(values_of(rows)), one, two)
-        single = np.matmul(self._single_met[:, None, :], one[self._single_column])[:, 0, :]
-        first, second = self._met[self._pairs[:, 0]], self._met[self._pairs[:, 1]]
-        half = np.matmul(first, two.reshape(len(two), n_codes, n_codes * k)).reshape(
-            *first.shape[:2], n_codes, k
-        )
-        pairs = np.matmul(second[:, None], half).reshape(-1, k)
-        out = np.empty((len(self), k))
-        n_single = int(np.searchsorted(self.kept, len(single)))
-        chosen = self._existing[self.kept[n_single:] - len(single)]
-        # `mode` other than "raise" writes to `out` without another copy.
-        np.take(single, self.kept[:n_single], axis=0, out=out[:n_single], mode="clip")
-        np.take(pairs, chosen, axis=0, out=out[n_single:], mode="clip")
+        out = np.zeros((len(self), k))
+        n_single = int(np.searchsorted(self.kept, len(self._singles)))
+        singles, pairs = self.kept[:n_single], self._pairs[:, self.kept[n_single:] - len(self._singles)]
+        _add_single(one, self._single_column[singles], self._single_ends[singles], out[:n_single])
+        _add_pairs(two, pairs, self._ends, out[n_single:])
         return out
 
     def batches(self, n_bootstrap: int) -> list[int]:
         """Return the sizes of batches of replicates that share one pass over the patients."""
-        each = len(self._pairs) * self.table.n_codes**2 + len(self._existing)
+        each = self._n_tables * self.table.n_codes**2 + self._pairs.shape[1]
         size = int(np.clip(_NUMBERS // max(each, 1), 1, _TOGETHER))
         return [min(size, n_bootstrap - start) for start in range(0, n_bootstrap, size)]
 
@@ -125,11 +118,8 @@ class Subgroups:
         subgroup = int(self.kept[number])
         if subgroup < len(self._singles):
             return self._singles[subgroup]
-        most = self._met.shape[1]
-        pair, rest = divmod(int(self._existing[subgroup - len(self._singles)]), most * most)
-        a, b = divmod(rest, most)
-        first, second = self._pairs[pair]
-        return self._by_column[first][a], self._by_column[second][b]
+        _, first, second = self._pairs[:, subgroup - len(self._singles)]
+        return self._conditions[first], self._conditions[second]
 
     def rule(self, number: int) -> Rule:
         """Return one of the subgroups kept, as a rule in the units of the table."""
@@ -138,6 +128,16 @@ class Subgroups:
     def members(self, number: int) -> BoolArray:
         """Return which patients (n,) are in one of the subgroups kept."""
         return self.table.covers(self.atoms(number))
+
+
+def _ends(met: BoolArray) -> list[int]:
+    """Return the ends of the ranges of codes that are met: of the last range, the gap before it, and the first.
+
+    The sum over these codes is the cumulative sum before the first end, less that before the second, plus that before
+    the third; 0 stands for none.
+    """
+    last, gap, first, *_ = [*np.flatnonzero(np.diff(met, prepend=False, append=False))[::-1], 0, 0, 0]
+    return [int(last), int(gap), int(first)]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -163,3 +163,43 @@ def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, 
                     for j in range(k):
                         two[pair, first, second, j] += values[i, j]
                 pair += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_single(one: FloatArray, column: IntArray, ends: IntArray, out: FloatArray) -> None:
+    """Add sums over the ranges of codes that end at `ends` (G, 3); `one` (d, C, k) becomes cumulative."""
+    d, n_codes, k = one.shape
+    for a in range(d):
+        for code in range(1, n_codes):
+            for j in range(k):
+                one[a, code, j] += one[a, code - 1, j]
+    for g in range(len(out)):
+        for s in range(3):
+            if ends[g, s] > 0:
+                sign = 1.0 - 2.0 * (s % 2)
+                for j in range(k):
+                    out[g, j] += sign * one[column[g], ends[g, s] - 1, j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_pairs(two: FloatArray, pairs: IntArray, ends: IntArray, out: FloatArray) -> None:
+    """Add sums over the codes of two conditions, with `ends` (A, 3); `two` (P, C, C, k) becomes cumulative."""
+    n_tables, n_codes, _, k = two.shape
+    for table in range(n_tables):
+        for first in range(n_codes):
+            for second in range(1, n_codes):
+                for j in range(k):
+                    two[table, first, second, j] += two[table, first, second - 1, j]
+        for first in range(1, n_codes):
+            for second in range(n_codes):
+                for j in range(k):
+                    two[table, first, second, j] += two[table, first - 1, second, j]
+    for g in range(len(out)):
+        table, a, b = pairs[0, g], pairs[1, g], pairs[2, g]
+        for s in range(3):
+            for t in range(3):
+                first, second = ends[a, s], ends[b, t]
+                if first > 0 and second > 0:
+                    sign = 1.0 - 2.0 * ((s + t) % 2)
+                    for j in range(k):
+                        out[g, j] += sign * two[table, first - 1, second - 1, j]
