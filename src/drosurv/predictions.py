@@ -14,6 +14,7 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +33,8 @@ from drosurv.curves import (
 from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
+from drosurv.presentation import listing
+from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray, IntArray, is_tensor, of_any_cause, parse_target
 
 ScoreType = Literal["log hazard", "log time", "other"]
@@ -41,6 +44,8 @@ _SKSURV_SCORES: dict[str, ScoreType] = {
     "CoxnetSurvivalAnalysis": "log hazard",
     "IPCRidge": "log time",
 }
+# Largest number of columns that a note names.
+_MOST_NAMED = 5
 _BOOSTING_SCORES: dict[str, ScoreType] = {"coxph": "log hazard", "squared": "log time", "ipcwls": "log time"}
 
 
@@ -530,26 +535,29 @@ def take(X: Any, rows: Any) -> Any:
 class Patients(NamedTuple):
     """Targets of patients, the arguments about their rows, the `rows` of the table that they come from, and notes.
 
-    `rows` are None if they are all rows in order.
+    `rows` are None if they are all rows in order. `changing`, the last note, names features that change over time;
+    it is empty if none does.
     """
 
     y: NDArray[Any]
     observed: Rows
     rows: IntArray | None = None
     notes: tuple[str, ...] = ()
+    changing: str = ""
 
     def of(self, given: Any) -> Any:
         """Select the patients' rows of an argument with one value per row of the table."""
         return given if self.rows is None else select_rows(given, self.rows)
 
 
-def one_row_each(y: Any, observed: Rows) -> Patients:
+def one_row_each(y: Any, observed: Rows, features: Any = None) -> Patients:
     """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
 
-    A prediction can use only the first row. The target of a patient is the first event, or the end of the last row.
-    Without entry times, rows of one patient stay: they are correlated.
+    A prediction can use only the first row, of which a note is given if the `features` of others differ. The target of
+    a patient is the first event, or the end of the last row. Without entry times, rows of one patient stay: they are
+    correlated.
     """
-    y, notes = np.asarray(y), []
+    y, notes, changing = np.asarray(y), [], ""
     rows = until = np.arange(len(y))
     if observed.id is not None and observed.entry is not None:
         target = parse_target(of_any_cause(y))
@@ -561,9 +569,25 @@ def one_row_each(y: Any, observed: Rows) -> Patients:
                 f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "
                 "followed until the first event or the end of the last row."
             )
+            changing = _changing(features, rows[patient])
+            notes += [changing] if changing else []
     copies = observed.take(rows).copies
     if copies is not None:
         rows, until = rows[copies], until[copies]
     if len(rows) == len(y) and np.array_equal(rows, np.arange(len(y))):
-        return Patients(y, observed, None, tuple(notes))
-    return Patients(y[until], observed.take(rows), rows, tuple(notes))
+        return Patients(y, observed, None, tuple(notes), changing)
+    return Patients(y[until], observed.take(rows), rows, tuple(notes), changing)
+
+
+def _changing(features: Any, first: IntArray) -> str:
+    """Name the columns with a known value that differs from that of the patient's `first` row, (n,); empty if none."""
+    if features is None:
+        return ""
+    X = in_pandas(features)
+    if not hasattr(X, "columns"):
+        X = pd.DataFrame(np.asarray(on_host(X))).add_prefix("x")
+    known = ((str(name), pd.factorize(column)[0]) for name, column in X.items())
+    names = [repr(name) for name, codes in known if ((codes != codes[first]) & (codes >= 0)).any()]
+    change = "changes" if len(names) == 1 else "change"
+    used = "only the values of each patient's first row were used to predict and to judge."
+    return f"{listing(names, _MOST_NAMED)} {change} over time: {used}" if names else ""

@@ -204,6 +204,12 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     )
     shown = drosurv.ok(*folded, "--bootstrap", "0", "-o", tmp_path / "folds.html").stdout
     assert f"With these {len(table):,} patients and {table['died'].sum():,} events" in shown
+    assert "first row were used" not in shown
+    older = rows.assign(age=rows["age"] + rows["since"], visit=np.arange(len(rows)))
+    older.to_csv(tmp_path / "older.csv", index=False)
+    audit = ("audit", tmp_path / "model", tmp_path / "older.csv", "--no-rules", "--bootstrap", "0")
+    told = "- 'age' changes over time: only the values of each patient's first row were used"
+    assert told in drosurv.ok(*audit, "-o", tmp_path / "older.html").stdout
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     told = " ".join(split.stderr.split())

@@ -1,5 +1,7 @@
 """Audits of patients who entered late, belong to strata or have several rows."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.observation import Rows
+from drosurv.predictions import one_row_each
 from drosurv.report import Page, audit
 from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 
@@ -51,6 +54,42 @@ def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohor
         pd.testing.assert_frame_equal(found, wanted, rtol=1e-9)
     assert "320 rows are of 160 patients" in split.to_markdown()
     assert "rows are of" not in alone.to_markdown()
+
+
+def test_features_that_change_over_time_are_named_beside_the_verdict(cohort):
+    model, whole, rows = cohort
+    used = "only the values of each patient's first row were used to predict and to judge."
+    told = f"'a' and 'b' change over time: {used}"
+    report = audited(model, **rows)
+    assert told in [statement.text for statement in report.statements]
+    assert told in json.loads(report.to_summary())["limits"]
+    # Only what the model uses, in columns that readers know.
+    described = rows["X"].assign(visit=np.arange(len(rows["X"])))
+    assert told in audited(model, **rows, features=described).to_markdown()
+    constant = rows | {"X": whole["X"].iloc[rows["id"]]}
+    assert used not in audited(model, **constant).to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        # A value that is known later only was not used; one that is missing later was.
+        ({"a": [1.0, np.nan, 2.0, 2.0], "b": ["x", "x", None, "y"]}, "'b' changes over time"),
+        (
+            {f"c{k}": [0, 1, 2, 3] for k in range(7)},
+            "'c0', 'c1', 'c2', 'c3', 'c4' and 2 others change over time",
+        ),
+        (np.array([[0, 0], [1, 0], [0, 0], [0, 0]]), "'x0' changes over time"),
+        ({"a": [1.0, np.nan, 2.0, 2.0]}, ""),
+        (None, ""),
+    ],
+)
+def test_features_change_where_a_later_value_differs_from_that_of_the_first_row(later, told):
+    y = Surv.from_arrays([False, True, False, False], [1.0, 2.0, 1.0, 3.0])
+    given = Rows.parse(y, entry=[0.0, 1.0, 0.0, 1.0], id=[5, 5, 3, 3])
+    features = pd.DataFrame(later) if isinstance(later, dict) else later
+    found = one_row_each(y, given, features).changing
+    assert found.startswith(told) if told else not found
 
 
 def test_a_reference_for_each_row_goes_with_the_rows(cohort):

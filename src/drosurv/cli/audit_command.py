@@ -207,7 +207,7 @@ def _audit_model(
 
     opened, frame = judged.open(), file.format.read(data)
     with recording_warnings() as warned:
-        table = opened.table(frame, groups=groups, all_rows=folds is not None, **asdict(target))
+        table = opened.table(frame, groups=groups, all_rows=True, **asdict(target))
         table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)

@@ -233,7 +233,7 @@ def evaluate_rows(
 
     Censoring may depend on `columns`, a table or (n, d), by default `X`.
     """
-    patients = one_row_each(y, rows)
+    patients = one_row_each(y, rows, X)
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, subgroups, columns = map(
         patients.of, (model, X, sensitive_features, reference, subgroups, columns)

@@ -170,7 +170,7 @@ def audit(
     require_model(model)
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
     rows = replace(rows, labels=row_labels(X if features is None else features))
-    patients, intervals = one_row_each(y, rows), None
+    patients, intervals = one_row_each(y, rows, _named_features(X, features)), None
     if patients.notes:
         intervals = PatientRows(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
     y, rows = patients.y, patients.observed
@@ -188,7 +188,6 @@ def audit(
     if folds is not None and not _is_score(model):
         parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.id)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
-        fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None}
         page = replace(page, reference_name="plain Cox")
@@ -218,9 +217,11 @@ def audit(
         fields["features_train"] = _described(model, X_train)
         if rows.observed or causes:
             fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level, cause)
-            fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         else:
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
+    fields["limits"] = (*map(first_upper, patients.notes), *fields.get("limits", ()))
+    if patients.changing:
+        page = replace(page, warnings=[*page.warnings, {"severity": "note", "text": patients.changing}])
     audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
     if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
         by_cause = evaluate_by_cause(
@@ -245,6 +246,12 @@ def audit(
                 cause=cause,
             )
         )
+
+
+def _named_features(X: Any, features: Any) -> Any:
+    """Return the features in columns that readers know: X, unless its columns are not those of the given `features`."""
+    known = set(getattr(features, "columns", ()))
+    return X if features is None or (hasattr(X, "columns") and known.issuperset(X.columns)) else features
 
 
 def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained: bool) -> None:

@@ -112,18 +112,17 @@ class CheckResult:
             f"{np.max(time):,.6g} {self.table.columns.unit}".rstrip()
         )
         statements = self.report.parts.get("verdict", Part()).statements
-        verdict = [statement.text for statement in statements if statement.code == "verdict"]
-        others = [statement.text for statement in statements if statement.code != "verdict"]
+        # Warnings stand below the verdict, those of all guesses first.
+        order = ["verdict", "blocking_warning", "note_warning"]
+        said = sorted(statements, key=lambda one: order.index(one.code) if one.code in order else len(order))
         known = {problem.rstrip(".").lower() for problem in self.problems}
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
-        # All guesses stand below the verdict, in one line.
-        below = [*verdict, *([self.guesses] if self.guesses else []), *others]
         parts: list[tuple[str, Sequence[str], int]] = [
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
             (
                 f"Model: {model}.",
-                [text for text in dict.fromkeys(below) if text.rstrip(".").lower() not in known],
+                list(dict.fromkeys(s.text for s in said if s.text.rstrip(".").lower() not in known)),
                 14,
             ),
             (f"Repair of {self._name}:", _changes(self.repaired, self.table.columns.unit), 6),

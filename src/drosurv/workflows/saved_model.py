@@ -279,7 +279,7 @@ class OpenedModel:
             drop_missing_target=drop_missing_target,
         )
         if table.entry is not None and id is not None and not all_rows:
-            table = _one_row_each(table, id)
+            table = _one_row_each(table, id, [name for name in self._features_in if name in table.X.columns])
         if not table.event.any() and not in_use:
             raise ArgumentError(
                 "event_value",
@@ -345,10 +345,14 @@ class OpenedModel:
         return seen
 
 
-def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
-    """Return the first row of each patient with several rows (entry, time], with the target of the patient."""
+def _one_row_each(table: SurvivalTable, patient: str, used: list[str]) -> SurvivalTable:
+    """Return the first row of each patient with several rows (entry, time], with the target of the patient.
+
+    Notes name the `used` columns that change over time.
+    """
     target = parse_target(of_any_cause(table.y))
-    patients = one_row_each(table.y, Rows.parse(target, entry=table.entry, id=table.frame[patient]))
+    rows = Rows.parse(target, entry=table.entry, id=table.frame[patient])
+    patients = one_row_each(table.y, rows, table.X[used])
     for note in patients.notes:
         warn_caller(first_upper(note), category=TableNote)
     if patients.rows is None:
