@@ -56,11 +56,6 @@ class FindingRow(NamedTuple):
         """Name of the group."""
         return who(self.attribute, self.group)
 
-    @property
-    def few_patients(self) -> bool:
-        """Whether the group is not judged because of few patients, and not because of few events."""
-        return self.status == "too_few" and self.text.endswith(" patients).")
-
 
 class Judgement(NamedTuple):
     """The verdict: its status and texts, the most serious first, all problems, and what to do next."""
@@ -264,12 +259,8 @@ def _steps(
     if not any(row.question == "level" for row in rows):
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
     elif few := _few(rows):
-        small, others = ([row.who for row in few if row.few_patients == one] for one in (True, False))
-        if small:
-            yield f"Collect more patients of {listing(small, _MOST_NAMED)}."
-        if others:
-            # They may be many: what is missing is information, which events give.
-            yield f"Audit again with more events of {listing(others, _MOST_NAMED)}, such as after longer follow-up."
+        whom_few = listing([row.who for row in few], _MOST_NAMED)
+        yield f"Audit again with more patients, or a longer follow-up, of {whom_few}."
     elif any(row.status in ("too_few", "unclear") for row in rows) or status == "too_few":
         yield "Audit again with more patients."
     if status == "no_groups":
