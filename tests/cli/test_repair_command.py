@@ -59,8 +59,7 @@ def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, tab
     assert "patients with age > 6" in shown
     assert "CoxPH was corrected for age > 6" in shown
     assert (
-        "which is linear in the base model, would look the same: compare with `drosurv repair --model cox-cv`"
-        in shown
+        "would look the same: compare with the base model CoxPHCV (`drosurv repair --model cox-cv`)" in shown
     )
     assert "times the predicted events, after the repair" in shown
     assert "Hazard ratios per unit: for everyone, then in the repaired subgroups" in shown

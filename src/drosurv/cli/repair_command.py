@@ -159,7 +159,7 @@ def repair(
             {
                 "base": None if repaired.base_ is None else type(final_step(repaired.base_)).__name__,
                 "status": repaired.status_,
-                "words": in_words(repaired, table.columns.unit),
+                "words": repaired.in_words(table.columns.unit),
                 "repairs": repaired.to_frame().to_dict("records"),
                 "hazard_ratios": None if ratios is None else list(ratios.rows),
                 "model": None if output is None else str(output),
@@ -183,18 +183,12 @@ def repair(
             typer.echo(f"{how} to {corrected}.")
 
 
-def in_words(model: RepairedCox, time_unit: str = "") -> list[str]:
-    """Describe each repair as RepairedCox does, but name an option instead of an argument."""
-    sentences = model.in_words(time_unit)
-    return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in sentences]
-
-
 def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable) -> None:
     from drosurv.target import cause_names
 
     of = f" of {cause_in_words(model._cause, cause_names(table.y))}" if table.columns.causes else ""
     typer.echo(printable(f"{table.size} with {counted(model.n_events_, 'event')}{of}."))
-    typer.echo(printable("\n".join([model.status_, *in_words(model, table.columns.unit)])))
+    typer.echo(printable("\n".join([model.status_, *model.in_words(table.columns.unit)])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
         print_frame(shown, "Hazard ratios per unit: for everyone, then in the repaired subgroups")

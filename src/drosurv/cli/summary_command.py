@@ -9,7 +9,6 @@ import typer
 
 from drosurv.cli.options import ModelFile, OutputOptions, command, option
 from drosurv.cli.outputs import check_outputs, print_json, printable
-from drosurv.cli.repair_command import in_words
 
 
 @command(place=50)
@@ -66,5 +65,5 @@ def summary(
         print_json(frame.to_dict("records"))
     else:
         if hasattr(last, "in_words"):
-            typer.echo(printable("\n".join([last.status_, *in_words(last)])))
+            typer.echo(printable("\n".join([last.status_, *last.in_words()])))
         typer.echo(printable("\n\n".join(getattr(table, f"to_{style}")() for table in shown)))

@@ -198,7 +198,7 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
     if repair.linear_in:
         sentences.append(
             f"A nonlinear effect of {repair.linear_in!r}, which is linear in the base model, would look the same: "
-            "compare with base=CoxPHCV()."
+            "compare with the base model CoxPHCV (`drosurv repair --model cox-cv`)."
         )
     before, after, gain = repair.before, repair.after, repair.gain_inside
     if repair.version != "level" and before.low <= 1 <= before.high:

@@ -130,15 +130,14 @@ def _possible(written: pd.Series[Any], parsed: pd.Series[Any], argument: str) ->
     late = written.astype("string").str.contains(
         r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
     )
-    for wrong, fault in (
-        (late.fillna(False).to_numpy(dtype=np.bool_), "a date that no patient has"),
-        ((parsed.isna() & written.notna()).to_numpy(), "not a valid date, or not written like the others"),
+    unknown = "if it means that the date is not known, write the date of the last visit there"
+    not_read = (parsed.isna() & written.notna()).to_numpy()
+    for wrong, fault, remedy in (
+        (late.fillna(False).to_numpy(dtype=np.bool_), "a date that no patient has", unknown),
+        (not_read, "not a valid date, or not written like the others", "correct it"),
     ):
         if wrong.any():
             what = first_wrong(written.astype("object"), wrong, fault)
-            remedy = "correct it"
-            if fault.startswith("a date"):
-                remedy = "if it means that the date is not known, write the date of the last visit there"
             raise ArgumentError(argument, f"{arg(argument)} {what}: {remedy}.")
     return parsed
 
