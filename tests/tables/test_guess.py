@@ -161,6 +161,8 @@ def test_without_a_telling_name_the_columns_are_listed():
         # Too few in the second group to compare.
         ("race", ["a"] * 59 + ["b"], ()),
         ("region", [f"r{k}" for k in range(60)], ()),
+        # Numbers of hospitals are not cut.
+        ("hospital", list(range(15)) * 4, ()),
     ],
 )
 def test_groups_have_names_of_attributes_and_levels_that_are_large_enough(name, values, groups):

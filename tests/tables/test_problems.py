@@ -91,6 +91,22 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
     assert said(frame, features=["age"], id="patient_id") == []
 
 
+@pytest.mark.parametrize(
+    "name", ["litter", "family", "pair", "Twin", "household", "centre", "hospital_no", "site"]
+)
+def test_what_many_patients_share_is_asked_about_as_a_cluster(clean, name):
+    frame = clean.assign(**{name: np.arange(200) // 3})
+    (text,) = said(frame, time="days")
+    assert f"column {name!r} is used as a feature and has 67 values in 200 rows." in text
+    assert f"pass id={name!r}; or name it in categorical or in numeric." in text
+    assert said(frame, time="days", numeric=[name]) == []
+    # Few values are levels of a feature, and values of one row each are no clusters.
+    assert said(clean.assign(**{name: np.where(np.arange(200) % 2, "a", "b")}), time="days") == []
+    assert not any("alike" in text for text in said(clean.assign(**{name: np.arange(200)}), time="days"))
+    # Rows of several patients cannot be intervals of one patient's time.
+    assert not any("alike" in text for text in said(frame))
+
+
 def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
     rng = np.random.default_rng(1)
     frame = clean.assign(

@@ -17,7 +17,7 @@ from drosurv.outcome_names import names_event, names_time, plain, words
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
-from drosurv.tables.problems import dates_as_numbers, entry_not_given, start_dates
+from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
 from drosurv.target import FloatArray
@@ -382,6 +382,9 @@ def _group(column: pd.Series[Any]) -> str | None:
     if holds_dates(column):
         return None
     if holds_numbers(column) and column.nunique() > _MOST_LEVELS:
+        if CODE_NAME.search(name):
+            # No number of a hospital is more than another.
+            return None
         values = floats(column)
         years = re.search("age|alter", name, re.IGNORECASE) and np.nanmax(values) <= _OLDEST
         cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")

@@ -23,9 +23,18 @@ _ROW_NAME = re.compile(
     r"|(seq|lfd)[._ -]?(no|nr)$",
     re.IGNORECASE,
 )
+# What several patients share who may be alike.
+_CLUSTER_NAME = re.compile(
+    r"((study|trial|birth|matched|twin)[._ -]?)?(litter|family|sibship|pair|couple|twins?|household|hospital|clinic|"
+    r"cent(er|re)|site|inst(itution)?|wurf|familie|paar|zwilling|haushalt|klinik|krankenhaus|zentrum|famille|paire|"
+    r"menage|hopital)([._ -]*(no|nr|num|number|code))?",
+    re.IGNORECASE,
+)
+# With fewer different values, the column is a feature rather than a name of clusters.
+_FEWEST_CLUSTERS = 20
 # A column has at least so many columns that are constant for each of its values if it numbers patients.
 _FEWEST_CONSTANT = 2
-# One is enough if the name is that of row numbers, with at most so many different values per row.
+# One is enough if the name is that of row numbers, with at most so many different values per row, as of clusters.
 _MOST_NUMBERS = 0.75
 # Two rows agree in such a column by chance with at most this probability.
 _MOST_BY_CHANCE = 0.6
@@ -58,6 +67,18 @@ def repeated_id(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> str |
     return found[0] if len(found) == 1 and frame[found[0]].notna().all() else None
 
 
+def names_clusters(name: Any, column: pd.Series[Any]) -> bool:
+    """Whether a column names clusters of patients, as litters or hospitals, by its name and its repeated values."""
+    if _CLUSTER_NAME.fullmatch(str(name).strip()) is None:
+        return False
+    return _FEWEST_CLUSTERS <= column.nunique() <= _MOST_NUMBERS * column.count() and _is_whole(column)
+
+
+def _is_whole(column: pd.Series[Any]) -> bool:
+    """Whether a column holds no numbers with decimals."""
+    return not holds_numbers(column) or bool((floats(column.dropna()) % 1 == 0).all())
+
+
 def counts_rows(column: pd.Series[Any]) -> bool:
     """Whether a column numbers the rows: in steps of 1, or with gaps if its name says so."""
     if not holds_numbers(column) or len(column) < _FEWEST_COUNTED:
@@ -87,8 +108,7 @@ def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[
     for name in features:
         codes, levels = coded(frame[name])
         many = len(frame) / 10 < len(levels) < 0.95 * len(frame)
-        whole = not holds_numbers(frame[name]) or bool((floats(frame[name].dropna()) % 1 == 0).all())
-        if len(frame) < 2 * _FEWEST_COUNTED or not many or not whole or (codes < 0).any():
+        if len(frame) < 2 * _FEWEST_COUNTED or not many or not _is_whole(frame[name]) or (codes < 0).any():
             continue
         constant = [
             str(other)

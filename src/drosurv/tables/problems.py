@@ -15,7 +15,7 @@ from drosurv.outcome_names import names_entry, names_other_outcome, words
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates
-from drosurv.tables.ids import is_id_name
+from drosurv.tables.ids import is_id_name, names_clusters
 from drosurv.tables.rows import row_numbers
 from drosurv.tables.values import (
     coded,
@@ -83,7 +83,13 @@ def table_problems(
     if id is None:
         yield from _repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
-    yield from _codes(frame, [name for name in features if name not in (*categorical, *numeric)])
+    amounts = [name for name in features if name not in (*categorical, *numeric)]
+    clusters = [name for name in amounts if names_clusters(name, frame[name])]
+    # With entry times, and where patients have several rows, the id is that of a patient.
+    if time is not None and (id is None or not frame[id].duplicated().any()):
+        yield from _clusters(frame, clusters)
+        amounts = [name for name in amounts if name not in clusters]
+    yield from _codes(frame, amounts)
     for name in [*features, *target]:
         if name not in categorical:
             yield from _sentinels(frame[name])
@@ -165,6 +171,17 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
                 f"together{purpose} pass {arg('id', str(name))}.",
             )
+
+
+def _clusters(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[ArgumentWarning]:
+    for name in names:
+        yield ArgumentWarning(
+            "id",
+            f"column {name!r} is used as a feature and has {frame[name].nunique():,} values in {len(frame):,} rows. "
+            "Patients with the same value may be alike, as those of one family or hospital are: to keep them together, "
+            f"and not to use it as a feature, pass {arg('id', name)}; or name it in {arg('categorical')} or in "
+            f"{arg('numeric')}.",
+        )
 
 
 def _intervals(
