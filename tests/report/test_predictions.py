@@ -68,7 +68,7 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     (closing,) = (s.text for s in report.parts["verdict"].statements if s.code == "closing")
     judged = int((event & (time <= 2)).sum())
     assert judged < event.sum()
-    assert f"patients and {judged:,} events, an error" in closing
+    assert f"patients and {judged:,} events, " in closing
     assert {row["time"] for row in report.audited.tables["survival"].rows} == {0.0, *TIMES}
     assert "<html" in report.to_html()
 
@@ -423,13 +423,19 @@ def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
         assert rows[0]["value"] == pytest.approx(1, abs=0.25)
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_too(model, patients, few):
+@pytest.mark.parametrize(("few", "late"), [(True, False), (False, False), (True, True)])
+def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_too(
+    model, patients, few, late
+):
     """The group table and the bounds weight for censoring by the same columns, and use the same null model."""
     train = make_hidden_minority(400, random_state=0).y
     times = TIMES if few else np.unique(train["time"][train["event"]])
     given = Predictions(survival=model.predict_survival_function(patients.X, times=times), times=times)
     known = {} if few else {"y_train": train}
+    time = patients.y["time"]
+    entry = np.where(np.arange(len(time)) % 2, 0.9 * time, 0.0)
+    if late:
+        known["entry"] = entry
     report = audit(
         given,
         None,
@@ -443,3 +449,16 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
     everybody, overall = found["groups"][0], found["subgroup_bounds"]["overall"]
     for name in ("observed", "expected", "ratio", "gain"):
         assert overall[name] == pytest.approx(everybody[name], rel=1e-5)
+    notes = " ".join(found["subgroup_bounds"]["notes"])
+    weighted = "events are counted by time 2; observed ones are weighted for those censored before."
+    assert (weighted in notes) == few
+    if late:
+        # A patient is judged from the first predicted time at or after entry on.
+        starts = np.array([0.0, *TIMES, np.inf])
+        start = starts[np.searchsorted(starts, entry)]
+        judged = (start < 2.0) & (time > start)
+        events = patients.y["event"] & (time <= 2.0) & judged
+        assert judged.sum() < len(time)
+        assert found["subgroup_bounds"]["n_patients"] == everybody["patients"] == judged.sum()
+        assert found["subgroup_bounds"]["n_events"] == events.sum()
+        assert f"With these {judged.sum()} patients and {events.sum()} events," in found["verdict"]["text"]

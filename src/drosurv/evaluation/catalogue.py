@@ -265,13 +265,13 @@ def brier_skill(subset: Subset, weight: FloatArray) -> float:
     "likelihood gain",
     "higher",
     needs=("gains",),
-    terms=lambda subset: (subset.gains, 1.0),
+    terms=lambda subset: (subset.gains, subset.has_gain),
     error=lambda subset: subset.gain_error,
     interval="t",
 )
 def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
     """Gain in log likelihood of the whole outcome over no model, per patient."""
-    return float(weight @ subset.gains / weight.sum())
+    return _ratio(weight @ subset.gains, weight @ subset.has_gain)
 
 
 @metric("slope", "near 1", needs=("slope",))

@@ -336,12 +336,19 @@ class Subset:
         return self._select(self.data.judged.gains)
 
     @cached_property
+    def has_gain(self) -> FloatArray:
+        """1 for patients whose predictions are judged, else 0."""
+        return self._select(self.data.judged.inside.astype(np.float64))
+
+    @cached_property
     def gain_error(self) -> float:
         """Standard error of the mean gain."""
         judged, member = self.data.judged, np.zeros(len(self.data.judged.gains), np.bool_)
         member[slice(None) if self.rows is None else self.rows] = True
         cohort = judged.cohort
-        return standard_error(judged.gains, member, cohort.copies, cohort.clusters, judged.own_curve).value
+        return standard_error(
+            judged.gains, member & judged.inside, cohort.copies, cohort.clusters, judged.own_curve
+        ).value
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:

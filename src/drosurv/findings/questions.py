@@ -278,7 +278,7 @@ def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
 
 def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = None) -> JudgedValue | None:
     cohort = group.judged.cohort
-    return tests.mean(values, group.mask, cohort.copies, cohort.clusters, own_curve)
+    return tests.mean(values, group.mask & group.judged.inside, cohort.copies, cohort.clusters, own_curve)
 
 
 @question(

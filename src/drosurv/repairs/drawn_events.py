@@ -55,8 +55,8 @@ class PatientEvents:
     def of(
         judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator
     ) -> PatientEvents:
-        """Return the events of judged patients, counted until a time."""
-        weight, clusters = residuals.weight, residuals.clusters
+        """Return the events of judged patients, counted until a time; patients who are not judged have weight 0."""
+        weight, clusters = residuals.weight * judged.inside, residuals.clusters
         if clusters is not None and len(np.unique(clusters)) == len(clusters):
             clusters = None
         given: dict[str, Any] = {"weight": weight, "id": judged.cohort.patients, "clusters": clusters}
@@ -75,7 +75,11 @@ class PatientEvents:
     @property
     def counts(self) -> FloatArray:
         """Number of patients that each row stands for, (n,): the rows of one patient have equal shares of one."""
-        return self.weight if self.id is None else 1.0 / np.bincount(self.id)[self.id]
+        if self.id is None:
+            return self.weight
+        known = self.weight > 0
+        found: FloatArray = known / np.maximum(np.bincount(self.id, known), 1)[self.id]
+        return found
 
     def rescaled(self, ratios: FloatArray) -> PatientEvents:
         """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""

@@ -262,8 +262,9 @@ def certify_rows(
     if horizon is not None:
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
     events = PatientEvents.of(judged, residuals, until, rng)
-    # Sizes of subgroups are of all patients, also those who are not judged.
-    n_patients = round(float(events.counts.sum()))
+    if judged.few_times:
+        counted_by = f"events are counted by {moment(float(events.ends[-1]))}"
+        notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:
         raise ArgumentError(
@@ -286,7 +287,7 @@ def certify_rows(
     means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
     if not at_brier.scores_brier:
         del means[BRIER]
-    bounded = bounded_means(subgroups, means, weight, sample, *how)
+    bounded = bounded_means(subgroups, means, events.weight, sample, *how)
     if BRIER in bounded:
         bounded[BRIER]["bound"] = min(bounded[BRIER]["bound"], 1.0)
     bounded[GAIN] |= {name: -bounded[GAIN][name] for name in ("estimate", "bound", "all patients")}
@@ -313,7 +314,7 @@ def _counted(judged: Judged, events: PatientEvents, until: FloatArray) -> int:
     """Return the number of events that were counted: with predictions at few times, those by the last known one."""
     target = judged.cohort.target
     last = np.minimum(until, events.ends[-1]) if judged.few_times else until
-    return round(float(events.weight @ (target.event & (target.time <= last) & judged.inside)))
+    return round(float(events.weight @ (target.event & (target.time <= last))))
 
 
 def enough_replicates(level: float, factor: float) -> int:
@@ -396,7 +397,7 @@ class SubgroupBounds:
         As `significant`, after the model's hazards are multiplied by the overall ratio, in each part of the follow-up
         if the timing is wrong for all patients; None if the model is not significantly wrong for all together.
     n_subgroups, n_patients, n_events : int
-        Numbers of subgroups that were tested together, of patients, and of their events that were counted.
+        Numbers of subgroups that were tested together, of patients who were judged, and of their events.
     alpha, level : float
         As given.
     horizon : float

@@ -368,7 +368,9 @@ class Evidence:
             # Some patients are not judged: their events do not count.
             counted = {name: round(row["observed"]) for name, row in shown.items()}
             n_events = counted["everybody"]
-        n_columns = 0 if isinstance(self.bounds, str) else self.bounds.n_columns
+        n_columns = 0
+        if not isinstance(self.bounds, str):
+            n_columns, n_events = self.bounds.n_columns, self.bounds.n_events
         return excluded_errors(
             everybody["patients"],
             n_events,
