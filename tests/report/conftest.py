@@ -145,6 +145,8 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             facts={
                 "time_unit": "days",
                 "at": "2 days",
+                "at_few_times": False,
+                "shown": ["curves", "intervals", "slope"],
                 "judged": "over the whole follow-up",
                 "event": "the event",
                 "method": " (Kaplan-Meier)",

@@ -37,3 +37,37 @@ def test_a_chart_is_called_as_sentences_call_its_group():
     rows = tuple({**row, "attribute": attribute, "group": group} for attribute, group in groups)
     charts = charts_over_time(Table("survival", "", (), rows), "days")
     assert [chart.title for chart in charts] == ["all patients", "stage = 2", "age over 65"]
+
+
+def test_predictions_at_few_times_are_dots_beside_what_was_observed():
+    row = {"attribute": "", "group": "all patients", "low": 0.7, "high": 0.9}
+    rows = [row | {"time": time, "predicted": 0.9, "observed": 0.8} for time in (0.0, 1.0, 2.0)]
+    rows[2] |= {"observed": None, "low": None, "high": None}
+    (chart,) = charts_over_time(Table("survival", "", (), tuple(rows)), "years", dots=True)
+    assert (chart.lines, chart.bands) == ((), ())
+    assert [(mark.x, mark.y, mark.role, list(mark.reach)) for mark in chart.marks] == [
+        (1.0, 0.8, "part observed", [[(1.0, 0.7), (1.0, 0.9)]]),
+        (1.0, 0.9, "model", []),
+        (2.0, 0.9, "model", []),
+    ]
+    assert [mark.text for mark in chart.marks][:2] == [
+        "1 year: observed 80.0 % (70.0 to 90.0 %)",
+        "1 year: predicted 90.0 %",
+    ]
+
+
+def test_predictions_at_one_time_are_not_drawn_over_time():
+    rows = tuple(
+        {
+            "attribute": "",
+            "group": "all",
+            "time": t,
+            "predicted": 0.9,
+            "observed": 0.8,
+            "low": 0.7,
+            "high": 0.9,
+        }
+        for t in (0.0, 1.0)
+    )
+    assert charts_over_time(Table("survival", "", (), rows), "years", dots=True) == ()
+    assert len(charts_over_time(Table("survival", "", (), rows), "years")) == 1

@@ -85,13 +85,41 @@ def test_survival_is_judged_only_where_something_was_predicted(report, model, pa
 def test_headings_say_which_slope_is_which(report, model, patients):
     headings = {column.key: column.label for column in report.tables["groups"].columns}
     assert headings["slope"] == "Calibration slope, at 1 year"
-    assert "Slope of the curve at 1 year" in report.audited.tables["calibration_numbers"].header
+    assert (
+        "Slope of observed on predicted risk at 1 year" in report.audited.tables["calibration_numbers"].header
+    )
     assert "they count events by 2 years, weighted by a model of censoring, and" in " ".join(
         report.to_html().split()
     )
     throughout = audit(model, patients.X, patients.y, n_bootstrap=0, search_rules=False)
     assert "Calibration slope, whole follow-up" in throughout.tables["groups"].header
-    assert "they count events over the whole follow-up" in throughout.to_html()
+    assert "they count events over the whole follow-up" in " ".join(throughout.to_html().split())
+
+
+def test_the_page_explains_only_what_its_charts_of_calibration_show(report, model, patients):
+    def explained(report):
+        html = " ".join(report.to_html().split())
+        start = html.index('<section id="calibration"')
+        return html[start : html.index('<div class="body', start)]
+
+    # Without replicates, the curves have no bands.
+    assert "ICI: mean distance of the curve" in explained(report)
+    assert "band" not in explained(report)
+    few = slice(0, 60)
+    small = audit_predictions(
+        model.predict_survival_function(patients.X[few], times=[1.0]),
+        patients.y[few],
+        times=[1.0],
+        kind="survival",
+        sensitive_features=None,
+        search_rules=False,
+    )
+    assert {row["kind"] for row in small.audited.tables["calibration_curves"].rows} <= {"parts", "point"}
+    text = explained(small)
+    assert "A dot shows all patients of a group" in text
+    assert not any(word in text for word in ("curve", "band", "ICI"))
+    assert "<h3>Over time</h3>" in report.to_html()
+    assert "<h3>Over time</h3>" not in small.to_html()
 
 
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):

@@ -96,8 +96,8 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
     """Draw observed against predicted risk at the horizon, one small panel per group; return the figure.
 
     By default the groups are those of the first attribute; "overall" is everybody. Below each curve stands how many
-    patients have which predicted risk; in the corner observed over expected events, slope of the curve, and mean
-    distance (ICI).
+    patients have which predicted risk; in the corner observed over expected events, the slope of observed on
+    predicted risk, and the mean distance of a curve from the prediction (ICI).
     """
     curves = result.calibration_curves
     points = pd.DataFrame() if curves is None else curves.points
@@ -175,9 +175,9 @@ def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = 
 
 
 def corner_text(numbers: Mapping[Any, Any]) -> str:
-    """Return observed over expected events, slope of the curve and ICI with intervals, a line each, if known."""
+    """Return observed over expected events, slope and ICI with intervals, a line each, if known."""
     lines = []
-    for label, key in {"O/E": "ratio", "curve's slope": "slope", "ICI": "ici"}.items():
+    for label, key in {"O/E": "ratio", "slope": "slope", "ICI": "ici"}.items():
         value, low, high = (numbers[f"{key}{end}"] for end in ("", "_low", "_high"))
         if not pd.isna(value):
             interval = "" if pd.isna(low) else f" ({ratio_text(low)} to {ratio_text(high)})"

@@ -99,7 +99,7 @@ def ratio_text(value: float) -> str:
     >>> ratio_text(1.204), ratio_text(4e8), ratio_text(float("inf"))
     ('1.20', 'more than 1,000', 'more than 1,000')
     """
-    return f"more than {_LARGEST_RATIO:,}" if value > _LARGEST_RATIO else f"{value:.2f}"
+    return f"more than {_LARGEST_RATIO:,}" if value > _LARGEST_RATIO else f"{value:.2f}".replace("-", "−")
 
 
 def ratio_with_interval(value: float, low: float, high: float) -> str:

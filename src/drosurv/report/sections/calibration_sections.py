@@ -37,19 +37,26 @@ from drosurv.report.section import EXPECTED, PATIENTS, WHO, Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
-_NUMBERS = {"ratio": "Observed / expected by {at}", "slope": "Slope of the curve at {at}", "ici": "ICI"}
+_NUMBERS = {
+    "ratio": "Observed / expected by {at}",
+    "slope": "Slope of observed on predicted risk at {at}",
+    "ici": "ICI",
+}
 
 
 def collect(evidence: Evidence) -> Part:
     """Return calibration curves and survival curves of every model."""
     unit, last = evidence.time_unit, evidence.audited.last_judged
+    tables = tuple(
+        (*curve_tables(result, unit), over_time(result, unit, of_cause=evidence.cause is not None))
+        for result in evidence.results
+    )
     return Part(
-        by_model=tuple(
-            (*curve_tables(result, unit), over_time(result, unit, of_cause=evidence.cause is not None))
-            for result in evidence.results
-        ),
+        by_model=tables,
         facts={
             "time_unit": unit,
+            "at_few_times": last is not None,
+            "shown": sorted({what for points, numbers, _ in tables for what in shown_in(points, numbers)}),
             "event": evidence.event,
             "method": " (Kaplan-Meier)" if evidence.cause is None else "",
             "horizon": plain(evidence.audited.settings.horizon),
@@ -94,6 +101,17 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
         Table("calibration_curves", f"Calibration curves at {at}: points", risks, points),
         Table("calibration_numbers", f"Calibration at {at}", counted_events, numbers),
     )
+
+
+def shown_in(points: Table, numbers: Table) -> Iterator[str]:
+    """Yield what the charts of calibration show: "curves", "dots", their "intervals", "slope" and "ici"."""
+    for row in points.rows:
+        if row["observed"] is not None:
+            yield "curves" if row["kind"] == "spline" else "dots"
+            if row["high"] is not None:
+                yield "intervals"
+    for row in numbers.rows:
+        yield from (name for name in ("slope", "ici") if row[name] is not None)
 
 
 def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
@@ -145,9 +163,9 @@ def over_time(result: EvaluationResult, time_unit: str, *, of_cause: bool = Fals
 
 def draw(part: Part) -> list[tuple[tuple[Chart, ...], tuple[Chart, ...]]]:
     """Return the calibration curves of every model, and its curves over time."""
-    unit = part.facts["time_unit"]
+    unit, dots = part.facts["time_unit"], part.facts["at_few_times"]
     return [
-        (calibration_charts(points, numbers, bars), charts_over_time(curves, unit))
+        (calibration_charts(points, numbers, bars), charts_over_time(curves, unit, dots=dots))
         for (points, numbers, curves), bars in zip(part.by_model, part.facts["histograms"], strict=True)
     ]
 
@@ -232,10 +250,16 @@ def _risks(row: dict[str, Any]) -> str:
     return f"predicted {written(row['predicted'], 'share')}, observed {interval}"
 
 
-def charts_over_time(curves: Table, unit: str) -> tuple[Chart, ...]:
-    """Draw mean predicted and observed survival, or incidence, a small chart per group, all on the same axes."""
+def charts_over_time(curves: Table, unit: str, *, dots: bool = False) -> tuple[Chart, ...]:
+    """Draw mean predicted and observed survival, or incidence, a small chart per group, all on the same axes.
+
+    Predictions at few times are `dots`; at a single time, which the group table shows, nothing is drawn.
+    """
     times = [row["time"] for row in curves.rows]
-    x = Axis.over(unit or "time", times, kind="time", count=4, include=(0.0,), margin=0.0)
+    if dots and len({*times, 0.0}) < 3:
+        return ()
+    margin = 0.06 if dots else 0.0
+    x = Axis.over(unit or "time", times, kind="time", count=4, include=(0.0,), margin=margin)
     rises = curves.key == "incidence"
     ends = ("predicted", "observed", "high" if rises else "low")
     shown = [row[key] for row in curves.rows for key in ends if row[key] is not None]
@@ -245,25 +269,43 @@ def charts_over_time(curves: Table, unit: str) -> tuple[Chart, ...]:
         y = Axis.over("cumulative incidence", shown, kind="share", count=4, include=(0.0,))
     groups = groupby(curves.rows, key=lambda row: (row["attribute"], row["group"]))
     return tuple(
-        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows), curves.key)
+        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows), curves.key, dots)
         for who, rows in groups
     )
 
 
-def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what: str) -> Chart:
+def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what: str, dots: bool) -> Chart:
     # Neither curve is drawn as steps: steps beside a line would look like a difference.
     observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
     labelled = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
     known = [row for row in rows if row["predicted"] is not None and row["observed"] is not None]
     largest = max(known, key=lambda row: abs(row["predicted"] - row["observed"]), default=rows[0])
+    description = f"Predicted and observed {what} differ most at {_reading(largest, unit)}."
+    if dots:
+        marks = tuple(mark for row in rows if row["time"] > 0 for mark in _dots(row, unit))
+        return Chart(title, description, frame, marks=marks, nearest="point")
     return Chart(
         title,
-        f"Predicted and observed {what} differ most at {_reading(largest, unit)}.",
+        description,
         frame,
         lines=(Line(observed, "observed"), Line(predicted, "model")),
         bands=([(row["time"], row["low"], row["high"]) for row in rows],),
         marks=tuple(Mark(row["time"], row["predicted"], _reading(row, unit)) for row in labelled),
     )
+
+
+def _dots(row: dict[str, Any], unit: str) -> Iterator[Mark]:
+    """Yield the observed value at a time with its interval, and the mean prediction, as far as they are known."""
+    time, at = row["time"], moment(row["time"], unit)
+    if row["observed"] is not None:
+        known = row["low"] is not None and row["high"] is not None
+        reach = [[(time, row["low"]), (time, row["high"])]] if known else ()
+        text = f"{at}: observed {OBSERVED.cell(row)}"
+        yield Mark(time, row["observed"], text, "part observed", drawn=True, reach=reach)
+    if row["predicted"] is not None:
+        yield Mark(
+            time, row["predicted"], f"{at}: predicted {written(row['predicted'], 'share')}", drawn=True
+        )
 
 
 def _reading(row: dict[str, Any], unit: str) -> str:
@@ -278,29 +320,46 @@ CALIBRATION = Section(
     collect=collect,
     draw=draw,
     intro="""
+{% set shown, intervals = part.facts.shown, "intervals" in part.facts.shown %}
+{% if "curves" in shown or "dots" in shown %}
 <p>Observed against predicted risk in each group: on the dotted line, as many had {{ part.facts.event }} as predicted.
-The band contains the whole curve with a probability of {{ report.level }}, for each group. The bars
-below show the distribution of predicted risks.</p>
-<p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right. Curve's slope: below
-1, predicted risks differ too much. ICI: mean distance of the curve from the dotted line. The ratio and the calibration
-slope of the group table, which the verdict uses, are other numbers: they count events {{ part.facts.judged }}, and
-their intervals are adjusted for the number of tests.</p>
+{%- if "curves" in shown and intervals %} The band contains the whole curve with a probability of {{ report.level }},
+for each group.{% endif %}
+{%- if "dots" in shown %}{% if "curves" in shown %} Groups with few events have dots instead of a curve.{% endif %}
+ A dot shows all patients of a group, or a part of them with similar predicted risks.
+{%- if intervals %} The lines of all dots of a group contain the true risks with a probability of
+{{ report.level }}.{% endif %}{% endif %}
+ The bars below show the distribution of predicted risks.</p>
+<p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right.
+{%- if "slope" in shown %} Slope of observed on predicted risk: below 1, predicted risks differ too much.{% endif %}
+{%- if "ici" in shown %} ICI: mean distance of the curve from the dotted line.{% endif %}
+{% if "slope" in shown %}
+ The ratio and the calibration slope of the group table, which the verdict uses, are other numbers: they count events
+{{ part.facts.judged }}, and their intervals are adjusted for the number of tests.</p>
+{% else %}
+ The ratio of the group table, which the verdict uses, is another number: it counts events {{ part.facts.judged }}, and
+its interval is adjusted for the number of tests.</p>
+{% endif %}
+{% endif %}
 """,
     template="""
 {% call(shown, k) m.each_model() %}
 {% set curves, over_time = drawn[k] %}
-{% if not over_time %}
+{% if not part.by_model[k][2].rows %}
   <p class="aside">{{ part.facts.why_not }}</p>
 {% else %}
   {{ m.panels(curves) }}
   {{ m.folded(part.table("calibration_numbers", k)) }}
   {{ m.downloads(part.table("calibration_curves", k)) }}
+  {% if over_time %}
+  {% set dots, interval = (" dot", "interval") if part.facts.at_few_times else ("", "band") %}
   <h3>Over time</h3>
-  <p class="aside"><span class="key model">mean prediction</span>
-  <span class="key observed">observed{{ part.facts.method }}, with its {{ report.level }} band, while at least five
-  patients are observed</span></p>
+  <p class="aside"><span class="key model{{ dots }}">mean prediction</span>
+  <span class="key observed{{ dots }}">observed{{ part.facts.method }}, with its {{ report.level }} {{ interval }},
+  while at least five patients are observed</span></p>
   {{ m.panels(over_time) }}
   {{ m.downloads(part.by_model[k][2]) }}
+  {% endif %}
 {% endif %}
 {% endcall %}
 """,
