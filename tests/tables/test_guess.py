@@ -190,6 +190,29 @@ def test_a_guessed_column_that_may_be_named_after_censoring_is_asked_about():
     assert (TargetColumns("time", "cens").parse(frame)["cens"] == (frame["cens"] == 1)).all()
 
 
+@pytest.mark.parametrize(
+    ("given", "asked", "columns"),
+    [
+        ("time", "event", {"tstop": times(), "infect": events()}),
+        ("event", "time", {"x": times(), "died": events()}),
+    ],
+)
+def test_only_the_column_that_is_not_given_is_asked_for(given, asked, columns):
+    name = {"time": "tstop", "event": "died"}[given]
+    with pytest.raises(UnknownColumns) as error:
+        guess_columns(table(**columns, seen=["2020-01-01"] * 60, back=["2021-01-01"] * 60), **{given: name})
+    assert str(error.value).startswith(f"which column holds the {asked}? It cannot be guessed")
+    assert f"Pass {asked}=COLUMN." in str(error.value)
+    assert error.value.argument == asked
+    # Two dates give a time.
+    assert ("pass start=COLUMN" in str(error.value)) == (asked == "time")
+
+
+def test_of_two_events_beside_a_given_time_one_is_asked_for():
+    with pytest.raises(UnknownColumns, match=r"Pass event='\w+' or event='\w+'\."):
+        guess_columns(table(months=times(), death=events(), relapse=events()), time="months")
+
+
 def test_an_age_or_a_count_of_rows_is_no_time():
     frame = table(age_days=RNG.integers(1, 9999, 60), died=events(), row=range(60))
     with pytest.raises(ValueError, match="which columns hold time"):

@@ -220,13 +220,9 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
             _refuse_without_events(frame)
         found = [name for name, score in times.items() if score >= 2] if time is None else []
         maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
-        raise _unknown(
-            frame,
-            time,
-            event,
-            f"It cannot be guessed from names and values. Pass {arg('time', text='COLUMN')} and "
-            f"{arg('event', text='COLUMN')}.{maybe}",
-        )
+        asked = " and ".join(arg(role, text="COLUMN") for role in _missing(time, event))
+        remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
+        raise _unknown(frame, time, event, remedy)
     best = pairs[0]
     rivals = [
         pair
@@ -238,7 +234,10 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         # The table may have times and events of relapse and of death: name one pair of each.
         apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
         candidates = [best, *(apart[:1] or rivals[:2])]
-        options = " or ".join(f"{arg('time', pair.time)} {arg('event', pair.event)}" for pair in candidates)
+        asked = _missing(time, event)
+        options = " or ".join(
+            " ".join(arg(role, getattr(pair, role)) for role in asked) for pair in candidates
+        )
         error = _unknown(frame, time, event, f"Pass {options}.")
         error.pairs = tuple((pair.time, pair.event) for pair in candidates)
         raise error
@@ -327,10 +326,16 @@ def _related(time: str, event: str) -> float:
 
 def _unknown(frame: pd.DataFrame, time: str | None, event: str | None, remedy: str) -> UnknownColumns:
     """Return an error that lists the columns, and says what to do if times are in two columns or are dates."""
-    wanted = " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
+    asked = _missing(time, event)
+    wanted = "columns hold time and event" if len(asked) > 1 else f"column holds the {asked[0]}"
     named = listing([str(name) for name in frame.columns], 20)
-    more = f"{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}"
-    return UnknownColumns("time", f"which columns hold {wanted}? {remedy} The columns are {named}.{more}")
+    more = f"{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}" if time is None else ""
+    return UnknownColumns(asked[0], f"which {wanted}? {remedy} The columns are {named}.{more}")
+
+
+def _missing(time: str | None, event: str | None) -> list[str]:
+    """Return those of the roles time and event that have no column."""
+    return [role for role, given in (("time", time), ("event", event)) if given is None]
 
 
 def _complementary(frame: pd.DataFrame) -> str:
