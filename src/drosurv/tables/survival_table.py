@@ -36,7 +36,7 @@ from drosurv.tables.problems import (
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, holds_numbers, labels, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
@@ -251,6 +251,7 @@ class SurvivalTable:
         """
         yield from self._zero_times()
         yield from self._several_events()
+        yield from self._nobody_censored()
         yield from table_problems(
             self.frame,
             features=list(self.X.columns),
@@ -292,6 +293,17 @@ class SurvivalTable:
                 f"{counted(several, 'patient')} of {self.n_patients:,} have several events. Training counts all of "
                 f"them; an audit follows each patient until the first. To predict the first event, pass "
                 f"{arg('first_event', True)}.",
+            )
+
+    def _nobody_censored(self) -> Iterator[ArgumentWarning]:
+        """Warn where every patient has an event of some cause: one of the codes may mean censored."""
+        name = self.columns.event
+        if self.columns.causes and self.event.all():
+            held = quoted(labels(self.frame[name]).value_counts())
+            yield ArgumentWarning(
+                None,
+                f"event column {name!r} holds {held} and no 0: every patient has an event of some cause. If one of "
+                "these codes means censored, write 0 there.",
             )
 
     def until_first_event(self) -> SurvivalTable:
