@@ -234,9 +234,9 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         # The table may have times and events of relapse and of death: name one pair of each.
         apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
         candidates = [best, *(apart[:1] or rivals[:2])]
-        asked = _missing(time, event)
+        roles = _missing(time, event)
         options = " or ".join(
-            " ".join(arg(role, getattr(pair, role)) for role in asked) for pair in candidates
+            " ".join(arg(role, getattr(pair, role)) for role in roles) for pair in candidates
         )
         error = _unknown(frame, time, event, f"Pass {options}.")
         error.pairs = tuple((pair.time, pair.event) for pair in candidates)

@@ -303,7 +303,7 @@ class SurvivalTable:
             yield ArgumentWarning(
                 None,
                 f"event column {name!r} holds {held} and no 0: every patient has an event of some cause. If one of "
-                "these codes means censored, write 0 there.",
+                "these codes means censored, write 0 there, and number the causes from 1.",
             )
 
     def until_first_event(self) -> SurvivalTable:
