@@ -12,6 +12,7 @@ from drosurv.errors import ArgumentError
 from drosurv.monitoring.counts import Log
 from drosurv.monitoring.looks import Calendar
 from drosurv.predictions import Predictions
+from drosurv.tables.reading import TableNote
 
 pytestmark = pytest.mark.filterwarnings("error:half of the patients without the event")
 
@@ -310,6 +311,33 @@ def test_follow_up_after_the_end_of_the_curves_is_not_counted_and_said(model, us
     ):
         found = drosurv.monitor((times, survival), None, y, start=dates, every="day")
     assert found.path["events"].iloc[-1] == (y["event"] & (y["time"] <= 300)).sum()
+
+
+def test_dates_after_today_are_warned_of_with_an_example(model, used):
+    X, y, dates, _ = used
+    start = pd.Series(dates, index=np.arange(10, 10 + len(dates)))
+    start.iloc[[3, 7]] = pd.Timestamp("2094-05-01"), pd.Timestamp("2095-01-01")
+    said = r"2 rows start or end after today: row 14 starts on 2094-05-01\. Correct such dates"
+    with pytest.warns(UserWarning, match=said):
+        drosurv.monitor(model, X, y, start=start, every="year")
+    late = Surv.from_arrays(y["event"], np.where(np.arange(len(y)) == 5, 30_000, y["time"]))
+    with (
+        pytest.warns(UserWarning, match=r"1 row starts or ends after today: row 6 ends on 21\d\d-"),
+        pytest.warns(UserWarning, match="where the predicted curves end"),
+    ):
+        drosurv.monitor(model, X, late, start=dates, every="year")
+
+
+def test_how_dates_with_two_meanings_are_read_is_said(model, used):
+    X, y, dates, _ = used
+    with pytest.warns(TableNote) as given:
+        found = drosurv.monitor(model, X, y, start=pd.Series(dates.strftime("%m/%d/%Y"), name="admitted"))
+    first = next(date for date in dates if date.day <= 12 and date.day != date.month)
+    assert [str(one.message) for one in given] == [
+        f"'{first:%m/%d/%Y}' of start column 'admitted' is read as {first.day} {first:%B %Y}, because other dates of "
+        "the column have the month first."
+    ]
+    pd.testing.assert_frame_equal(found.path, drosurv.monitor(model, X, y, start=dates).path)
 
 
 def test_a_lag_shorter_than_the_gaps_between_visits_is_warned_of(model, used):

@@ -163,6 +163,7 @@ def dated(start, end, **columns):
     return TargetColumns(None, "e", start="from", end="to").parse(frame)["days"]
 
 
+@pytest.mark.filterwarnings("ignore:.* is read as:drosurv.tables.reading.TableNote")
 @pytest.mark.parametrize(
     ("start", "end"),
     [
@@ -178,6 +179,24 @@ def test_dates_make_the_time(start, end):
     days = dated(start, end)
     assert days[0] == {"03/31/2020": 33.0}.get(end[0], 3.0)
     assert days[1] == {"13/01/2021": 13.0}.get(end[1], 1.0)
+
+
+def test_how_dates_with_two_meanings_are_read_is_said_once():
+    frame = pd.DataFrame(
+        {"from": ["05/05/2020", "04/03/2020", "31/12/2020"], "to": ["2021-01-02"] * 3, "e": [1] * 3}
+    )
+    said = (
+        "'04/03/2020' of start column 'from' is read as 4 March 2020, because other dates of the column have the day "
+        "first."
+    )
+    with pytest.warns(TableNote) as given:
+        columns = TargetColumns(None, "e", start="from", end="to").resolved(frame)
+    # Warnings are errors: what is resolved says it no more.
+    assert columns.parse(frame)["days"][1] == 304.0
+    assert [str(one.message) for one in given] == [said]
+    # With dots, the day comes first everywhere.
+    dotted = frame.assign(**{"from": frame["from"].str.replace("/", ".")})
+    assert columns.dates_in_words(dotted) == []
 
 
 def test_numbers_make_the_time_in_their_unit():

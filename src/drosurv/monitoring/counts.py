@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.curves import PointCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, arg, require, warn_caller
+from drosurv.errors import ArgumentError, arg, require, row_number, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
 from drosurv.findings.known_curves import known_throughout
 from drosurv.monitoring.looks import Calendar
@@ -141,13 +141,24 @@ class Log:
             found[k] = np.searchsorted(np.sort(known[own]), looks + 1e-9, side="right")
         return found
 
+    @property
+    def in_future(self) -> BoolArray:
+        """Whether each row ends after today, (n,).
+
+        Clocks differ by up to a day between time zones, and months are no whole number of days.
+        """
+        late: BoolArray = self.start + self.calendar.unit * self.target.time >= self.calendar.today + 2
+        return late
+
     def warn_of_gaps(self) -> None:
         """Warn if outcomes are not complete until the last date of the table less the lag.
 
         Of the patients who were under observation shortly before that date and have no event until it, at least two
         thirds are also observed then, if survivors are known until today and few are lost. Patients with the longest
-        follow-up were not lost: it ended.
+        follow-up were not lost: it ended. With dates in the future, the last date of the table is wrong.
         """
+        if self.in_future.any():
+            return
         end, until = self.start + self.calendar.unit * self.target.time, self.last - self.lag
         shortly = self.lag + max(10 * self._day, (self.last - self.first) / 20)
         lost = ~self.target.event & (
@@ -171,6 +182,20 @@ class Log:
         """Precision of positions in the calendar: 1 for dates (a day) and whole numbers, 0 for other numbers."""
         whole = self.calendar.dated or not (np.append(self.start, self.target.time) % 1).any()
         return 1.0 if whole else 0.0
+
+    def warn_of_future(self, start: Any) -> None:
+        """Warn of rows that start, or end, after today; `start`, as the user gave it, names the rows."""
+        late, end = self.in_future, self.start + self.calendar.unit * self.target.time
+        if late.any():
+            row, n = int(late.argmax()), int(late.sum())
+            started = self.start[row] >= self.calendar.today + 2
+            warn_caller(
+                f"{counted(n, 'row')} {'starts or ends' if n == 1 else 'start or end'} after today: row "
+                f"{row_number(row, start)} {'starts' if started else 'ends'} on "
+                f"{self.calendar.text(float((self.start if started else end)[row]))}. Correct such dates: events until "
+                "then are expected, but cannot have been recorded.",
+                argument="start",
+            )
 
     def warn_of_ends(self) -> None:
         """Warn of patients who are followed longer than their curves are known."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, as_number, check_choice, require
+from drosurv.errors import ArgumentError, arg, as_number, check_choice, require, warn_caller
 from drosurv.presentation import DAYS
-from drosurv.tables.dates import dates_in_numbers, to_dates
+from drosurv.tables.dates import dates_in_numbers, how_read, to_dates
+from drosurv.tables.reading import TableNote
 from drosurv.target import FloatArray
 
 PERIODS = ("day", "month", "year")
@@ -31,7 +32,8 @@ class Calendar:
     @staticmethod
     def parse(start: Any, n: int, time_unit: str) -> tuple[Calendar, FloatArray]:
         """Return the calendar of n starts, dates or numbers, and their positions (n,)."""
-        given = pd.Series(start).reset_index(drop=True)
+        given = pd.Series(start)
+        given = given.rename("start" if given.name is None else given.name)
         if len(given) != n:
             raise ArgumentError(
                 "start", f"{arg('start')} has {len(given)} values for {n} patients: give one each."
@@ -48,7 +50,14 @@ class Calendar:
             # Patients of a month start on its first day.
             given = (given * 100 + 1).astype(np.int64)
         check_choice("time_unit", time_unit, tuple(DAYS))
-        return Calendar(True, DAYS[time_unit]), days(to_dates(given.rename("start"), "start"))
+        if note := how_read(given, "start"):
+            warn_caller(note, category=TableNote)
+        return Calendar(True, DAYS[time_unit]), days(to_dates(given, "start"))
+
+    @property
+    def today(self) -> float:
+        """Position of today; infinite where positions are no dates."""
+        return float(days(pd.Series([pd.Timestamp.today().normalize()]))[0]) if self.dated else np.inf
 
     def dates(self, positions: FloatArray) -> Any:
         """Return positions as dates, or unchanged as numbers."""

@@ -141,6 +141,7 @@ def monitor(
     )
     series = log.series(sensitive_features, float(alpha))
     looks = calendar.looks(every, log.first, log.last, log.happened)
+    log.warn_of_future(start)
     log.warn_of_ends()
     log.warn_of_gaps()
     starts = calendar.starts(every, log.first, float(looks[-1]))

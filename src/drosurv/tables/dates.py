@@ -142,6 +142,31 @@ def _possible(written: pd.Series[Any], parsed: pd.Series[Any], argument: str) ->
     return parsed
 
 
+def how_read(column: pd.Series[Any], argument: str) -> str:
+    """Say how dates such as 03/04/2021 of a column are read; empty if none of them has two meanings."""
+    if column.dtype.kind == "M" or not holds_dates(column):
+        return ""
+    text = column.astype("string").str.strip().dropna()
+    for value in text.unique():
+        match = _OTHER.fullmatch(value)
+        # With dots, the day comes first everywhere.
+        if match is None or match[2] == "." or match[1] == match[3] or max(int(match[1]), int(match[3])) > 12:
+            continue
+        form = _format(text, argument, column.name)
+        date, first = (
+            pd.to_datetime(value, format=form, errors="coerce"),
+            "day" if form[1] == "d" else "month",
+        )
+        # A date that is not written like the others is refused where the dates are read.
+        if pd.isna(date):
+            continue
+        return (
+            f"{value!r} of {arg(argument)} column {column.name!r} is read as {date.day} {date:%B %Y}, because other "
+            f"dates of the column have the {first} first."
+        )
+    return ""
+
+
 def _format(text: pd.Series[str], argument: str, name: Any) -> str:
     """Return the format of the dates; 03/04/2021 is ambiguous unless another row has a number above 12."""
     found = [_OTHER.fullmatch(value) for value in text]

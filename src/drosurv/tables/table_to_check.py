@@ -84,7 +84,8 @@ class WantedColumns:
             _ask_if_reversed(frame[known], columns)
         columns.check_unit(self.time_unit)
         if self.start is not None:
-            found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes), question="")
+            how = (f"time is {columns.time_in_words}.", *columns.dates_in_words(frame))
+            found = replace(found, notes=(*how, *found.notes), question="")
         return found, columns
 
 

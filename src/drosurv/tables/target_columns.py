@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from drosurv.errors import ArgumentError, InputError, arg, row_number, warn_caller
 from drosurv.outcome_names import ALIVE, NO, UNKNOWN, YES, names_event, value_of_event, value_word, words
 from drosurv.presentation import counted, listing, unit_in
-from drosurv.tables.dates import holds_dates, time_between, unit_between
+from drosurv.tables.dates import holds_dates, how_read, time_between, unit_between
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.values import (
     first_wrong,
@@ -115,6 +115,12 @@ class TargetColumns:
             return f"{self.end} minus {self.start}, in the unit of these columns"
         return self.time or f"{self.time_unit or 'days'} from {self.start} to {self.end}"
 
+    def dates_in_words(self, frame: pd.DataFrame) -> list[str]:
+        """Return how dates of `start` and `end` that have two meanings, such as 03/04/2021, are read."""
+        given = {name: getattr(self, name) for name in ("start", "end")}
+        notes = [how_read(frame[column], name) for name, column in given.items() if column is not None]
+        return [note for note in notes if note]
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that hold the target, which are no features."""
@@ -161,6 +167,9 @@ class TargetColumns:
                 "out.",
             )
         unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
+        if not self.time_unit:
+            for note in self.dates_in_words(frame):
+                warn_caller(note, category=TableNote)
         columns = replace(self, time_unit=self.time_unit or unit if unit in ("", "time") else unit)
         if self.causes and not self.cause_names:
             self.refuse_unknown(frame[self.event])
