@@ -7,6 +7,7 @@ import pytest
 
 from drosurv import evaluate
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow, picture_of
+from drosurv.findings.verdict import FindingRow
 from drosurv.presentation import plain
 
 
@@ -63,6 +64,14 @@ def test_counts_per_100_patients_come_in_words(picture):
     assert several.counts() == "Per 100 patients the model expects 200 events; 200 were observed."
     assert right.counts(by="time 3").endswith("expects 20 to have the event by time 3; 20 had it.")
     assert right.counts(several=True, by="1 year").endswith("expects 20 events by 1 year; 20 were observed.")
+
+
+def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
+    rows = [row("all", attribute="overall"), row("old", status="miscalibrated"), row("young")]
+    found = [FindingRow("miscalibrated", question, "age", "old") for question in ("level", "timing")]
+    words = {one.who: one.words for one in picture_of(rows, found).rows}
+    assert words["age old"] == "per 100, 20 expected, 20 observed, wrong timing of events"
+    assert words["age young"] == "per 100, 20 expected, 20 observed"
 
 
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):

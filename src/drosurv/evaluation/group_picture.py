@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
-from drosurv.findings.verdict import PROBLEMS
+from drosurv.findings.verdict import PROBLEMS, FindingRow, briefly
 from drosurv.findings.words import SUBGROUP, counts_sentence, per_hundred, who
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
@@ -227,8 +227,12 @@ class GroupPicture:
         return ax
 
 
-def picture_of(groups: Sequence[Mapping[str, Any]]) -> GroupPicture:
-    """Return the picture of a group table; of attributes with many groups, only those with a problem."""
+def picture_of(groups: Sequence[Mapping[str, Any]], findings: Sequence[FindingRow] = ()) -> GroupPicture:
+    """Return the picture of a group table; of attributes with many groups, only those with a problem.
+
+    Problems that the ratio of a group does not show are named beside it.
+    """
+    problems = briefly(findings, but="level")
     counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:
@@ -252,7 +256,7 @@ def picture_of(groups: Sequence[Mapping[str, Any]]) -> GroupPicture:
                 ratio=_number(row["ratio"]),
                 low=_number(row["ratio_low"]),
                 high=_number(row["ratio_high"]),
-                note=str(row["why"] or ""),
+                note=str(row["why"] or problems.get((attribute, row["group"]), "")),
                 everybody=everybody,
             )
         )

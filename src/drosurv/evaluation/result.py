@@ -395,7 +395,7 @@ class EvaluationResult:
     @property
     def picture(self) -> GroupPicture:
         """Observed over expected events of everybody and every group, which :meth:`plot` draws."""
-        return picture_of(plain_rows(self.groups))
+        return picture_of(plain_rows(self.groups), from_frame(self.findings))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw observed over expected events of everybody and every group, with adjusted intervals.

@@ -158,6 +158,15 @@ def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
     return tuple(sorted((row for row in rows if row.status in PROBLEMS), key=_place))
 
 
+def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str], str]:
+    """Return the problems of each group in a few words, by attribute and group; those of one question are left out."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.status in PROBLEMS and row.question in KINDS and row.question != but:
+            found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
+    return {key: "; ".join(words) for key, words in found.items()}
+
+
 def judge(
     rows: Sequence[FindingRow],
     *,

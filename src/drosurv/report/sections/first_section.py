@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
 from drosurv.findings.questions import KINDS
-from drosurv.findings.verdict import PROBLEMS, Judgement, from_frame
+from drosurv.findings.verdict import PROBLEMS, Judgement, briefly, from_frame
 from drosurv.findings.words import ALL_PATIENTS, period
 from drosurv.presentation import (
     Column,
@@ -144,7 +144,7 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
     Groups that are not judged have only their number of patients.
     """
     rows = []
-    order = ["overall", *result.headings]
+    order, problems = ["overall", *result.headings], briefly(from_frame(result.findings))
     known = [row for row in plain_rows(result.groups) if row["attribute"] in order]
     for row in sorted(known, key=lambda row: order.index(row["attribute"])):
         shown_as = named(row, result.headings)
@@ -155,17 +155,10 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
         ends = ("predicted", "observed")
         incidence = {f"incidence_{end}": complement(shown[f"survival_{end}"]) for end in ends}
-        rows.append({**row, **shown, **incidence, **under, "who": name, "finding": reading(result, row)})
+        finding = problems.get((row["attribute"], row["group"]), "")
+        finding = finding if row["judged"] else f"not judged: {row['why']}"
+        rows.append({**row, **shown, **incidence, **under, "who": name, "finding": finding})
     return rows
-
-
-def reading(result: EvaluationResult, row: Mapping[str, Any]) -> str:
-    """Return the problems of a group in a few words, or why it is not judged."""
-    if not row["judged"]:
-        return f"not judged: {row['why']}"
-    who = row["attribute"], row["group"]
-    own = (found for found in from_frame(result.findings) if (found.attribute, found.group) == who)
-    return "; ".join(KINDS[found.question].briefly for found in own if found.status in PROBLEMS)
 
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
