@@ -236,3 +236,13 @@ def test_a_cause_is_chosen_by_its_name_or_number_and_another_one_is_refused():
     for ask in (audit, repair):
         with pytest.raises(InputError, match="cause must be one of 'relapse', 'death', or its number, got 3"):
             ask(model, X, y, cause=3, **({"frozen": True} if ask is repair else {}))
+
+
+def test_survival_at_few_times_is_evaluated_at_them_for_events_of_any_cause_too():
+    X, y, _ = cohort(3)
+    hazard, times = 0.2 * np.exp(0.6 * X["x0"]) + 0.2 * np.exp(0.5 * X["x1"]), [0.5, 1.5, 3.0]
+    given, one = (times, np.exp(-np.outer(hazard, times))), Surv.from_arrays(y["cause"] > 0, y["time"])
+    found, expected = (evaluate(given, None, target, **QUICK) for target in (y, one))
+    for metric in ("integrated_brier_score", "brier_skill", "calibration_difference", "likelihood_gain"):
+        assert found.value(metric) == pytest.approx(expected.value(metric), abs=1e-9)
+    assert found.value("brier_skill") > 0

@@ -146,9 +146,13 @@ def predict_from_entry(
         )
     follow_up = y_train if y_train is not None else predicted.follow_up
     curves, target = predicted.survival_curves, parse_target(of_any_cause(y))
-    if entry is not None and not known_throughout(curves, target):
+    few_times = not known_throughout(curves, target)
+    if entry is not None and few_times:
         return _at_few_times(curves, time_scale(y, entry, follow_up))
     scale = time_scale(y, entry, follow_up, horizon)
+    if few_times and curves.times is not None:
+        before = curves.times[curves.times <= scale.horizon]
+        scale = scale._replace(times=curves.times, horizon=float(max(before, default=curves.times[0])))
     survival = survival_from_entry(curves, target, scale.entry, scale.times)
     by_hazard = entry is not None or predicted.rows.strata is not None or causes
     found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
