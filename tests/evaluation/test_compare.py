@@ -4,7 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import Surv, evaluate
 from drosurv.errors import ArgumentError
-from drosurv.estimators import DROCox
+from drosurv.estimators import CauseSpecificCox, DROCox
 from drosurv.evaluation import Predictions, compare
 from drosurv.metrics import concordance_imparity, concordance_index, paired_comparison
 
@@ -158,7 +158,8 @@ def test_survival_curves_alone_are_compared_without_a_reference(model, train, he
     at = np.array([5.0, 10.0, 20.0])
     curves = model.predict_survival_function(held_out.X, times=at)
     models = {"curves": Predictions(survival=curves, times=at), "Cox": model}
-    table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+    with pytest.warns(UserWarning, match="Whole curves of [Cc]ox are compared"):
+        table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
     known = table[table["model"] == "curves"]["metric"].tolist()
     assert "integrated_brier_score" in known
     ranked = table[table["metric"] == "concordance_index"]["value"]
@@ -205,3 +206,82 @@ def test_a_reference_at_other_few_times_is_compared_at_the_common_times():
     assert any("common times, 1, 3." in note for note in found.notes)
     with pytest.raises(ArgumentError, match="no time in common"):
         evaluate(([1, 5], S[:, [0, 2]]), None, y, reference=([3], S[:, [1]]), n_bootstrap=0)
+
+
+def log_score(F, times, time, event, inverse):
+    """Mean log score of probabilities of an event by the times, patient by patient and interval by interval."""
+    total, begins = 0.0, [0.0, *times[:-1]]
+    for i in range(len(F)):
+        before = 0.0
+        for k, end in enumerate(times):
+            if time[i] > begins[k]:
+                p = (F[i, k] - before) / (1 - before)
+                had = event[i] and time[i] <= end
+                known = had or time[i] > end
+                total += known * inverse(min(time[i], end)) * np.log(p if had else 1 - p)
+            before = F[i, k]
+    return total / len(F)
+
+
+@pytest.mark.parametrize("censored", [False, True])
+def test_curves_are_compared_with_predictions_at_few_times_at_these_times(censored):
+    rng, n, times = np.random.default_rng(0), 800, [1.0, 3.0, 5.0]
+    hazard = 0.15 * np.exp(0.7 * rng.normal(size=n))
+    time, event, close = rng.exponential(1 / hazard), np.ones(n, bool), np.linspace(0.05, 12, 240)
+    if censored:
+        left = rng.uniform(2, 9, n)
+        time, event = np.minimum(time, left), time <= left
+    curves, few = (1 - np.exp(-np.outer(h, times)) for h in (hazard, 0.4 * np.sqrt(hazard)))
+    models = {"curves": (close, np.exp(-np.outer(hazard, close))), "few": (times, 1 - few)}
+    with pytest.warns(UserWarning, match=r"Whole curves of curves are compared at .*, 1, 3 and 5\."):
+        table = compare(models, None, Surv.from_arrays(event, time), n_bootstrap=0)
+    gone = np.sort(time[~event])
+    hazards = np.array([1 / (time >= at).sum() for at in gone])
+
+    def inverse(before):
+        return np.exp(hazards[gone < before].sum())
+
+    expected = log_score(few, times, time, event, inverse) - log_score(curves, times, time, event, inverse)
+    # The weights of compare may depend on the predictions.
+    found = cell(table, "few", "likelihood_gain")["difference"]
+    assert found == pytest.approx(expected, abs=0.002 if censored else 1e-9)
+    assert abs(expected) > 0.02
+
+
+def test_curves_of_a_cause_are_compared_with_incidences_at_few_times_at_these_times():
+    rng, n, times = np.random.default_rng(1), 1200, [1.0, 3.0, 5.0]
+    x = rng.normal(size=(n, 1))
+    first, second = rng.exponential(1 / (0.2 * np.exp(0.8 * x[:, 0]))), rng.exponential(10, n)
+    y = Surv.competing(np.where(first < second, 1, 2), np.minimum(first, second))
+    fitted, test = CauseSpecificCox().fit(x[:600], y[:600]), np.arange(600, n)
+    event, time = first[test] < second[test], np.minimum(first, second)[test]
+    curves = fitted.predict_cumulative_incidence(x[test], cause=1, times=times)
+    few = np.tile([0.15, 0.35, 0.5], (len(test), 1)) + 0.02 * x[test]
+    few = np.clip(few, 0.01, 0.99)
+    models = {"few": Predictions(incidence={1: few}, times=times), "cox": fitted}
+    with pytest.warns(UserWarning, match="Whole curves of [Cc]ox are compared"):
+        table = compare(models, x[test], y[test], cause=1, n_bootstrap=0)
+    # After an event of the other cause, patients are free of the first.
+    free = np.where(event, time, np.inf)
+    scores = [log_score(F, times, free, event, lambda _: 1.0) for F in (curves, few)]
+    found = cell(table, "cox", "likelihood_gain")["difference"]
+    assert found == pytest.approx(scores[0] - scores[1], abs=1e-9)
+    assert found > 0.02
+
+
+def test_curves_that_end_before_the_few_times_are_refused():
+    y, S = at_three_times()
+    hazard = -np.log(S[:, 0])
+    close = np.linspace(0.01, 0.9, 90)
+    with pytest.raises(ArgumentError, match="the curves of a end before the first common time"):
+        compare({"a": (close, np.exp(-np.outer(hazard, close))), "b": ([1, 3, 5], S)}, None, y, n_bootstrap=0)
+
+
+def test_rounded_predictions_are_scored_between_the_same_times_as_others():
+    """With one decimal, probabilities by 1 and 5 differ visibly, not those by 3: others are not scored there either."""
+    y, S = at_three_times()
+    how = {"n_bootstrap": 0, "metrics": ["likelihood_gain"]}
+    both = compare({"rounded": ([1, 3, 5], S.round(1)), "exact": ([1, 3, 5], S)}, None, y, **how)
+    alone = compare({"exact": ([1, 5], S[:, [0, 2]])}, None, y, **how)
+    found, expected = (cell(table, "exact", "likelihood_gain")["value"] for table in (both, alone))
+    assert found == pytest.approx(expected, abs=1e-9)

@@ -14,15 +14,17 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
-from drosurv.findings.known_curves import common_times, known_throughout
+from drosurv.findings.from_predictions import at_times, judged_times
+from drosurv.findings.known_curves import common_times
+from drosurv.findings.log_score import rounding_unit, scored_times
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step, one_row_each
-from drosurv.presentation import first_upper
+from drosurv.presentation import first_upper, listing
 from drosurv.presentation.progress import bar
-from drosurv.target import chosen_cause, of_any_cause, parse_target
+from drosurv.target import FloatArray, chosen_cause
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -59,8 +61,8 @@ def compare(
     ----------
     models : mapping
         Name to a fitted model, :class:`~drosurv.evaluation.Predictions`, a pair (times, survival) or an array of risk
-        scores; the first is the one that the others are compared with. Predictions at few times that differ are
-        compared at their common times, with a warning.
+        scores; the first is the one that the others are compared with. With predictions at few times, all models are
+        compared at the times that these have in common, with a warning if others have other times or whole curves.
     X, y, sensitive_features, X_train, id, sample_weight
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
@@ -111,18 +113,21 @@ def compare(
     y, observed = patients.y, patients.observed
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
     models = {name: patients.of(model) for name, model in models.items()}
-    predicted = _at_common_times(_predicted(models, X, len(y), observed), y)
-    first = next(iter(predicted.values()))
-    reference = first.model if reference is None and first.has_risk else reference
+    given, number = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
+    predicted, scored_at = _at_common_times(given, y, number)
+    first, name = next(iter(given.values())), next(iter(given))
     if y_train is None and entry is None:
         y_train = first.follow_up
+    first = first if first.given is None else predicted[name]
+    reference = first.model if reference is None and first.has_risk else reference
     how: dict[str, Any] = {
         "y_train": y_train,
         "sensitive_features": sensitive_features,
         "X_train": X_train,
         "reference": reference,
         "wanted": metrics,
-        "cause": chosen_cause(cause, y),
+        "cause": number,
+        "scored_at": scored_at,
     }
     # Made once: without a seed, each model would otherwise draw other replicates.
     same = replace(inference, random_state=seed_sequence(inference.random_state))
@@ -189,27 +194,44 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
     return found
 
 
-def _at_common_times(predicted: dict[str, Predicted], y: Any) -> dict[str, Predicted]:
-    """Return the predictions of models that are given at different few times at their common times, with a warning."""
-    curves = {name: one.curves for name, one in predicted.items() if one.given is not None and one.has_curves}
-    target = parse_target(of_any_cause(y))
-    shared = common_times(curves, target, "models")
-    if shared is None:
-        return predicted
-    times, note = shared
-    warn_caller(first_upper(note), argument="models")
-    found = dict(predicted)
-    for name, known in curves.items():
-        one = predicted[name]
-        if one.given is None or known is None or known_throughout(known, target):
-            continue
-        incidence = one.given.incidence
-        if incidence is not None:
-            own = np.isin(np.asarray(one.given.times, np.float64), times)
-            incidence = {cause: np.asarray(values)[:, own] for cause, values in incidence.items()}
-        given = replace(one.given, survival=known.survival(times), times=times, incidence=incidence)
-        found[name] = replace(one, model=given)
-    return found
+def _at_common_times(
+    predicted: dict[str, Predicted], y: Any, cause: int | None
+) -> tuple[dict[str, Predicted], FloatArray | None]:
+    """Return predictions at times that all models with curves are known at, and the times between which to score them.
+
+    With predictions at few times, these are their common times, with a warning if some models have others, or curves
+    that are known throughout. Without, predictions are returned unchanged, and None.
+    """
+    times = {name: judged_times(one, y, cause) for name, one in predicted.items() if one.has_curves}
+    few = {name: own for name, own in times.items() if own is not None}
+    if not few:
+        return predicted, None
+    shared = common_times(few, "models")
+    common, note = (next(iter(few.values())), "") if shared is None else shared
+    whole = [name for name in times if name not in few]
+    if whole:
+        common = common[
+            common <= min(float(np.min(predicted[name].survival_curves.known_until)) for name in whole)
+        ]
+        if not (common > 0).any():
+            raise ArgumentError(
+                "models", f"{arg('models')}: the curves of {listing(whole)} end before the first common time."
+            )
+        at = listing([f"{time:g}" for time in common])
+        also = f"whole curves of {listing(whole)} are compared at the times of the other predictions, {at}."
+        note = f"{note} {first_upper(also)}".strip()
+    if note:
+        warn_caller(first_upper(note), argument="models")
+    found, scored = dict(predicted), common
+    for name in times:
+        own = times[name]
+        if own is None or cause is not None or not np.array_equal(own, common):
+            found[name] = at_times(predicted[name], y, common, cause)
+        if own is not None:
+            # Rounded probabilities are scored between times at which they differ visibly: the same for all models.
+            survival = found[name].survival_curves.survival(common)
+            scored = np.intersect1d(scored, common[scored_times(survival, rounding_unit(survival))])
+    return found, scored
 
 
 def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Draws], dict[Key, str]]:

@@ -67,7 +67,7 @@ class EvaluationData:
     from these predictions and outcomes. `given_horizon` is the horizon of the group table. Distances between patients
     are taken in the standardised `features` (n, d). The `convention` is that of disparities and time grids: as the
     paper prints them, or as its published tables use them. `pairs` of patients in disparities are all, or this many
-    random ones.
+    random ones. With `at_times`, curves are known at their times only, however many these are.
     """
 
     predicted: Predicted
@@ -79,6 +79,7 @@ class EvaluationData:
     features: FloatArray | None = None
     pairs: Pairs = "auto"
     judge: Callable[[], Judged] | None = None
+    at_times: bool = False
 
     @cached_property
     def judged(self) -> Judged:
@@ -127,7 +128,9 @@ class EvaluationData:
     @cached_property
     def few_times(self) -> FloatArray | None:
         """The times of predictions that are known at few times only; None if they are known throughout."""
-        if not self.has_curves or known_throughout(self.model_curves, self.target):
+        if not self.has_curves:
+            return None
+        if not self.at_times and known_throughout(self.model_curves, self.target):
             return None
         times = self.model_curves.times
         assert times is not None

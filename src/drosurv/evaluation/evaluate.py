@@ -43,7 +43,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.known_curves import common_times
+from drosurv.findings.known_curves import common_times, few_times
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
@@ -56,6 +56,7 @@ from drosurv.predictions import Predicted, as_predictions, final_step, model_nam
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (
+    FloatArray,
     chosen_cause,
     has_causes,
     of_any_cause,
@@ -332,11 +333,13 @@ def prepare(
     horizon: float | None = None,
     cause: int | None = None,
     columns: Any = None,
+    scored_at: FloatArray | None = None,
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
 
-    Parameters are those of :func:`evaluate_rows`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
+    Parameters are those of :func:`evaluate_rows`, `scored_at` that of :func:`drosurv.findings.judged.judge_curves`;
+    `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
     Patients with entry times, strata, offsets or causes have metrics of their predictions from entry on
     (:mod:`drosurv.evaluation.from_entry`), and findings of the predictions themselves.
     """
@@ -410,11 +413,13 @@ def prepare(
             features=X if columns is None else columns,
             horizon=horizon,
             cause=cause,
+            scored_at=scored_at,
         )
     )
     if compared is not None and compared.has_curves and predicted.has_curves and cause is None:
-        models = {"the model": predicted.curves, "the reference": compared.curves}
-        shared = common_times(models, parse_target(of_any_cause(y)), "reference")
+        models, observed = {"the model": predicted, "the reference": compared}, parse_target(of_any_cause(y))
+        times = {name: few_times(one.curves, observed) for name, one in models.items()}
+        shared = common_times(times, "reference")
         notes += [] if shared is None else [shared[1]]
     data = EvaluationData(
         measured,
@@ -424,6 +429,7 @@ def prepare(
         features=features.test,
         given_horizon=horizon,
         judge=judge,
+        at_times=scored_at is not None,
         **how,
     )
     # Predict now, so that errors come before any other work.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ from drosurv.curve_values import minus_log
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
 from drosurv.errors import ArgumentError, require
 from drosurv.findings.judged import Cohort, Judged, judge_curves
-from drosurv.findings.known_curves import known_throughout
+from drosurv.findings.known_curves import few_times, known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
-from drosurv.predictions import Predicted, final_step
+from drosurv.predictions import Predicted, Predictions, final_step
 from drosurv.presentation import cause_in_words
 from drosurv.target import (
     BoolArray,
@@ -49,13 +50,14 @@ def judged_patients(
     features: Any = None,
     horizon: float | None = None,
     cause: int | None = None,
+    scored_at: FloatArray | None = None,
 ) -> Judged:
     """Return what tests of predictions are made from.
 
     With causes in `y`, an event is one of any cause unless `cause` says which. `rows` are entry times, strata,
     clusters, ids and copies of the patients. `follow_up` is a FollowUp or the target of the training patients, by
     default what the model keeps, else that of these patients; with `cause` it is not used. Censoring may depend on
-    indicators of `groups` (n, q) and on `features`, a table or (n, d). The `horizon` is that of
+    indicators of `groups` (n, q) and on `features`, a table or (n, d). The `horizon` and `scored_at` are those of
     :func:`drosurv.findings.judged.judge_curves`.
     """
     rows = Rows() if rows is None else rows
@@ -106,7 +108,42 @@ def judged_patients(
         reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
         incidence=known.incidence,
         at_times=known.at_times,
+        scored_at=scored_at,
     )
+
+
+def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:
+    """Return the times at which predictions are judged; None if curves are known throughout, or there are none."""
+    if not predicted.has_curves:
+        return None
+    target, other = _outcomes(y, predicted.rows, cause)
+    known = _of_cause(predicted, target, other, cause)
+    return known.curves.times if known.at_times else few_times(known.curves, target)
+
+
+def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None = None) -> Predicted:
+    """Return predictions with curves at some times only: survival, or with `cause` its incidence.
+
+    Strata and offset are in the curves. Scores of strata, which are not comparable, are left out.
+    """
+    target, other = _outcomes(y, predicted.rows, cause)
+    known = _of_cause(predicted, target, other, cause)
+    scores: dict[str, Any] = {"trained_on": predicted.trained_on}
+    if cause is not None:
+        if known.incidence is None:
+            incidence = 1 - known.curves.survival(times)
+        else:
+            incidence = np.column_stack([known.incidence(float(time)) for time in times])
+        given = Predictions(incidence={cause: incidence}, times=times, **scores)
+    else:
+        if predicted.has_risk and predicted.rows.strata is None:
+            scores |= {"risk": predicted.risk, "score_type": predicted.score_type}
+        survival, own = known.curves.survival(times), known.curves.times
+        if isinstance(known.curves, PointCurves) and own is not None and not np.isin(times, own).all():
+            # Between the times of a table whose times are close together.
+            survival = np.exp(-known.curves.interpolated_hazard(times))
+        given = Predictions(survival=survival, times=times, **scores)
+    return replace(predicted, model=given, rows=predicted.rows.only(()))
 
 
 def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:

@@ -18,7 +18,7 @@ from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
-from drosurv.findings.known_curves import KnownCurves, common_times, known_throughout
+from drosurv.findings.known_curves import KnownCurves, common_times, few_times, known_throughout
 from drosurv.findings.log_score import (
     ScoredIntervals,
     hazard_scores,
@@ -233,6 +233,7 @@ def judge_curves(
     reference: SurvivalCurves | None = None,
     incidence: Callable[[float], FloatArray] | None = None,
     at_times: bool = False,
+    scored_at: FloatArray | None = None,
 ) -> Judged:
     """Return residuals, scores and gains of predicted curves, from which tests are made; with a cause, of its curves.
 
@@ -240,16 +241,19 @@ def judge_curves(
     linear model, `stratum` (n,) strata with baseline hazards of their own, `training_events` the number of events that
     the model was fitted to, if known. For one of several causes, `incidence` returns the probability (n,) of its event
     by a time since entry. With `at_times`, curves are judged at their times however many these are, as the incidence of
-    one cause alone is.
+    one cause alone is; with `scored_at` too, and gains are those of the intervals between these times.
     """
-    few_times = at_times or not known_throughout(curves, cohort.target)
+    few_times = at_times or scored_at is not None or not known_throughout(curves, cohort.target)
     if few_times and cohort.other is not None and cohort.since.any():
         raise ArgumentError(
             "entry",
             f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
             "of another cause before entry: leave it out, or give a model of causes.",
         )
-    judged = (_at_few_times if few_times else _throughout)(curves, cohort, horizon, reference)
+    if few_times:
+        judged = _at_few_times(curves, cohort, horizon, reference, scored_at)
+    else:
+        judged = _throughout(curves, cohort, horizon, reference)
     if incidence is not None and not few_times:
         judged = replace(judged, risk=incidence(judged.horizon))
     if training_events is None and not cohort.folds:
@@ -425,7 +429,11 @@ def _over_reference(
 
 
 def _at_few_times(
-    curves: SurvivalCurves, cohort: Cohort, horizon: float | None, reference: SurvivalCurves | None
+    curves: SurvivalCurves,
+    cohort: Cohort,
+    horizon: float | None,
+    reference: SurvivalCurves | None,
+    scored_at: FloatArray | None,
 ) -> Judged:
     target, given = cohort.target, curves.times
     assert given is not None
@@ -462,12 +470,18 @@ def _at_few_times(
     }
     residuals = weighted_residuals(target, times, F, columns, **how)
     at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
-    scored = _with_enough_events(scored_times(survival, unit), times, cohort)
+    visible = scored_times(survival, unit)
+    if scored_at is not None:
+        # The last interval reaches until the last time.
+        visible = np.union1d(np.flatnonzero(np.isin(times, scored_at)), len(times) - 1)
+    scored = _with_enough_events(visible, times, cohort)
     score, own = _scores_at_times(residuals, cohort, times[scored], unit)
     model, null = score(survival[:, scored]), score(_null_survival(cohort, times[scored]))
     over_reference = None
     if reference is not None:
-        shared = common_times({"the model": curves, "the reference": reference}, target, "reference")
+        shared = common_times(
+            {"the model": curves.times, "the reference": few_times(reference, target)}, "reference"
+        )
         both, at_both = scored, score
         if shared is not None:
             inside = np.flatnonzero(np.isin(times, shared[0]))

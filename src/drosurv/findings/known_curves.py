@@ -92,19 +92,18 @@ def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
     return bool(counts.max() <= max(most + 2 * np.sqrt(most), 1))
 
 
-def common_times(
-    models: Mapping[str, SurvivalCurves | None], target: Target, name: str
-) -> tuple[FloatArray, str] | None:
+def few_times(curves: SurvivalCurves | None, target: Target) -> FloatArray | None:
+    """Return the times of curves that are known at few times only; None for others, and without curves."""
+    return None if curves is None or known_throughout(curves, target) else curves.times
+
+
+def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:
     """Return the times at which all models with predictions at few times are known, and a note that says so.
 
-    None if these models have the same times, or there are fewer than two of them. Raise an error about the argument
-    `name` if no time is common.
+    `models` are their times by name; None for other models. Return None if the times are the same, or there are fewer
+    than two such models. Raise an error about the argument `name` if no time is common.
     """
-    few = {
-        title: curves.times
-        for title, curves in models.items()
-        if curves is not None and curves.times is not None and not known_throughout(curves, target)
-    }
+    few = {title: times for title, times in models.items() if times is not None}
     if len({tuple(times) for times in few.values()}) < 2:
         return None
     common = reduce(np.intersect1d, few.values())
