@@ -152,7 +152,8 @@ def test_one_sentence_says_what_can_be_excluded_for_whom():
     for words in (
         f"{np.exp(-z / 20):.2f} to {np.exp(z / 20):.2f} times the predicted events cannot be excluded for everybody",
         f"{np.exp(-z / 10):.2f} to {np.exp(z / 10):.2f} times for women (the group with the fewest events)",
-        "patients would exclude 1.5 times for a subgroup of 5 %.",
+        "times for a subgroup of 5 % with as many events as predicted.",
+        "patients would exclude 1.5 times for such a subgroup.",
     ):
         assert words in said
     low, high = map(float, re.search(r"([\d.]+) to ([\d.]+) times for a subgroup of 5 %", said).groups())

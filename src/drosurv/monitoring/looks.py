@@ -32,8 +32,7 @@ class Calendar:
     @staticmethod
     def parse(start: Any, n: int, time_unit: str) -> tuple[Calendar, FloatArray]:
         """Return the calendar of n starts, dates or numbers, and their positions (n,)."""
-        given = pd.Series(start)
-        given = given.rename("start" if given.name is None else given.name)
+        given = pd.Series(start, name=getattr(start, "name", None) or "start")
         if len(given) != n:
             raise ArgumentError(
                 "start", f"{arg('start')} has {len(given)} values for {n} patients: give one each."

@@ -60,7 +60,7 @@ def excluded_errors(
     >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
     With these 1,500 patients and 450 events, 0.91 to 1.10 times the predicted events cannot be excluded for \
 everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0.32 to 2.07 times for a subgroup of \
-5 %. About 5,710 patients would exclude 1.5 times for a subgroup of 5 %.
+5 % with as many events as predicted. About 5,710 patients would exclude 1.5 times for such a subgroup.
     """
     events = float(events)
     if patients < 1 or events < 1:
@@ -80,7 +80,8 @@ everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0
         whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events
         error, needed = search.bounds_of_one(own), search.events_to_exclude_in_one(exclude)
         if _is_known(error):
-            errors[whom] = error
+            errors[f"{whom} with as many events as predicted"] = error
+            whom = "such a subgroup"
         else:
             not_judged = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
     if errors:
