@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA, VERSION = "drosurv.report.summary", 3
+# Between the ends of an interval, such as 0.70 to 1.01 or 12 % to 15 %.
+_BETWEEN = re.compile(r"(?<=[\d%]) to (?=[−-]?\d)")
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "Left out, or computed otherwise", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
@@ -317,13 +320,20 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # A line ends neither before a percent sign nor inside "p = 0.01".
-        finalize=lambda value: (
-            value.replace(" %", "\u00a0%").replace("p = ", "p\u00a0=\u00a0") if type(value) is str else value
-        ),
+        finalize=lambda value: unbroken(value) if type(value) is str else value,
     )
     environment.filters["first_upper"] = first_upper
     return environment
+
+
+def unbroken(text: str) -> str:
+    r"""Return a text in which a line ends neither before a percent sign nor inside "p = 0.01" or "0.70 to 1.01".
+
+    >>> unbroken("0.84 (0.70 to 1.01), p = 0.01").replace("\u00a0", "_")
+    '0.84 (0.70_to_1.01), p_=_0.01'
+    """
+    text = text.replace(" %", "\u00a0%").replace("p = ", "p\u00a0=\u00a0")
+    return _BETWEEN.sub("\u00a0to\u00a0", text)
 
 
 def script_json(value: Any) -> str:

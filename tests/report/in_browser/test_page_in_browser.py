@@ -184,7 +184,9 @@ def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, wi
 def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tmp_path):
     judged = {"patients": 12345, "observed": 1390, "expected": 1396.2, "ratio_p": 1e-4}
     judged |= {"survival_predicted": 0.252, "survival_observed": 0.289}
-    for name in ("ratio", "slope", "c_index", "gain", "gain_over_reference"):
+    for name in ("ratio", "slope", "c_index"):
+        judged |= {name: 1.093, f"{name}_low": 0.984, f"{name}_high": 1.214}
+    for name in ("gain", "gain_over_reference"):
         judged |= {name: -0.00295, f"{name}_low": -0.00793, f"{name}_high": 0.00203}
     who = {"who": "T.categ hs", "heading": "T.categ", "label": "hs", "finding": ""}
     small = {"patients": 9, "finding": "not judged: fewer than 50 patients", "label": "id"}
@@ -201,10 +203,26 @@ def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tm
     verdict = replace(report.parts["verdict"], tables=(table,))
     path = tmp_path / "report.html"
     replace(report, parts={**report.parts, "verdict": verdict}).to_html(path)
+    widths = [f"document.querySelector('#verdict .scroll').{side}Width" for side in ("scroll", "client")]
     browser.open(path, width=1280)
-    assert browser.run("document.querySelector('#verdict .scroll').scrollWidth") <= browser.run(
-        "document.querySelector('#verdict .scroll').clientWidth"
+    assert browser.run(widths[0]) <= browser.run(widths[1])
+    # Where there is less room, the table scrolls, and each interval stands on one line.
+    heights = (
+        "[...document.querySelectorAll('#verdict td small')].map((e) => e.getBoundingClientRect().height)"
     )
+    tall = max(browser.run(heights))
+    for width in (1100, 700):
+        browser.open(path, width=width)
+        assert max(browser.run(heights)) == pytest.approx(tall, abs=1)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run(widths[0]) > browser.run(widths[1])
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert (
+            browser.run("document.querySelector('#verdict table.wide').getBoundingClientRect().right") <= 700
+        )
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="")
 
 
 def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):
