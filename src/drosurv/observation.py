@@ -81,8 +81,9 @@ class Rows:
     """Arguments about the n rows of predicted patients besides features, events and times; None if not given.
 
     Each row is under observation from its `entry` time on. `strata` and `offset` are for models that were fitted with
-    them. `id` names the patient of each row, `clusters` rows that may be correlated; `weight` is the number of copies
-    that a row stands for. `labels` are those of :func:`drosurv.errors.row_labels`.
+    them. `id` names the patient of each row, `clusters`, called `clusters_name` if they have a name, different patients
+    who may be alike; `weight` is the number of copies that a row stands for. `labels` are those of
+    :func:`drosurv.errors.row_labels`.
     """
 
     entry: FloatArray | None = None
@@ -92,6 +93,7 @@ class Rows:
     clusters: NDArray[Any] | None = None
     weight: FloatArray | None = None
     labels: NDArray[Any] | None = None
+    clusters_name: str = ""
 
     @staticmethod
     def parse(
@@ -104,7 +106,10 @@ class Rows:
         clusters: Any = None,
         sample_weight: Any = None,
     ) -> Rows:
-        """Check that each argument has one value per row of y: entry times before the times, no missing labels."""
+        """Check that each argument has one value per row of y: entry times before the times, no missing labels.
+
+        All rows of a patient must be in one cluster. The name of the clusters is that of a column.
+        """
         target = parse_target(of_any_cause(y))
         n = len(target)
         labels = {"strata": strata, "id": id, "clusters": clusters}
@@ -112,10 +117,14 @@ class Rows:
             if given is not None:
                 label_codes(name, given, n)
                 labels[name] = given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given)
+        if id is not None and clusters is not None:
+            check_clusters(label_codes("id", id, n)[0], id, clusters)
+        called = getattr(clusters, "name", None)
         return Rows(
             entry=None if entry is None else entry_times(entry, target),
             offset=None if offset is None else numbers("offset", offset, n),
             weight=None if sample_weight is None else copies(sample_weight, n),
+            clusters_name="" if called is None else str(called),
             **labels,
         )
 
@@ -140,6 +149,28 @@ class Rows:
             raise ArgumentError.must("sample_weight", wanted, float(wrong[0]))
         return np.repeat(np.arange(len(self.weight)), self.weight.astype(np.intp))
 
+    @property
+    def patient_codes(self) -> IntArray | None:
+        """Number (n,) of each row's patient; None without ids."""
+        return None if self.id is None else label_codes("id", self.id, len(self.id))[0]
+
+    @property
+    def cluster_codes(self) -> IntArray | None:
+        """Number (n,) of each row's cluster or, without clusters, of its patient; None if all differ.
+
+        Sums, variances, replicates and folds go by it.
+        """
+        if self.clusters is None:
+            codes = self.patient_codes
+        else:
+            codes = label_codes("clusters", self.clusters, len(self.clusters))[0]
+        return None if codes is None or np.bincount(codes).max(initial=0) < 2 else codes
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of the given clusters; 0 without clusters."""
+        return 0 if self.clusters is None else len(pd.unique(self.clusters))
+
     def only(self, names: Collection[str]) -> Rows:
         """Return the rows with only those of strata and offset that are named."""
         left_out = {name: None for name in ("strata", "offset") if name not in names}
@@ -147,8 +178,9 @@ class Rows:
 
     def take(self, rows: Any) -> Rows:
         """Return the arguments of some rows: indices, a mask or a slice."""
-        parts = vars(self).items()
-        return Rows(**{name: None if part is None else part[rows] for name, part in parts})
+        given = vars(self).items()
+        parts: dict[str, Any] = {name: part[rows] for name, part in given if isinstance(part, np.ndarray)}
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True)
@@ -263,6 +295,8 @@ def parse_observation(
         patient, ids = label_codes("id", id, n)
         _check_rows_of_patients(patient, ids, since, target)
     cluster = patient if clusters is None else label_codes("clusters", clusters, n)[0]
+    if patient is not None and clusters is not None:
+        check_clusters(patient, id, clusters)
     known = None if offset is None else numbers("offset", offset, n)
     return Observation(since, stratum, labels, cluster, known, patient)
 
@@ -312,6 +346,21 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
+
+
+def check_clusters(patient: IntArray, id: Any, clusters: Any) -> None:
+    """Raise if rows of one `patient` (n,), numbered from 0, are in several of the clusters; `id` are their labels."""
+    first, codes = np.unique(patient, return_index=True)[1][patient], pd.factorize(np.asarray(clusters))[0]
+    elsewhere = np.flatnonzero(codes != codes[first])
+    if len(elsewhere):
+        row = elsewhere[0]
+        (named,) = np.asarray(id)[[row]].tolist()
+        here, there = np.asarray(clusters)[[first[row], row]].tolist()
+        raise ArgumentError(
+            "clusters",
+            f"{arg('clusters')} must hold all rows of a patient in one cluster: patient {named!r} is in {here!r} and, "
+            f"in row {row_number(row, clusters)}, in {there!r}.",
+        )
 
 
 def entry_times(entry: Any, target: Target) -> FloatArray:

@@ -554,8 +554,8 @@ def one_row_each(y: Any, observed: Rows, features: Any = None) -> Patients:
     """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
 
     A prediction can use only the first row, of which a note is given if the `features` of others differ. The target of
-    a patient is the first event, or the end of the last row. Without entry times, rows of one patient stay: they are
-    correlated.
+    a patient is the first event, or the end of the last row; ids are left out, as every row is a patient. Without entry
+    times, rows of one patient stay: they are correlated.
     """
     y, notes, changing = np.asarray(y), [], ""
     rows = until = np.arange(len(y))
@@ -564,6 +564,7 @@ def one_row_each(y: Any, observed: Rows, features: Any = None) -> Patients:
         patient = parse_observation(target, entry=observed.entry, id=observed.id).patient
         assert patient is not None, "parsed from an id"
         rows, until = ends_of_patients(patient, target)
+        observed = replace(observed, id=None)
         if len(rows) < len(y):
             notes.append(
                 f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "

@@ -43,6 +43,7 @@ def compare(
     strata: Any = None,
     offset: Any = None,
     id: Any = None,
+    clusters: Any = None,
     sample_weight: Any = None,
     cause: int | str | None = None,
     metrics: Sequence[str] | None = None,
@@ -63,7 +64,7 @@ def compare(
         Name to a fitted model, :class:`~drosurv.evaluation.Predictions`, a pair (times, survival) or an array of risk
         scores; the first is the one that the others are compared with. With predictions at few times, all models are
         compared at the times that these have in common, with a warning if others have other times or whole curves.
-    X, y, sensitive_features, X_train, id, sample_weight
+    X, y, sensitive_features, X_train, id, clusters, sample_weight
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model; by default those that the first model keeps. Not
@@ -106,7 +107,8 @@ def compare(
     ['Cox', 'DRO-COX']
     """
     inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
-    observed = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
+    observed = Rows.parse(y, **given, sample_weight=sample_weight)
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
     patients = one_row_each(y, observed)

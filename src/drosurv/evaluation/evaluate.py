@@ -51,7 +51,7 @@ from drosurv.given_predictions import ranked_by_hazard
 from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
-from drosurv.observation import Inference, Rows, label_codes
+from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
@@ -84,6 +84,7 @@ def evaluate(
     strata: Any = None,
     offset: Any = None,
     id: Any = None,
+    clusters: Any = None,
     sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
@@ -138,6 +139,10 @@ def evaluate(
         Patient of each row, if some have several rows. With `entry` each patient is evaluated once: predicted from the
         features of the first row, and followed until the first event or the end of the last row. Without `entry` rows
         of one patient are correlated: bootstrap replicates draw patients.
+    clusters : (n,) labels, optional
+        Different patients who may be alike, such as those of one hospital, litter or family, have the same label. Each
+        counts as a patient; variances are those of sums by cluster, and bootstrap replicates draw clusters. All rows of
+        an `id` are in one cluster.
     sample_weight : (n,) array, optional
         Whole numbers: a row of weight 2 stands for two patients, as if it were there twice.
     horizon : float, optional
@@ -194,7 +199,8 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    how = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
+    rows = Rows.parse(y, **how, sample_weight=sample_weight)
     rows = replace(rows, labels=row_labels(X))
     return evaluate_rows(
         model,
@@ -317,6 +323,8 @@ def evaluate_rows(
             event=event_in_words(y, cause),
             other_events=0 if cause is None else parse_competing_target(y, complete=False).of_others(cause),
             rows=len(data.target),
+            clusters=rows.n_clusters,
+            clusters_name=rows.clusters_name,
         ),
     )
 
@@ -435,9 +443,9 @@ def prepare(
     # Predict now, so that errors come before any other work.
     _ = cause is None and predicted.curves, data.is_judged and data.judged, data.calibration_times
     _ = data.predicted.has_risk and data.predicted.risk, data.has_curves and data.curves, data.reference_risk
-    clusters = rows.id if rows.entry is None else None
-    codes = None if clusters is None else label_codes("id", clusters, n)[0]
-    evaluator = Evaluator(Subset(data), attributes, wanted, clusters=codes)
+    evaluator = Evaluator(
+        Subset(data), attributes, wanted, clusters=rows.cluster_codes, patients=rows.patient_codes
+    )
     if features.test is None or "individual_disparity" in (metric.name for metric in evaluator.metrics):
         notes.append(features.note)
     notes += [note, *_left_out(evaluator), _sampled(evaluator)]

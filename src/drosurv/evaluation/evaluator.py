@@ -61,7 +61,8 @@ class Evaluator:
     """Metrics of one model on one set of patients and their groups: all that can be computed, or those `wanted`.
 
     Notes say what is left out, and why. Without `inside_groups`, metrics of one set of patients are computed for
-    everybody only, and not for each group. Rows of one of the `clusters` (n,) are drawn together in replicates.
+    everybody only, and not for each group. Rows of one of the `clusters` (n,) are drawn together in replicates;
+    `patients` (n,) are the numbers of the rows' patients, if some have several.
     """
 
     everyone: Subset
@@ -70,6 +71,7 @@ class Evaluator:
     notes: tuple[str, ...] = ()
     inside_groups: bool = True
     clusters: IntArray | None = None
+    patients: IntArray | None = None
 
     @cached_property
     def has_hazards(self) -> bool:
@@ -166,11 +168,11 @@ class Evaluator:
         return {key: self.count(patients) for key, patients in self.members.items()}
 
     def count(self, patients: Subset) -> Count:
-        """Return the numbers of patients and events in some rows; rows of one cluster are one patient."""
+        """Return the numbers of patients and events in some rows."""
         count = Count.of(patients.target)
-        if self.clusters is None:
+        if self.patients is None:
             return count
-        codes = self.clusters if patients.rows is None else self.clusters[patients.rows]
+        codes = self.patients if patients.rows is None else self.patients[patients.rows]
         return Count(len(np.unique(codes)), count.events, count.patients)
 
     def draw(

@@ -44,8 +44,9 @@ class Settings:
     """Arguments of :func:`~drosurv.evaluation.evaluate`, whether a patient has several events, and the event in words.
 
     `other_events` is the number of patients who had an event of another cause than the one that is evaluated, and
-    `rows` that of the rows of the table, of which a patient may have several. Findings are adjusted for `n_tests` tests
-    of this total weight (see :mod:`drosurv.findings.adjustment`).
+    `rows` that of the rows of the table, of which a patient may have several; `clusters` is the number of clusters that
+    were given, 0 without, and `clusters_name` the name of their column. Findings are adjusted for `n_tests` tests of
+    this total weight (see :mod:`drosurv.findings.adjustment`).
     """
 
     model: str
@@ -62,6 +63,8 @@ class Settings:
     event: str = "the event"
     other_events: int = 0
     rows: int = 0
+    clusters: int = 0
+    clusters_name: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -58,7 +58,12 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     return (
         *([Statement("counts", counts)] if counts else []),
         sentences.overall_statement(
-            first.patients, first.events, numbers, settings.other_events, settings.rows
+            first.patients,
+            first.events,
+            numbers,
+            settings.other_events,
+            settings.rows,
+            (settings.clusters, settings.clusters_name),
         ),
         *_found(result.verdict),
         *_unknown_decisions(result.decisions),

@@ -63,11 +63,6 @@ def judged_patients(
     rows = Rows() if rows is None else rows
     target, other = _outcomes(y, rows, cause)
     stratum = None if rows.strata is None else label_codes("strata", rows.strata, len(target))[0]
-    labels = rows.clusters if rows.clusters is not None else rows.id
-    clusters = None if labels is None else label_codes("clusters", labels, len(target))[0]
-    if clusters is not None and np.bincount(clusters).max() == 1:
-        # Clusters of one row each are no clusters.
-        clusters = None
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
@@ -91,8 +86,8 @@ def judged_patients(
         other=other,
         columns=_censoring_columns(groups, features, len(target)),
         weight=rows.weight,
-        clusters=clusters,
-        patients=None if rows.id is None else label_codes("id", rows.id, len(target))[0],
+        clusters=rows.cluster_codes,
+        patients=rows.patient_codes,
         labels=rows.labels,
     )
     design = design_columns(predicted)

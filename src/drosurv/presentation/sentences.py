@@ -40,19 +40,24 @@ class Statement:
 
 
 def overall_statement(
-    patients: int, events: int, numbers: Sequence[tuple[str, str]], other_events: int = 0, rows: int = 0
+    patients: int,
+    events: int,
+    numbers: Sequence[tuple[str, str]],
+    other_events: int = 0,
+    rows: int = 0,
+    clusters: tuple[int, str] = (0, ""),
 ) -> Statement:
     """State the number of patients and how well they are predicted; `numbers` are pairs of name and text.
 
     Patients with an event of another cause, `other_events`, are not censored. Where patients have several rows, events
-    are those of the `rows`.
+    are those of the `rows`. `clusters` are those of :func:`counted_patients`.
     """
     named = ", ".join(f"{name} {text}" for name, text in numbers)
     several = rows > patients
     whole = max(rows, patients)
     censored = written(1 - (events + other_events) / whole, "share") if whole else "–"
     others = f", {counted(other_events, 'event')} of another cause" if other_events else ""
-    who = counted_patients(patients, rows)
+    who = counted_patients(patients, rows, *clusters)
     how = f"{censored} of the rows censored" if several else f"{censored} censored"
     return Statement("overall", f"{who}, {counted(events, 'event')}{others} ({how}): {named}.")
 

@@ -62,14 +62,16 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-def counted_patients(patients: int, rows: int = 0) -> str:
-    """Return a number of patients, after the number of their rows if that is larger.
+def counted_patients(patients: int, rows: int = 0, clusters: int = 0, clusters_name: str = "") -> str:
+    """Return a number of patients, after that of their rows if it is larger, and of the clusters they are in, if any.
 
-    >>> counted_patients(3), counted_patients(1200, rows=1300)
-    ('3 patients', '1,300 rows of 1,200 patients')
+    >>> counted_patients(3), counted_patients(1200, rows=1300), counted_patients(300, 300, 100, "litter")
+    ('3 patients', '1,300 rows of 1,200 patients', '300 patients in 100 clusters (litter)')
     """
     who = counted(patients, "patient")
-    return f"{rows:,} rows of {who}" if rows > patients else who
+    who = f"{rows:,} rows of {who}" if rows > patients else who
+    where = f" in {counted(clusters, 'cluster')}" if clusters else ""
+    return f"{who}{where}" + (f" ({clusters_name})" if clusters and clusters_name else "")
 
 
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:

@@ -55,14 +55,16 @@ class Estimate:
 
     @classmethod
     def ratio_in_clusters(
-        cls, events: FloatArray, expected: FloatArray, cluster: IntArray, level: float
+        cls, events: FloatArray, expected: FloatArray, cluster: IntArray | None, level: float
     ) -> Estimate:
         """Return observed over expected events of rows, with an interval from the residuals' sums over clusters.
 
-        The interval is symmetric on the log scale, with Student's t of one degree of freedom less than clusters.
+        The interval is symmetric on the log scale, with Student's t of one degree of freedom less than clusters;
+        without clusters it is that of a Poisson count.
         """
-        observed, total, k = float(events.sum()), float(expected.sum()), len(np.unique(cluster))
-        if observed == 0 or total == 0 or k < 2:
+        observed, total = float(events.sum()), float(expected.sum())
+        k = 0 if cluster is None else len(np.unique(cluster))
+        if cluster is None or observed == 0 or total == 0 or k < 2:
             return cls.ratio(observed, total, level)
         value = observed / total
         sums = np.bincount(cluster, events - value * expected)
@@ -197,8 +199,8 @@ class Repair:
             events=float(expected.events[group].sum()),
             checked=clusters.n_patients(inside),
             in_rows=clusters.patient is None and clusters.of_several,
-            before=_ratio(events, hazards[0][inside], own),
-            after=_ratio(events, hazards[1][inside], own),
+            before=Estimate.ratio_in_clusters(events, hazards[0][inside], own, CONFIDENCE),
+            after=Estimate.ratio_in_clusters(events, hazards[1][inside], own, CONFIDENCE),
             slope_before=slopes[0],
             slope_after=slopes[1],
             gain_inside=Estimate.mean(gains[inside], CONFIDENCE, own),
@@ -233,13 +235,6 @@ class Repair:
     def log_hazard_ratios(self, table: pd.DataFrame, columns: FloatArray) -> FloatArray:
         """Return what the repair adds to the log hazards (n,) of patients inside the subgroup and outside."""
         return self.strength * self.correction.of(columns, self.holds(table))
-
-
-def _ratio(events: FloatArray, expected: FloatArray, cluster: IntArray | None) -> Estimate:
-    """Return observed over expected events: a Poisson interval, or one from sums over clusters."""
-    if cluster is None:
-        return Estimate.ratio(float(events.sum()), float(expected.sum()), CONFIDENCE)
-    return Estimate.ratio_in_clusters(events, expected, cluster, CONFIDENCE)
 
 
 # Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.

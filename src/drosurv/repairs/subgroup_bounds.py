@@ -30,6 +30,7 @@ from drosurv.presentation import (
     Table,
     cause_in_words,
     counted,
+    counted_patients,
     first_upper,
     moment,
     p_text,
@@ -130,7 +131,8 @@ def certify(
     sample_weight : (n,), optional
         Weights of the patients; 2 counts a patient twice.
     clusters : (n,) labels, optional
-        Patients with the same label, such as those of one hospital, may be correlated.
+        Patients with the same label, such as those of one hospital, may be correlated. All rows of an `id` are in one
+        cluster.
     cause : int or str, optional
         Judge one of several causes; the Brier score is that of its incidence.
 
@@ -183,11 +185,9 @@ def certify(
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
-    if id is not None and entry is None:
-        require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
     weight = parse_weights(sample_weight, len(y))
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
-    return certify_rows(
+    found = certify_rows(
         model,
         X,
         y,
@@ -201,6 +201,10 @@ def certify(
         random_state=random_state,
         cause=chosen_cause(cause, y),
     )
+    if not rows.n_clusters:
+        return found
+    who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
+    return replace(found, notes=(*found.notes, f"there are {who}."))
 
 
 @each_warning_once

@@ -72,6 +72,7 @@ def audit(
     strata: Any = None,
     offset: Any = None,
     id: Any = None,
+    clusters: Any = None,
     sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
@@ -108,9 +109,10 @@ def audit(
     reference : fitted model, Predictions, pair (times, survival), or (n,) array, optional
         Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
         model the features that the last step of `model` takes.
-    entry, strata, offset, id, sample_weight : (n,) arrays, optional
+    entry, strata, offset, id, clusters, sample_weight : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
-        folds take them too, except weights, and are trained on all rows of a patient. There is no slider with them.
+        folds take them too, except weights, and are trained on all rows of a patient; a cluster is in one fold. There
+        is no slider with entry, strata and offset.
     horizon, threshold : float, optional
         As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
     cause : int or str, optional
@@ -168,7 +170,8 @@ def audit(
     """
     page = page or Page()
     require_model(model)
-    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight)
+    given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
+    rows = Rows.parse(y, **given, sample_weight=sample_weight)
     rows = replace(rows, labels=row_labels(X if features is None else features))
     patients, intervals = one_row_each(y, rows, _named_features(X, features)), None
     if patients.notes:
@@ -186,7 +189,7 @@ def audit(
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not _is_score(model):
-        parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.id)
+        parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.cluster_codes)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None}
@@ -403,7 +406,7 @@ def _evidence_of_folds(
     return {
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
-        "rows": Rows(id=rows.id if rows.entry is None else None, labels=rows.labels),
+        "rows": replace(rows, entry=None, strata=None, offset=None),
         "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,

@@ -57,9 +57,10 @@ def cross_fitted(
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
     `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Entry, strata and
     offset of the `rows` are used in training and prediction, as in
-    :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are those of the models themselves, with their own
-    hazards; of models of causes, those of each cause. With `intervals`, a model is trained on all rows of its training
-    patients, and predicts from the one row of X that each patient has.
+    :func:`~drosurv.evaluation.from_entry.predict_from_entry`; clusters in training, by models that take them. Curves
+    are those of the models themselves, with their own hazards; of models of causes, those of each cause. With
+    `intervals`, a model is trained on all rows of its training patients, and predicts from the one row of X that each
+    patient has.
     """
     rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(of_any_cause(y))
     given = PatientRows(X, y, rows, np.arange(len(target))) if intervals is None else intervals
@@ -71,6 +72,9 @@ def cross_fitted(
     for name, values in observed.items():
         require_supported(final_step(estimator), name)
         options[name] = values
+    able = getattr(final_step(estimator), "capabilities", None)
+    if given.rows.clusters is not None and able is not None and "clusters" in able.row_arguments:
+        options["clusters"] = given.rows.clusters
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     designs: list[tuple[IntArray, FloatArray | None]] = []
@@ -161,10 +165,10 @@ def cross_fitted_cox(
     return cross_fitted(plain, X, y, parts, rows=rows, intervals=intervals).predictions
 
 
-def fold_parts(event: BoolArray, folds: Folds, random_state: int, patients: Any = None) -> Parts:
+def fold_parts(event: BoolArray, folds: Folds, random_state: int, clusters: Any = None) -> Parts:
     """Return pairs of the rows to train on and the rows to predict, as given or drawn with events spread evenly.
 
-    Rows of one of the `patients` (n,) share a fold.
+    Rows of one of the `clusters` (n,), or of one patient, share a fold.
     """
     if isinstance(folds, Iterable):
         given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
@@ -186,5 +190,5 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int, patients: Any 
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
-    numbers = draw_folds(len(event), folds, generator(random_state), event, patients)
+    numbers = draw_folds(len(event), folds, generator(random_state), event, clusters)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]

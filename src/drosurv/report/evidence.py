@@ -396,13 +396,16 @@ class Evidence:
         frozen = of.frozen if tried else None
         y = of.target.to_structured() if self.cause is None else of.y
         how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
-        how["clusters"] = of.rows.id
+        how["clusters"] = of.rows.cluster_codes
+        if of.rows.clusters is not None and of.rows.id is None:
+            # Each row is a patient.
+            how["id"] = np.arange(len(of.y))
         return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
 
     @cached_property
     def sample(self) -> Evidence:
         """The evidence of a random sample of very many patients, for repairs and remedies; else this one."""
-        rows = sample_of_many(self.target, self.rows.id if self.rows.entry is None else None)
+        rows = sample_of_many(self.target, self.rows.cluster_codes)
         if rows is None:
             return self
         return replace(

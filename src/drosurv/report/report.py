@@ -31,6 +31,7 @@ from drosurv.presentation import (
     cause_label,
     cause_title,
     counted,
+    counted_patients,
     first_upper,
     group_name,
     listing,
@@ -385,7 +386,8 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
 
 def _subtitle(evidence: Evidence) -> str:
     y, target = evidence.y, evidence.target
-    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}"
+    who = counted_patients(evidence.n_patients, 0, evidence.rows.n_clusters, evidence.rows.clusters_name)
+    text = f"{who} with {counted(target.n_events, 'event')}"
     if has_causes(y):
         text += f" of {cause_in_words(evidence.cause, cause_names(y))}"
     if evidence.attributes:

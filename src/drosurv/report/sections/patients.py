@@ -412,9 +412,8 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
 
 
 def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str, ...]:
-    """Return the log-rank test of the groups in words; nothing where rows of one patient make it invalid."""
-    several = evidence.rows.id is not None and len(np.unique(evidence.rows.id)) < len(evidence.target)
-    if several or len(groups) < 2:
+    """Return the log-rank test of the groups in words; nothing where some rows may be alike."""
+    if evidence.rows.cluster_codes is not None or len(groups) < 2:
         return ()
     label, inside = np.full(len(evidence.target), -1), np.zeros(len(evidence.target), dtype=bool)
     for k, members in enumerate(groups.values()):

@@ -131,8 +131,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
         return Part(statements=tuple(statements or [Statement("remedy", NO_CORRECTION)]))
     times, level = reference_times(target), evidence.level
     expected = expected_of_frozen(*frozen, target, times, cause=cause)
-    rng = np.random.default_rng(evidence.random_state)
-    folds = draw_folds(len(target), FOLDS, rng, clusters=evidence.rows.id)
+    rng, clusters = np.random.default_rng(evidence.random_state), evidence.rows.cluster_codes
+    folds = draw_folds(len(target), FOLDS, rng, clusters=clusters)
     measured = _corrections(repaired, expected, folds, evidence.features)
     as_it_is = likelihood_gains(evidence.follow_up, target, curves)
     for stop in evidence.stops:
@@ -145,10 +145,11 @@ def find_remedy(evidence: Evidence) -> Part | None:
             measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
     rows = tuple(
         {"group": who, "remedy": name, "patients": int(inside.sum())}
-        | Estimate.ratio(expected.events[inside].sum(), hazard[inside].sum(), level).named("ratio")
-        | Estimate.mean(gains[inside], level).named("gain")
-        | Estimate.mean(gains[~inside], level).named("elsewhere")
+        | Estimate.ratio_in_clusters(expected.events[inside], hazard[inside], own, level).named("ratio")
+        | Estimate.mean(gains[inside], level, own).named("gain")
+        | Estimate.mean(gains[~inside], level, others).named("elsewhere")
         for who, inside in groups
+        for own, others in [[None, None] if clusters is None else [clusters[inside], clusters[~inside]]]
         for name, (hazard, gains) in measured.items()
     )
     table = Table("remedies", "Remedies side by side", REMEDIES, rows)

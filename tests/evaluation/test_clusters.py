@@ -1,0 +1,145 @@
+"""Patients of hospitals, litters or families: each counts as a patient, and variances go by cluster."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drosurv
+from drosurv.datasets import make_hidden_minority
+from drosurv.observation import Rows
+from drosurv.report.audit import fold_parts
+
+N, COPIES = 300, 5
+TRAIN, TEST = make_hidden_minority(500, random_state=0), make_hidden_minority(N, random_state=1)
+ROWS = np.repeat(np.arange(N), COPIES)
+SIDE = pd.Series(np.where(TEST.X["x1"] > 0, "a", "b"), name="side")
+MODEL = drosurv.CoxPH().fit(TRAIN.X, TRAIN.y)
+INTERVALS = ["value", "low", "high", "p"]
+
+
+def evaluated(rows, **given):
+    return drosurv.evaluate(
+        MODEL,
+        TEST.X.iloc[rows],
+        TEST.y[rows],
+        y_train=TRAIN.y,
+        sensitive_features=SIDE.iloc[rows].reset_index(drop=True),
+        n_bootstrap=60,
+        **given,
+    )
+
+
+def in_order(result):
+    return result.findings.set_index(["question", "attribute", "group"]).sort_index()[INTERVALS]
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {
+        "one": evaluated(np.arange(N)),
+        "id": evaluated(ROWS, id=ROWS),
+        "clusters": evaluated(ROWS, clusters=pd.Series(ROWS, name="litter")),
+    }
+
+
+def test_copies_in_clusters_are_as_sure_as_one_row_each(results):
+    """The variance by cluster has Student's t, and is never below that of one row each."""
+    one, five = in_order(results["one"]), in_order(results["clusters"])
+    np.testing.assert_allclose(five["value"], one["value"], rtol=2e-3)
+    width = (five["high"] - five["low"]) / (one["high"] - one["low"])
+    assert width.between(1, 1.2).all()
+    np.testing.assert_allclose(width.loc[["level", "gain"]], 1, atol=0.04)
+
+
+def test_clusters_and_ids_differ_in_the_number_of_patients_alone(results):
+    id, clusters = results["id"], results["clusters"]
+    pd.testing.assert_frame_equal(in_order(clusters), in_order(id))
+    assert clusters.groups["patients"].tolist() == (COPIES * id.groups["patients"]).tolist()
+    assert clusters.rows[0].patients == COPIES * N
+    overall = {name: results[name].table.query("metric == 'concordance_index'") for name in results}
+    for name in ("low", "high"):
+        np.testing.assert_allclose(overall["clusters"][name], overall["id"][name])
+        # Pairs of copies are not compared, and with replicates neither is a patient with a copy.
+        np.testing.assert_allclose(overall["clusters"][name], overall["one"][name], atol=2e-3)
+
+
+def test_patients_and_clusters_are_said_once(results):
+    found = results["clusters"]
+    assert found.summary().count("1,500 patients in 300 clusters (litter), ") == 1
+    assert found.summary().count("cluster") == 1
+    settings = found.to_dict()["settings"]
+    assert (settings["clusters"], settings["clusters_name"]) == (300, "litter")
+    assert "cluster" not in results["id"].summary()
+
+
+def test_models_are_compared_by_cluster():
+    models = {"Cox": MODEL, "null": drosurv.NullModel().fit(TRAIN.X, TRAIN.y)}
+    how = {"y_train": TRAIN.y, "metrics": ["likelihood_gain"], "n_bootstrap": 40}
+    one = drosurv.compare(models, TEST.X, TEST.y, **how)
+    five = drosurv.compare(models, TEST.X.iloc[ROWS], TEST.y[ROWS], clusters=ROWS, **how)
+    for name in ("difference", "difference_low", "difference_high"):
+        np.testing.assert_allclose(five[name], one[name], atol=2e-3)
+
+
+def test_bounds_count_the_patients_of_clusters():
+    found = drosurv.certify(
+        MODEL, TEST.X.iloc[ROWS], TEST.y[ROWS], clusters=pd.Series(ROWS, name="litter"), n_bootstrap=19
+    )
+    assert found.n_patients == COPIES * N
+    assert found.summary().endswith("There are 1,500 patients in 300 clusters (litter).")
+
+
+def test_folds_keep_clusters_together():
+    rows = Rows.parse(TEST.y, clusters=np.arange(N) // 4)
+    for train, test in fold_parts(TEST.y["event"], 3, 0, rows.cluster_codes):
+        assert not {*(train // 4)} & {*(test // 4)}
+        assert len(train) + len(test) == N
+
+
+def test_an_audit_in_folds_trains_without_the_cluster_of_a_patient(monkeypatch):
+    seen = []
+    fit = drosurv.CoxPH.fit
+
+    def recorded(self, X, y, *args, **given):
+        seen.append(given.get("clusters"))
+        return fit(self, X, y, *args, **given)
+
+    monkeypatch.setattr(drosurv.CoxPH, "fit", recorded)
+    litter = pd.Series(np.arange(N) // 3, name="litter")
+    how = {"folds": 3, "search_rules": False, "n_bootstrap": 0}
+    report = drosurv.audit(drosurv.CoxPH(), TEST.X, TEST.y, clusters=litter, **how)
+    trained = [set(one) for one in seen if one is not None]
+    # The model and plain Cox; each fold has a third of the 100 litters.
+    assert sorted(map(len, trained)) == [66, 66, 67, 67, 67, 67]
+    assert "300 patients in 100 clusters (litter) with" in report.to_dict()["subtitle"]
+    assert {row["name"]: row["value"] for row in report.tables["data"].rows}["Patients"] == "300"
+
+
+def test_patients_who_enter_late_have_all_rows_in_one_cluster():
+    y = drosurv.Surv.from_arrays([False, True, True, True], [2.0, 3.0, 4.0, 5.0])
+    given = {"entry": [0.0, 2.0, 0.0, 0.0], "id": ["p", "p", "q", "r"]}
+    message = (
+        "clusters must hold all rows of a patient in one cluster: patient 'p' is in 'a' and, in row 2, in 'b'"
+    )
+    wrong = {**given, "clusters": ["a", "b", "b", "b"]}
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    calls = {
+        "evaluate": lambda: drosurv.evaluate(MODEL, X, y, **wrong),
+        "audit": lambda: drosurv.audit(MODEL, X, y, **wrong),
+        "compare": lambda: drosurv.compare({"m": MODEL}, X, y, **wrong),
+        "certify": lambda: drosurv.certify(MODEL, X, y, **wrong),
+        "fit": lambda: drosurv.CoxPH().fit(X, y, **wrong),
+        "without entry": lambda: drosurv.evaluate(MODEL, X, y, id=wrong["id"], clusters=wrong["clusters"]),
+    }
+    for call in calls.values():
+        with pytest.raises(ValueError, match=message):
+            call()
+    rows = Rows.parse(y, **given, clusters=["a", "a", "b", "b"])
+    assert rows.cluster_codes.tolist() == [0, 0, 1, 1]
+    assert rows.patient_codes.tolist() == [0, 0, 1, 2]
+
+
+def test_clusters_of_one_row_each_change_nothing():
+    plain = evaluated(np.arange(N))
+    alone = evaluated(np.arange(N), clusters=np.arange(N))
+    pd.testing.assert_frame_equal(plain.table, alone.table)
