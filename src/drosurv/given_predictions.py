@@ -153,7 +153,8 @@ def read_columns(
     parsed = read_predictions(found.survival, y, times=times, risk=found.risk, kind=kind, risk_kind=risk_kind)
     at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
     scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
-    return parsed._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *parsed.notes))
+    what = "survival" if parsed.form is None or parsed.form.kind == "survival" else "event probabilities"
+    return parsed._replace(notes=(f"read as {what}: {listing(at, 12)}{scores}.", *parsed.notes))
 
 
 def _read_incidences(
@@ -211,11 +212,13 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
     if not found.unit or found.unit == unit:
         return found.times
     if found.unit not in DAYS or unit not in DAYS:
-        name = found.names[0]
+        name, option = found.names[0], arg("time_unit")
+        # Not every command has this option.
+        first = f"{option} days, weeks, months or years, or " if option.startswith("-") else ""
         raise ArgumentError(
             "survival",
             f"column {name!r} tells {moment(found.times[0], found.unit)}, and the unit of the times of the table is "
-            f"{unit or 'not known'}: pass {arg('survival', [f'{name}=TIME'])}, with TIME in that unit.",
+            f"{unit or 'not known'}: pass {first}{arg('survival', [f'{name}=TIME'])}, with TIME in that unit.",
         )
     return found.times * DAYS[found.unit] / DAYS[unit]
 

@@ -152,7 +152,7 @@ def test_predictions_of_any_program_are_audited_without_a_model(drosurv, exporte
     target = ["--time", "years", "--event", "died", "--groups", "age>60", "--time-unit", "years"]
     out = tmp_path / "foreign.html"
     result = drosurv.ok("audit", "--predictions", exported, *target, *FAST, "-o", out)
-    assert "read as predictions: X0.5 at 0.5 years, X1 at 1 year and X2 at 2 years." in result.stderr
+    assert "read as survival: X0.5 at 0.5 years, X1 at 1 year and X2 at 2 years." in result.stderr
     assert "not used, because it names patients or rows: patient_id." in result.stderr
     assert "surv_6m may be predictions too, but are not used" in result.stderr
     assert "were predicted to be free of the event" in result.stdout

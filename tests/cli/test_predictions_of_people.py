@@ -72,13 +72,13 @@ def test_a_unit_in_the_name_is_converted_to_that_of_the_times(audit, patients):
     _, probability = patients
     for name in ("survival 5 years", "S(1826d)"):
         told = audit("ok", **{name: 1 - probability(60)})
-        assert f"read as predictions: {name} at 60" in told.stderr
+        assert f"read as survival: {name} at 60" in told.stderr
         assert "No problem is shown" in told.stdout
     told = audit("ok", **{"5-year risk": probability(60)})
-    assert "5-year risk at 60 months" in told.stderr
+    assert "read as event probabilities: 5-year risk at 60 months" in told.stderr
     line = audit("fails", time="fu", surv_5y=1 - probability(60))
     assert "column 'surv_5y' tells 5 years, and the unit of the times of the table is not known" in line
-    assert "pass --survival 'surv_5y=TIME'" in line
+    assert "pass --time-unit days, weeks, months or years, or --survival 'surv_5y=TIME'" in line
     assert (
         "surv_5y at 60 months"
         in audit("ok", "--time-unit", "months", time="fu", surv_5y=1 - probability(60)).stderr

@@ -320,7 +320,7 @@ def test_a_frame_and_a_pipeline_give_what_arrays_give(result, train, held_out):
 
 def test_without_features_or_training_features_the_notes_say_what_is_missing(model, train, held_out):
     found = quick(model.predict(held_out.X), train, held_out, X=None)
-    assert any("F_I" in note and "no features were given" in note for note in found.notes)
+    assert any("F_I" in note and "which predictions do not tell" in note for note in found.notes)
     assert any("share of plain Cox" in note for note in found.notes)
     metrics_found = set(found.to_frame()["metric"])
     assert not {"individual_disparity", "average_disparity", "share_of_gain"} & metrics_found

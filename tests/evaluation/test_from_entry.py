@@ -209,9 +209,9 @@ def test_hazards_that_are_not_proportional_are_mentioned():
     turning = Surv.from_arrays(seen, rng.exponential(size=300) ** np.exp(0.7 * X["dose"]))
     for y, mentioned in ((steady, False), (turning, True)):
         found = evaluate(CoxPH().fit(X, y), X, y, n_bootstrap=0).summary()
-        assert ("the effects of dose (p below 0.001) change with time" in found) == mentioned
+        assert ("the effect of dose (p below 0.001) changes with time" in found) == mentioned
     steps = make_pipeline(StandardScaler(), CoxPH()).fit(X, turning)
-    assert "the effects of dose (p below" in evaluate(steps, X, turning, n_bootstrap=0).summary()
+    assert "the effect of dose (p below" in evaluate(steps, X, turning, n_bootstrap=0).summary()
     mlp = CoxPH(MLP(max_iter=5), random_state=0).fit(X, turning)
     for model in (mlp, AcceleratedFailureTime().fit(X, turning), X["dose"].to_numpy()):
         assert "proportional" not in evaluate(model, X, turning, n_bootstrap=0).summary()

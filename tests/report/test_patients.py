@@ -213,7 +213,7 @@ def test_one_sentence_says_why_there_is_no_column(model, train, held_out):
     survival = model.predict_survival_function(X)
     times = np.quantile(y["time"], [0.2, 0.5, 0.8])
     foreign = audit((times, [[s(t) for t in times] for s in survival]), X, y, **more)
-    assert note(foreign) == "There is no column of training patients: nothing is known about them."
+    assert note(foreign) == "The training patients have no column: nothing is known about them."
     folds = audit(CoxPH(), numbers, y, folds=3, **more)
     assert note(folds).endswith("they are the audited ones, in other folds.")
     for report in (plain, foreign, folds):

@@ -68,7 +68,7 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     (closing,) = (s.text for s in report.parts["verdict"].statements if s.code == "closing")
     judged = int((event & (time <= 2)).sum())
     assert judged < event.sum()
-    assert f"patients and {judged:,} events, " in closing
+    assert f"patients and {judged:,} events by 2 years, " in closing
     assert {row["time"] for row in report.audited.tables["survival"].rows} == {0.0, *TIMES}
     assert "<html" in report.to_html()
 
@@ -85,6 +85,8 @@ def test_survival_is_judged_only_where_something_was_predicted(report, model, pa
 def test_headings_say_which_slope_is_which(report, model, patients):
     headings = {column.key: column.label for column in report.tables["groups"].columns}
     assert headings["slope"] == "Calibration slope, at 1 year"
+    assert headings["observed"] == "Events by 2 years, weighted"
+    assert headings["observed"] in report.audited.tables["by_group"].header
     assert (
         "Slope of observed on predicted risk at 1 year" in report.audited.tables["calibration_numbers"].header
     )
@@ -489,4 +491,7 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
         assert judged.sum() < len(time)
         assert found["subgroup_bounds"]["n_patients"] == everybody["patients"] == judged.sum()
         assert found["subgroup_bounds"]["n_events"] == events.sum()
-        assert f"With these {judged.sum()} patients and {events.sum()} events," in found["verdict"]["text"]
+        assert (
+            f"With these {judged.sum()} patients and {events.sum()} events by time 2,"
+            in found["verdict"]["text"]
+        )

@@ -75,7 +75,7 @@ def test_a_third_value_is_named_as_a_possible_competing_cause():
         parse([0, 1, 1, 2])
     with pytest.raises(ValueError, match="`drosurv check --cause cancer`"):
         parse(["alive"] * 9 + ["cancer"] * 6 + ["other death"] * 8)
-    with pytest.raises(ValueError, match=r"It holds .*: pass the one that does as event_value"):
+    with pytest.raises(ValueError, match=r"It holds .*: pass the value that means it as event_value"):
         parse(["good", "bad", "ugly"])
     with pytest.warns(
         UserWarning, match="also holds '2' in 1 row, taken as censored.*competes with the event"

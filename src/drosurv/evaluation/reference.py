@@ -46,7 +46,7 @@ def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Fe
     if test is None:
         reason = "the features hold text or missing values"
         if X is None:
-            reason = "no features were given"
+            reason = "they compare patients by the features of the model, which predictions do not tell"
         if X is None and in_folds:
             reason = "they compare patients by one model of their features, and every fold has its own"
         return Features(

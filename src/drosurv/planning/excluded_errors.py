@@ -26,6 +26,7 @@ def excluded_errors(
     exclude: float = 1.5,
     level: float = 0.95,
     n_tests: float | None = 1,
+    until: str = "",
 ) -> str:
     """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
@@ -53,14 +54,16 @@ def excluded_errors(
     n_tests : float or None
         Number of tests of everybody and of groups between which 1 - level is divided (Bonferroni); None leaves them
         out, and the sentence is about subgroups only.
+    until : str
+        Time by which events are counted, such as "3 years"; empty for the whole follow-up.
 
     Examples
     --------
     >>> from drosurv.planning import excluded_errors
     >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
     With these 1,500 patients and 450 events, 0.91 to 1.10 times the predicted events cannot be excluded for \
-everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0.32 to 2.07 times for a subgroup of \
-5 % with as many events as predicted. About 5,710 patients would exclude 1.5 times for such a subgroup.
+everybody, 0.86 to 1.16 times for women (the judged group with the fewest events) and 0.32 to 2.07 times for a \
+subgroup of 5 % with as many events as predicted. About 5,710 patients would exclude 1.5 times for such a subgroup.
     """
     events = float(events)
     if patients < 1 or events < 1:
@@ -72,7 +75,7 @@ everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the group with the fewest events)", float(groups[name])
+        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name])
         error = errors[whom] = known.get(name, _around_one(z, own))
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
@@ -85,9 +88,9 @@ everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0
         else:
             not_judged = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
     if errors:
-        text = f"{excluded_sentence(patients, events, errors)} {first_upper(not_judged)}".rstrip()
+        text = f"{excluded_sentence(patients, events, errors, until)} {first_upper(not_judged)}".rstrip()
     else:
-        text = f"{_start(patients, events)} {not_judged}"
+        text = f"{_start(patients, events, until)} {not_judged}"
     if error[1] is not None and error[1] <= exclude:
         return f"{text} So {exclude:g} times is excluded for {whom}."
     if own < 1 / 2 or needed <= own:
@@ -97,7 +100,7 @@ everybody, 0.86 to 1.16 times for women (the group with the fewest events) and 0
     return f"{text} About {enough:,} patients would exclude {exclude:g} times for {whom}."
 
 
-def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval]) -> str:
+def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
     """Return a sentence on the ratios, by name, that cannot be excluded; an interval without an end excludes none."""
     known = [
         f"{ratio_text(low or 0.0)} to {ratio_text(high)} times for {name}"
@@ -105,7 +108,7 @@ def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interva
         if high is not None and _is_known((low, high))
     ]
     unknown = [name for name, error in errors.items() if not _is_known(error)]
-    text = _start(patients, events)
+    text = _start(patients, events, until)
     nothing = f"no error can be excluded for {listing(unknown)}."
     if not known:
         return f"{text} {nothing}"
@@ -120,8 +123,9 @@ def _is_known(interval: Interval) -> bool:
     return low is not None and high is not None and bool(np.isfinite(high))
 
 
-def _start(patients: int, events: float) -> str:
-    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')},"
+def _start(patients: int, events: float, until: str) -> str:
+    by = f" by {until}" if until else ""
+    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}{by},"
 
 
 def _around_one(z: float, events: float) -> Interval:

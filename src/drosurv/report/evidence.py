@@ -38,7 +38,7 @@ from drosurv.findings.words import event_in_words
 from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
-from drosurv.presentation import counted, group_name, plain_rows
+from drosurv.presentation import counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.repairs.rules import Condition
@@ -379,6 +379,7 @@ class Evidence:
             n_columns=n_columns,
             level=self.level,
             n_tests=max(self.audited.settings.total_weight, 1.0),
+            until="" if until is None else moment(until, self.time_unit),
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drosurv.presentation import Column, Statement, Table
@@ -13,6 +13,15 @@ from drosurv.report.evidence import Evidence
 WHO = (Column("group", "Group"), Column("attribute", "Attribute"))
 PATIENTS, EVENTS = Column("patients", "Patients", "count"), Column("observed", "Events", "count")
 EXPECTED = Column("expected", "Expected", "time")
+
+
+def judged_counts(until: str) -> tuple[Column, Column]:
+    """Return the columns of observed and expected events: of the whole follow-up, or weighted, `until` a time."""
+    if not until:
+        return EVENTS, EXPECTED
+    return replace(EVENTS, label=f"Events by {until}, weighted"), replace(
+        EXPECTED, label=f"Expected by {until}"
+    )
 
 
 @dataclass(frozen=True)

@@ -372,7 +372,7 @@ class TargetColumns:
             )
         return ArgumentError(
             "event_value",
-            f"{question}{first} the one that does as {arg('event_value')}; every other then means censored.",
+            f"{question}{first} the value that means it as {arg('event_value')}; every other then means censored.",
         )
 
 

@@ -122,7 +122,7 @@ def test_the_test_names_features_that_change_with_time():
     time = np.where(X[:, 0] > 0, rng.uniform(0, 1, 400) ** 3, rng.uniform(0.2, 0.6, 400))
     changing = FittedCox(X, CoxPartial(Target(np.ones(400, dtype=bool), time)), np.array([0.3, 0.0]))
     test = proportional_hazards_test(changing, names=["a", "b"])
-    assert "the effects of a (p below 0.001) change with time (test" in str(test)
+    assert "the effect of a (p below 0.001) changes with time (test" in str(test)
     # Each of several has a p-value of its own, Holm's: twice the smaller, and the larger.
     both = replace(test, p=np.array([0.01, 0.04, 0.01])).sentence()
     assert "the effects of a (p = 0.020), b (p = 0.040) change with time (test" in both

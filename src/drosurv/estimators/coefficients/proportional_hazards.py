@@ -72,8 +72,11 @@ class ProportionalHazardsTest:
         if changing:
             named = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
             tested = counted(int(np.isfinite(self.p[:-1]).sum()), "feature")
+            change = (
+                f"the effect of {named} changes" if len(changing) == 1 else f"the effects of {named} change"
+            )
             return (
-                f"Hazards are not proportional: the effects of {named} change with time (test of scaled Schoenfeld "
+                f"Hazards are not proportional: {change} with time (test of scaled Schoenfeld "
                 f"residuals, corrected for {tested}). Stratify by such a feature, or interpret its hazard ratio as an "
                 "average over time."
             )

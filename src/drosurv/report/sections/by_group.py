@@ -8,10 +8,10 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import JUDGED_GAPS, Row
 from drosurv.evaluation.result_views import BETWEEN, per_pair
-from drosurv.presentation import Column, Table, aligned, plain
+from drosurv.presentation import Column, Table, aligned, moment, plain
 from drosurv.report.charts import forests
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import EVENTS, PATIENTS, WHO, Part, Section
+from drosurv.report.section import PATIENTS, WHO, Part, Section, judged_counts
 from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
@@ -39,7 +39,8 @@ GUIDES = {"ratio": 1.0, "gain": 0.0}
 def collect(evidence: Evidence) -> Part:
     """Return, for every model, the group table, tables of all metrics, and statements about them."""
     tables = tuple(
-        (forest_table(result), accuracy_table(result), gap_table(result)) for result in evidence.results
+        (forest_table(result, evidence.time_unit), accuracy_table(result), gap_table(result))
+        for result in evidence.results
     )
     codes = (
         SHOWN_STATEMENTS
@@ -56,7 +57,7 @@ def collect(evidence: Evidence) -> Part:
     return Part(by_model=tables, statements_by_model=statements, facts={"n_tests": n_tests})
 
 
-def forest_table(result: EvaluationResult) -> Table:
+def forest_table(result: EvaluationResult, time_unit: str) -> Table:
     """Return the group table, one block per attribute in the order of the attributes."""
     shown = [
         row
@@ -66,7 +67,9 @@ def forest_table(result: EvaluationResult) -> Table:
     ]
     # The c-index, which is not comparable between groups, is plotted only if others are missing.
     strips = [strip for strip in STRIPS if any(row[strip.key] is not None for row in shown)][:2]
-    return Table("by_group", "Every group", (*WHO, PATIENTS, EVENTS, *aligned(strips, shown)), tuple(shown))
+    until = result.last_judged
+    events, _ = judged_counts("" if until is None else moment(until, time_unit))
+    return Table("by_group", "Every group", (*WHO, PATIENTS, events, *aligned(strips, shown)), tuple(shown))
 
 
 def accuracy_table(result: EvaluationResult) -> Table:

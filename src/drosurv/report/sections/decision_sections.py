@@ -85,7 +85,7 @@ def decision_charts(table: Table, threshold: float | None) -> tuple[Chart, ...]:
     top = max(
         [row[key] for row in rows for key in ("net_benefit", "treat_all", "high") if row[key]], default=0.1
     )
-    y = Axis.over("benefit", [-0.25 * top, top], count=4)
+    y = Axis.over("net benefit", [-0.25 * top, top], count=4)
     groups = groupby(rows, key=lambda row: (row["attribute"], row["group"]))
     return tuple(_chart(Frame(x, y), *who, list(own), threshold) for who, own in groups)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
@@ -30,7 +29,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Picture, picture
 from drosurv.report.evidence import Evidence
-from drosurv.report.section import EXPECTED, PATIENTS, Part, Section
+from drosurv.report.section import PATIENTS, Part, Section, judged_counts
 from drosurv.tables.problems import spellings
 from drosurv.target import has_causes
 
@@ -191,15 +190,12 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         evidence.page.reference_name,
     )
     until = evidence.audited.last_judged
-    when, by = "whole follow-up", ""
-    if until is not None:
-        when, by = f"at {at}", f" by {moment(until, evidence.time_unit)}"
+    when = "whole follow-up" if until is None else f"at {at}"
     what = "survival" if evidence.cause is None else "incidence"
     columns = (
         Column("who", "Group"),
         PATIENTS,
-        Column("observed", f"Events{by}, weighted" if by else "Events", "count"),
-        replace(EXPECTED, label=f"{EXPECTED.label}{by}"),
+        *judged_counts("" if until is None else moment(until, evidence.time_unit)),
         Column.measured("ratio", "Observed / expected"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),

@@ -146,7 +146,7 @@ class TrainingPatients:
     def of(cls, evidence: Evidence) -> TrainingPatients:
         """Summarise the training table or the encoder that was fitted to it, and what the model keeps."""
         if "Folds" in evidence.model:
-            why = "There is no column of training patients: they are the audited ones, in other folds."
+            why = "The training patients have no column: they are the audited ones, in other folds."
             return cls({}, {}, why)
         follow_up = FollowUp.parse(evidence.follow_up)
         n, events = int(follow_up.patients), int(follow_up.events or 0)
@@ -154,7 +154,7 @@ class TrainingPatients:
             # If the training patients are unknown, it is the follow-up of the audited patients.
             n, events = evidence.trained_on or ((0, 0) if follow_up.from_test_patients else (n, events))
         if not n:
-            return cls({}, {}, "There is no column of training patients: nothing is known about them.")
+            return cls({}, {}, "The training patients have no column: nothing is known about them.")
         # A model keeps its events by cause; a follow-up has those of any cause.
         of = "" if evidence.cause is None or evidence.trained_on else ", any cause"
         cells = {"Patients": written(n, "count"), "Events": f"{_count_text(events, n)}{of}"}

@@ -25,6 +25,7 @@ from drosurv.report.evidence import Evidence
 from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, Part, Section
 from drosurv.target import BoolArray, FloatArray, parse_competing_target
 
+WHOLE = "whole follow-up"
 SIGNIFICANT = (
     Column("group", "Subgroup"),
     PATIENTS,
@@ -64,13 +65,14 @@ def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
         if found is not None and len(found):
             after = f", {bounds.correction}" if key == "rescaled" else ""
             rows = tuple(
-                row | {"when": period(row["since"], row["until"], unit) or "whole follow-up"}
-                for row in plain_rows(found)
+                row | {"when": period(row["since"], row["until"], unit) or WHOLE} for row in plain_rows(found)
             )
-            caption = (
-                f"Subgroups that differ from the predictions{after}. Expected in a part of the follow-up: the model's "
-                "share of the subgroup's events"
-            )
+            caption = f"Subgroups that differ from the predictions{after}"
+            if any(row["when"] != WHOLE for row in rows):
+                caption += (
+                    ". In a part of the follow-up, expected are the subgroup's events times the share that the model "
+                    "predicts for that part"
+                )
             yield Table(key, caption, SIGNIFICANT, rows)
 
 
