@@ -196,7 +196,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
     how = {"sensitive_features": groups, "n_bootstrap": 10, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
         report = audit(said, table[["age"]], y, **how)
-        alone = evaluate(said, None, y, **{**how, "n_bootstrap": 0})
+        alone = evaluate(said, table[["age"]], y, **{**how, "n_bootstrap": 0})
     verdict = report.parts["verdict"].facts
     shown = list(shown_p_values(report))
     assert {key for key, *_ in shown} <= {"groups", "significant", "rescaled"}
