@@ -129,6 +129,23 @@ def test_slope_of_curves_is_that_of_a_poisson_model():
     assert calibration_slope_of_curves(**with_extremes) == pytest.approx(found, rel=1e-12)
 
 
+def test_slope_of_curves_of_nearly_equal_skewed_predictions_is_that_of_the_likelihood():
+    """Newton's steps alone go back and forth here, and end on the wrong side of zero."""
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.gamma(1.0, size=1500)
+    time = rng.exponential(size=1500) * np.exp(-z)
+    events, follow_up = time <= 1, np.minimum(time, 1)
+
+    def loss(b):
+        return (
+            events.sum() * np.log(follow_up @ np.exp((b - 1) * 0.01 * z)) - (b - 1) * 0.01 * z[events].sum()
+        )
+
+    expected = minimize_scalar(loss, bounds=(-500, 500), method="bounded", options={"xatol": 1e-6}).x
+    assert calibration_slope_of_curves(events, follow_up, 0.01 * z) == pytest.approx(expected, rel=1e-3)
+    assert expected == pytest.approx(100, rel=0.15)
+
+
 def test_slope_of_curves_is_one_for_a_right_model_and_the_simulated_one_otherwise():
     rng = np.random.default_rng(0)
     risk = rng.normal(size=20_000)

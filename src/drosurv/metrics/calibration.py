@@ -446,13 +446,17 @@ def _poisson_slope(
         return mean, float(share @ (z - mean) ** 2)
 
     b, (mean, variance) = 0.0, moments(0.0)
+    low, high = -np.inf, np.inf
     for _ in range(_MAX_STEPS):
         # Limit the step size: the variance, the derivative of the mean, vanishes for extreme slopes.
         step = float(np.clip((observed_mean - mean) / max(variance, 1e-300), -2.0, 2.0))
-        b += step
-        mean, variance = moments(b)
         if abs(step) < 1e-10:
             break
+        # The mean rises with b, so the solution stays between `low` and `high`. With a skewed log risk Newton's steps
+        # can go back and forth around it.
+        low, high = (b, high) if step > 0 else (low, b)
+        b = b + step if low < b + step < high else (low + high) / 2
+        mean, variance = moments(b)
     return 1.0 + b / spread, 1.0 / np.sqrt(total * variance) / spread
 
 
