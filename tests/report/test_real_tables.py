@@ -244,7 +244,9 @@ def test_the_interval_that_decides_is_the_one_shown(colon):
         same = shown[f"sex = {row['group']}"]
         for name in ("ratio_low", "ratio_high", "gain_low", "gain_high"):
             assert row[name] == same[name]
-        asked = any(f"sex = {row['group']}" in step for step in steps(colon) if "more events of" in step)
+        asked = any(
+            f"sex = {row['group']}" in step for step in steps(colon) if "longer follow-up, of" in step
+        )
         assert asked == (row["gain_low"] <= 0)
     # Both groups are large.
     assert not any("Collect" in step for step in steps(colon))

@@ -224,11 +224,12 @@ def certify_rows(
     cause: int | None = None,
     y_train: Any = None,
     groups: FloatArray | None = None,
+    time_unit: str = "",
 ) -> SubgroupBounds:
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
 
     `y_train` and indicators of `groups` (n, q) are what an evaluation of the same patients used besides, for the null
-    model and for censoring, so that both give the same numbers of all patients.
+    model and for censoring, so that both give the same numbers of all patients. `time_unit` is that of times in notes.
     """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
@@ -267,7 +268,7 @@ def certify_rows(
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
     events = PatientEvents.of(judged, residuals, until, rng)
     if judged.few_times:
-        counted_by = f"events are counted by {moment(float(events.ends[-1]))}"
+        counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
         notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:

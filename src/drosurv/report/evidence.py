@@ -286,6 +286,7 @@ class Evidence:
                 n_bootstrap=enough_replicates(self.level, largest / SEARCH_TESTS),
                 y_train=self.follow_up,
                 groups=group_indicators(self.attributes),
+                time_unit=self.time_unit,
             )
         except ArgumentError as error:
             return str(error).rstrip(".")

@@ -328,12 +328,12 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
 
 
 def unbroken(text: str) -> str:
-    r"""Return a text in which a line ends neither before a percent sign nor inside "p = 0.01" or "0.70 to 1.01".
+    r"""Return a text in which a line ends neither before a percent sign, nor after "=", nor inside "0.70 to 1.01".
 
     >>> unbroken("0.84 (0.70 to 1.01), p = 0.01").replace("\u00a0", "_")
     '0.84 (0.70_to_1.01), p_=_0.01'
     """
-    text = text.replace(" %", "\u00a0%").replace("p = ", "p\u00a0=\u00a0")
+    text = text.replace(" %", "\u00a0%").replace("p = ", "p\u00a0=\u00a0").replace(" = ", " =\u00a0")
     return _BETWEEN.sub("\u00a0to\u00a0", text)
 
 
