@@ -98,8 +98,10 @@ def test_what_many_patients_share_is_asked_about_as_a_cluster(clean, name):
     frame = clean.assign(**{name: np.arange(200) // 3})
     (text,) = said(frame, time="days")
     assert f"column {name!r} is used as a feature and has 67 values in 200 rows." in text
-    assert f"pass id={name!r}; or name it in categorical or in numeric." in text
+    assert f"pass clusters={name!r}; or name it in categorical or in numeric." in text
     assert said(frame, time="days", numeric=[name]) == []
+    others = frame.rename(columns={name: "first"}).assign(**{name: frame[name]})
+    assert not any("alike" in text for text in said(others, time="days", clusters="first"))
     # Few values are levels of a feature, and values of one row each are no clusters.
     assert said(clean.assign(**{name: np.where(np.arange(200) % 2, "a", "b")}), time="days") == []
     assert not any("alike" in text for text in said(clean.assign(**{name: np.arange(200)}), time="days"))

@@ -132,8 +132,8 @@ def test_copies_of_a_row_never_straddle_a_hold_out():
         kept, away = table.hold_out(0.3, seed)
         assert set(kept.frame["who"]).isdisjoint(away.frame["who"])
         assert len(kept) + len(away) == len(table)
-    assert table.repeated is not None
-    assert table.clusters is None
+    assert len(np.unique(table.together)) == 120
+    assert table.ids is None
 
 
 def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
@@ -149,11 +149,50 @@ def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
     assert sorted(row for _, away in folds for row in away) == list(range(len(table)))
 
 
+def test_clusters_stay_together_and_their_patients_are_counted():
+    frame = repeated(copies=0).assign(litter=lambda rows: rows.index // 3)
+    table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who", clusters="litter")
+    assert list(table.X.columns) == ["age"]
+    assert table.size == "120 patients in 40 clusters (litter)"
+    folds = fold_parts(table.event, 4, 0, table.together)
+    for kept, away in [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in folds)]:
+        assert set(kept.frame["litter"]).isdisjoint(away.frame["litter"])
+    assert table.columns_of_rows == {"clusters": "litter"}
+    given = table.judged_rows
+    assert (given["id"], given["clusters"].name) == (None, "litter")
+
+
+def test_a_hold_out_takes_whole_hospitals_of_which_one_has_no_event():
+    frame = repeated(copies=0).assign(hospital=lambda rows: rows.index % 8)
+    frame.loc[frame["hospital"] == 3, "status"] = 0
+    table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who", clusters="hospital")
+    kept, away = table.hold_out(0.25, 0)
+    assert (kept.frame["hospital"].nunique(), away.frame["hospital"].nunique()) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "clusters", "message"),
+    [
+        ({}, "who", "clusters and id both name 'who': leave out one of them"),
+        ({"litter": np.nan}, "litter", r"clusters contains 1 missing labels \(first at row 2\)"),
+        ({"who": "p0"}, "litter", "patient 'p0' is in 0 and, in row 2, in 1"),
+    ],
+)
+def test_clusters_that_are_no_clusters_of_patients_are_refused(changed, clusters, message):
+    frame = repeated(copies=0).sort_values("who", key=lambda who: who.str[1:].astype(int), ignore_index=True)
+    frame["litter"] = frame.index % 60
+    for name, value in changed.items():
+        frame.loc[1, name] = value
+    with pytest.raises(ValueError, match=message):
+        SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who", clusters=clusters)
+
+
 def test_patients_with_ids_of_their_own_are_not_one_patient_because_all_else_is_the_same():
     frame = repeated()[["days", "status", "age"]]
     for who in (np.arange(len(frame)), [f"p{k}" for k in range(len(frame))]):
         table = SurvivalTable.parse(frame.assign(who=who), TargetColumns("days", "status"), id="who")
-        assert table.repeated is None
+        assert len(np.unique(table.together)) == len(table)
+        assert table.ids is None
 
 
 def test_a_row_without_id_is_a_patient_of_its_own():

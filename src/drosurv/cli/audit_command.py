@@ -117,7 +117,7 @@ def audit(
                 "--predictions must be those for each patient's stratum already: leave out --strata."
             )
         audited = given.predictions
-        report = _audit_predictions(audited, file, target, groups, given, judged.cause, page, settings)
+        report = _audit_predictions(audited, file, target, groups, given, judged, page, settings)
     else:
         audited = judged.table("audit")
         if given != AuditedPredictions():
@@ -143,7 +143,7 @@ def _audit_predictions(
     target: TargetOptions,
     groups: Names,
     given: AuditedPredictions,
-    cause: str | None,
+    judged: JudgedModel,
     page: PageOptions,
     settings: dict[str, Any],
 ) -> AuditReport:
@@ -154,13 +154,14 @@ def _audit_predictions(
     from drosurv.tables.survival_table import noted_id
     from drosurv.tables.target_columns import TargetColumns
 
-    frame = file.format.read(path)
+    frame, cause = file.format.read(path), judged.cause
     if target.event is None or (target.time is None and target.start is None):
         raise InputError("--predictions needs the outcomes of its patients: pass --time and --event.")
     named = asdict(target)
     rows = {name: named.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     with recording_warnings() as warned:
-        rows["id"] = rows["id"] or noted_id(frame, list(named.values()), "rename it")
+        rows["clusters"] = judged.clusters
+        rows["id"] = rows["id"] or noted_id(frame, [*named.values(), judged.clusters], "rename it")
         columns = TargetColumns(**named, causes=cause is not None)
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.warn_of_copies(path.name)
@@ -175,8 +176,7 @@ def _audit_predictions(
         None,
         table.y,
         sensitive_features=table.groups,
-        entry=table.entry,
-        id=table.clusters,
+        **table.judged_rows,
         features=found.features if found.features.shape[1] else None,
         cause=cause_number(cause, table),
         page=Page(
@@ -207,7 +207,7 @@ def _audit_model(
 
     opened, frame = judged.open(), file.format.read(data)
     with recording_warnings() as warned:
-        table = opened.table(frame, groups=groups, all_rows=True, **asdict(target))
+        table = opened.table(frame, groups=groups, clusters=judged.clusters, all_rows=True, **asdict(target))
         table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)

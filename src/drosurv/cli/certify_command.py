@@ -41,7 +41,7 @@ def certify(
     data = judged.table("certify")
     check_outputs([output], judged.inputs, force=run.force, plot=plot)
     opened = judged.open()
-    table = opened.table(file.format.read(data), **asdict(target))
+    table = opened.table(file.format.read(data), clusters=judged.clusters, **asdict(target))
     table.warn_of_copies(data.name)
     found = certified(
         opened.estimator,
@@ -51,9 +51,8 @@ def certify(
         horizon=horizon,
         level=level,
         features=opened.describing(table),
-        entry=table.entry,
+        **table.judged_rows,
         **opened.observed(table.frame, judged.strata),
-        id=table.clusters,
         cause=cause_number(judged.cause, table),
         n_bootstrap=replicates,
         random_state=run.seed,

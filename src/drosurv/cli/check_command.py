@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from drosurv.cli.options import (
+    Clusters,
     ColumnOptions,
     DataFile,
     FeatureOptions,
@@ -35,6 +36,7 @@ class GuessedOptions(FeatureOptions, ColumnOptions):
     time: str | None = option("Column of times; guessed if not given.")
     entry: str | None = option("Column of times from which rows are observed; guessed if not given.")
     id: str | None = option("Column that names the patient; guessed if not given.")
+    clusters: Clusters = None
 
 
 @command(place=30)

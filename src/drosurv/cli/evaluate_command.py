@@ -82,7 +82,7 @@ def evaluate(
     if intersections and not groups:
         raise InputError("--intersections needs groups: pass --groups COLUMNS.")
     opened = judged.open()
-    table = opened.table(file.format.read(data), groups=groups, **asdict(target))
+    table = opened.table(file.format.read(data), groups=groups, clusters=judged.clusters, **asdict(target))
     table.warn_of_copies(data.name)
     compared_with, cause = opened.plain_cox(), cause_number(judged.cause, table)
     if reference is not None:
@@ -93,8 +93,7 @@ def evaluate(
         opened.features(table.frame),
         table.y,
         y_train=None if table.entry is not None else training_follow_up(opened.estimator),
-        entry=table.entry,
-        id=table.clusters,
+        **table.judged_rows,
         **opened.observed(table.frame, judged.strata),
         sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
         reference=compared_with,

@@ -78,7 +78,6 @@ def fit(
         "Level that the others of a column are compared with, such as sex=female.", "Columns", default=()
     ),
     strata: str | None = option("Column of strata, each with its own baseline hazard.", "Columns"),
-    clusters: str | None = option("Column of clusters, such as hospitals, for standard errors.", "Columns"),
     bootstrap: int = option(
         "Refits for the standard errors of drosurv summary; 0 for none.", "Model", min=0, default=0
     ),
@@ -117,10 +116,9 @@ def fit(
             groups,
             causes=hasattr(estimator, "predict_cumulative_incidence"),
             strata=strata,
-            clusters=clusters,
         )
         table, held = source.divided(table, run.seed, force=run.force)
-        observed = _observed(table, estimator, strata, clusters, asked=source.id is not None)
+        observed = _observed(table, estimator, strata, asked=source.id is not None)
         # Solvers that take many steps show a progress bar themselves.
         with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
             trained = train(
@@ -171,19 +169,15 @@ def fit(
         _show(summary, trained, held, cox, effects)
 
 
-def _observed(
-    table: SurvivalTable, estimator: Any, strata: str | None, clusters: str | None, *, asked: bool
-) -> dict[str, str]:
+def _observed(table: SurvivalTable, estimator: Any, strata: str | None, *, asked: bool) -> dict[str, str]:
     """Return the columns that say how rows were observed, by argument of ``fit``.
 
-    With entry times, the rows of a patient are consecutive intervals of time; otherwise they are a cluster. An id that
-    nobody `asked` for is not given to an estimator that cannot use it.
+    An id that nobody `asked` for is not given to an estimator that cannot use it.
     """
-    role = "clusters" if table.entry is None else "id"
-    known = {"strata": strata, "clusters": clusters}
-    if asked or role in estimator.capabilities.row_arguments:
-        known[role] = known.get(role) or table.id
-    return {name: column for name, column in known.items() if column is not None}
+    able = estimator.capabilities.row_arguments
+    rows = table.columns_of_rows.items()
+    known: dict[str, str] = {} if strata is None else {"strata": strata}
+    return known | {name: column for name, column in rows if asked or column != table.id or name in able}
 
 
 def _size(table: SurvivalTable) -> dict[str, int]:

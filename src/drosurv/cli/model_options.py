@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.options import SAVED, TABLE, Cause, Names, Strata, about, cause_number, option, piped
+from drosurv.cli.options import (
+    SAVED,
+    TABLE,
+    Cause,
+    Clusters,
+    Names,
+    Strata,
+    about,
+    cause_number,
+    option,
+    piped,
+)
 from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
@@ -67,6 +78,7 @@ class JudgedModel:
     data: Annotated[Path | None, typer.Argument(metavar="DATA", help=TABLE, callback=piped)] = None
     coefficients: Coefficients = None
     strata: Strata = None
+    clusters: Clusters = None
     cause: Cause = None
 
     @property

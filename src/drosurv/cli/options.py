@@ -72,6 +72,10 @@ Groups = Annotated[
     Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
 Drop = Annotated[Names, about("Columns not to use as features.")]
+Clusters = Annotated[
+    str | None,
+    about("Column of clusters: different patients who may be alike, such as hospitals or litters.", _COLUMNS),
+]
 Strata = Annotated[str | None, about("Column of strata, if not the one trained with.", _COLUMNS)]
 Cause = Annotated[
     str | None,
@@ -306,6 +310,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
     """A training table, the roles of its columns, and which rows are used or held out."""
 
     data: DataFile
+    clusters: Clusters = None
     event: str = option("Column of events, such as 1, yes or dead.", default=MISSING)
     features: Names = option("Columns to predict from; by default all that are left.", _COLUMNS, default=())
     complete_cases: bool = option(
@@ -375,7 +380,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
         with bar("reading the table"):
             frame = self.format.read(self.data)
         self.target().require(frame)
-        for role in ("id", "drop", "categorical", "features", "numeric", "keep_columns"):
+        for role in ("id", "clusters", "drop", "categorical", "features", "numeric", "keep_columns"):
             named = getattr(self, role)
             require_columns(frame, [named] if isinstance(named, str) else named or (), role)
         return frame
@@ -398,7 +403,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
 
         named = {option: column for option, column in observed.items() if column is not None}
         roles = [option.name for option in fields(TargetOptions)]
-        roles += ["features", "drop", "numeric", "keep_columns", "complete_cases", "first_event"]
+        roles += ["clusters", "features", "drop", "numeric", "keep_columns", "complete_cases", "first_event"]
         given = {name: getattr(self, name) for name in roles}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 

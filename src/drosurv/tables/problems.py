@@ -59,6 +59,7 @@ def table_problems(
     numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
     id: str | None = None,
+    clusters: str | None = None,
     time: str | None = None,
     patients: IntArray | None = None,
     table_name: str = "the table",
@@ -66,7 +67,8 @@ def table_problems(
     """Yield warnings about a training table.
 
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
-    are; nor whether `keep_columns` are known when a prediction is made. `time` is the column of times, None if there
+    are; nor whether `keep_columns` are known when a prediction is made; nor, with `clusters`, which column names them.
+    `time` is the column of times, None if there
     are entry times. `patients` are the numbers of the patients, as :func:`drosurv.tables.rows.patient_numbers` returns
     them: without `id`, they tell equal rows.
     """
@@ -84,11 +86,11 @@ def table_problems(
         yield from _repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
     amounts = [name for name in features if name not in (*categorical, *numeric)]
-    clusters = [name for name in amounts if names_clusters(name, frame[name])]
     # With entry times, and where patients have several rows, the id is that of a patient.
-    if time is not None and (id is None or not frame[id].duplicated().any()):
-        yield from _clusters(frame, clusters)
-        amounts = [name for name in amounts if name not in clusters]
+    if time is not None and clusters is None and (id is None or not frame[id].duplicated().any()):
+        named = [name for name in amounts if names_clusters(name, frame[name])]
+        yield from _clusters(frame, named)
+        amounts = [name for name in amounts if name not in named]
     yield from _codes(frame, amounts)
     for name in [*features, *target]:
         if name not in categorical:
@@ -176,11 +178,11 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
 def _clusters(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[ArgumentWarning]:
     for name in names:
         yield ArgumentWarning(
-            "id",
+            "clusters",
             f"column {name!r} is used as a feature and has {frame[name].nunique():,} values in {len(frame):,} rows. "
             "Patients with the same value may be alike, as those of one family or hospital are: to keep them together, "
-            f"and not to use it as a feature, pass {arg('id', name)}; or name it in {arg('categorical')} or in "
-            f"{arg('numeric')}.",
+            f"and not to use it as a feature, pass {arg('clusters', name)}; or name it in {arg('categorical')} or "
+            f"in {arg('numeric')}.",
         )
 
 

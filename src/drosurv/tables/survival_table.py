@@ -22,7 +22,7 @@ from drosurv.errors import (
     row_number,
     warn_caller,
 )
-from drosurv.observation import in_pandas
+from drosurv.observation import check_clusters, given_arguments, in_pandas, label_codes
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import patient_columns, repeated_id, unnamed_ids
@@ -114,8 +114,8 @@ class SurvivalTable:
     patients : (n,) int
         Equal for rows with the same id, or without ids for equal rows, which count as different patients all the same.
         Such rows are never divided between training and testing.
-    id : str or None
-        Column that names the patient.
+    id, clusters : str or None
+        Columns that name the patient, and clusters of different patients who may be alike, such as hospitals.
     all_rows : SurvivalTable or None
         The rows as they stand in the file, where this table has one row for each patient with several; else None.
     """
@@ -128,6 +128,7 @@ class SurvivalTable:
     patients: IntArray
     id: str | None = None
     all_rows: SurvivalTable | None = None
+    clusters: str | None = None
 
     @staticmethod
     def parse(
@@ -140,14 +141,17 @@ class SurvivalTable:
         observed: Mapping[str, str] | None = None,
         categorical: Sequence[str] = (),
         id: str | None = None,
+        clusters: str | None = None,
         drop_missing_target: bool = False,
         complete_cases: bool = False,
     ) -> SurvivalTable:
         """Divide a DataFrame; parameters as in :func:`read_survival_table`."""
         columns.require(frame)
-        named = {**(observed or {}), **({} if id is None else {"id": id})}
+        named = {**(observed or {}), **given_arguments(id=id, clusters=clusters)}
         for role, column in named.items():
             require_columns(frame, [column], role)
+        target = {"time": columns.time, "event": columns.event, "entry": columns.entry}
+        refuse_same_column(clusters, {"id": id, **target})
         require_columns(frame, drop, "drop")
         require_columns(frame, categorical, "categorical")
         not_features = [*columns.names, *drop, *named.values()]
@@ -162,7 +166,12 @@ class SurvivalTable:
         columns = columns.resolved(frame) if complete else columns
         labelled = group_labels(frame, groups, categorical)
         patients = patient_numbers(frame, None if id is None else frame[id], columns.names)
-        return SurvivalTable(frame, columns, columns.parse(frame), frame[used], labelled, patients, id)
+        if clusters is not None:
+            label_codes("clusters", frame[clusters], len(frame))
+        if clusters is not None and id is not None:
+            check_clusters(patients, frame[id], frame[clusters])
+        y = columns.parse(frame)
+        return SurvivalTable(frame, columns, y, frame[used], labelled, patients, id, clusters=clusters)
 
     @property
     def entry(self) -> FloatArray | None:
@@ -199,14 +208,16 @@ class SurvivalTable:
         )
 
     @property
-    def repeated(self) -> IntArray | None:
-        """The numbers of `patients`, (n,), which tell the rows that stay in the same fold; None if all differ."""
-        return self.patients if len(np.unique(self.patients)) < len(self) else None
+    def together(self) -> IntArray:
+        """Numbers (n,) of clusters, or else of `patients`: their rows stay in one fold, or side of a hold-out."""
+        return (
+            self.patients if self.clusters is None else patient_numbers(self.frame, self.frame[self.clusters])
+        )
 
     @property
-    def clusters(self) -> IntArray | None:
-        """Number of each row's patient, (n,), for standard errors; None without ids, or if all ids differ."""
-        return None if self.id is None else self.repeated
+    def ids(self) -> IntArray | None:
+        """Number of each row's patient, (n,); None without ids, or if all ids differ."""
+        return self.patients if self.n_patients < len(self) else None
 
     @property
     def n_patients(self) -> int:
@@ -220,15 +231,38 @@ class SurvivalTable:
 
     @property
     def size(self) -> str:
-        """Numbers of patients and rows, in words."""
-        return counted_patients(self.n_patients, len(self))
+        """Numbers of patients, rows and clusters, in words."""
+        clusters = 0 if self.clusters is None else self.frame[self.clusters].nunique()
+        return counted_patients(self.n_patients, len(self), clusters, self.clusters or "")
+
+    @property
+    def judged_rows(self) -> dict[str, Any]:
+        """Arguments of functions that judge a model: entry times, ids and clusters, each (n,) or None."""
+        clusters = None if self.clusters is None else self.frame[self.clusters]
+        return {"entry": self.entry, "id": self.ids, "clusters": clusters}
+
+    @property
+    def columns_of_rows(self) -> dict[str, str]:
+        """Columns that ``fit`` takes: clusters, and ids with entry times; without, rows of an id are a cluster."""
+        found: dict[str, str] = {} if self.clusters is None else {"clusters": self.clusters}
+        if self.id is not None and self.ids is not None:
+            found.setdefault("clusters" if self.entry is None else "id", self.id)
+        return found
 
     @property
     def row_arguments(self) -> dict[str, Any]:
-        """Arguments of ``fit`` about the rows: entry times with the ids of patients, or else clusters."""
+        """Arguments of a repair about the rows: entry times, and what :attr:`columns_of_rows` says.
+
+        Patients of clusters have ids, as each row is one.
+        """
+        found = given_arguments(**self.judged_rows)
         if self.entry is None:
-            return {} if self.clusters is None else {"clusters": self.clusters}
-        return {"entry": self.entry} | ({} if self.id is None else {"id": self.patients})
+            ids = found.pop("id", None)
+            if self.clusters is not None and ids is None:
+                found["id"] = np.arange(len(self))
+            elif ids is not None:
+                found.setdefault("clusters", ids)
+        return found
 
     def warn_of_copies(self, table_name: str) -> None:
         """Warn if rows are equal, also in their ids."""
@@ -258,6 +292,7 @@ class SurvivalTable:
             target=self.columns.names,
             **{**columns, "categorical": [*columns.get("categorical", ()), *self.codes]},
             id=self.id,
+            clusters=self.clusters,
             time=self.columns.time if self.columns.entry is None else None,
             patients=self.patients,
             table_name=name,
@@ -330,23 +365,36 @@ class SurvivalTable:
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into training patients and a held-out share, with equal event rates.
 
-        All rows of a patient go to the same part.
+        All rows of a patient, or of a cluster, go to the same part.
         """
         from sklearn.model_selection import train_test_split
 
         require(0 < as_number(share) < 1, "share", "lie between 0 and 1", share)
-        names, patient = np.unique(self.patients, return_inverse=True)
-        event = np.bincount(patient, self.event) > 0
+        names, unit = np.unique(self.together, return_inverse=True)
+        event = np.bincount(unit, self.event) > 0
+        # All clusters but one may have an event.
+        alone = self.clusters is not None and np.bincount(event, minlength=2).min() < 2
         try:
             _, held_out = train_test_split(
-                np.arange(len(names)), test_size=share, stratify=event, random_state=seed
+                np.arange(len(names)), test_size=share, stratify=None if alone else event, random_state=seed
             )
         except ValueError as error:
             raise InputError(
-                f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
+                f"{len(names)} {'patients' if self.clusters is None else 'clusters'} are too few to hold out {share:g} "
+                "of those with and of those without the event."
             ) from error
-        held = np.isin(patient, held_out)
+        held = np.isin(unit, held_out)
         return self.take(~held), self.take(held)
+
+
+def refuse_same_column(clusters: str | None, others: Mapping[str, str | None]) -> None:
+    """Raise if the column of clusters is also that of another role."""
+    for role, column in others.items():
+        if clusters is not None and column == clusters:
+            raise ArgumentError(
+                "clusters",
+                f"{arg('clusters')} and {arg(role)} both name {clusters!r}: leave out one of them.",
+            )
 
 
 def noted_id(frame: pd.DataFrame, others: Sequence[str | None], remedy: str) -> str | None:
@@ -378,6 +426,7 @@ def read_survival_table(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     id: str | None = None,
+    clusters: str | None = None,
     keep_columns: Sequence[str] = (),
     drop_missing_target: bool = False,
     complete_cases: bool = False,
@@ -407,6 +456,9 @@ def read_survival_table(
         Columns of whole numbers that are codes, and those that are amounts; others are warned of.
     id : str, optional
         Column that names the patient of a row; no feature.
+    clusters : str, optional
+        Column that names clusters of different patients who may be alike, such as hospitals, litters or families; no
+        feature. All rows of a patient are in one cluster.
     keep_columns : sequence of str
         Columns that are known when a prediction is made: no warning asks about their names.
     drop_missing_target : bool
@@ -439,14 +491,15 @@ def read_survival_table(
     # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")
-    named = [*columns.names, *drop, *numeric, *categorical, *groups, *(observed or {}).values()]
+    rows = {**(observed or {}), **given_arguments(clusters=clusters)}
+    named = [*columns.names, *drop, *numeric, *categorical, *groups, *rows.values()]
     if id is None:
         id = noted_id(frame, [*named, *features], f"pass it as {arg('drop')}")
     if not features:
         drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:
         to_floats(frame[name], "numeric")
-    taken = [*columns.names, *features, *drop, *numeric, *categorical, *(observed or {}).values()]
+    taken = [*columns.names, *features, *drop, *numeric, *categorical, *rows.values()]
     free = [str(name) for name in frame.columns if id is None and name not in taken]
     for name, constant in unnamed_ids(frame, free):
         raise ArgumentError("id", numbered_patients(name, constant, frame))
@@ -459,12 +512,13 @@ def read_survival_table(
         observed=observed,
         categorical=categorical,
         id=id,
+        clusters=clusters,
         drop_missing_target=drop_missing_target,
         complete_cases=complete_cases,
     )
     if table.X.shape[1] == 0:
         why = [f"column {name!r} is dropped" for name in drop]
-        why += [f"column {name!r} says how rows were observed" for name in (observed or {}).values()]
+        why += [f"column {name!r} says how rows were observed" for name in rows.values()]
         why += [f"column {id!r} names patients"] * (id is not None)
         raise InputError(
             f"{path} has no features: besides time and event, {listing(why, 12) or 'there is no column'}. Drop fewer "

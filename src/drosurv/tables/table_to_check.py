@@ -20,7 +20,7 @@ from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
-from drosurv.tables.survival_table import SurvivalTable
+from drosurv.tables.survival_table import SurvivalTable, refuse_same_column
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import labels, quoted, to_floats
 from drosurv.target import BoolArray
@@ -48,6 +48,7 @@ class WantedColumns:
     keep_columns: Sequence[str] = ()
     time_unit: str | None = None
     cause: str | None = None
+    clusters: str | None = None
 
     def guess(self, frame: pd.DataFrame) -> tuple[GuessedColumns, TargetColumns]:
         """Guess the columns that were not named, and the value that means the event."""
@@ -56,10 +57,11 @@ class WantedColumns:
                 "start",
                 f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of dates or of numbers.",
             )
-        for role, name in (("start", self.start), ("end", self.end)):
-            if name is not None:
-                require_columns(frame, [name], role)
-        rest = frame if self.start is None else frame.drop(columns=self.start)
+        for role in ("start", "end", "clusters"):
+            require_columns(frame, [name for name in (getattr(self, role),) if name is not None], role)
+        others = ("time", "event", "entry", "id", "start", "end")
+        refuse_same_column(self.clusters, {role: getattr(self, role) for role in others})
+        rest = frame.drop(columns=[name for name in (self.start, self.clusters) if name is not None])
         named = {role: getattr(self, role) for role in ("event", "id", "groups", "entry", "drop")}
         found = guess_columns(rest, time=self.end or self.time, **named)
         columns = TargetColumns(
@@ -200,7 +202,8 @@ def _patients(
     """Return the patients and features that can be used, and the columns that cannot be; add to `problems`."""
     for role in ("drop", "categorical", "numeric", "keep_columns"):
         require_columns(frame, getattr(wanted, role), role)
-    refused, useless = _unusable_columns(frame, {*columns.names, found.id, *wanted.drop}, wanted.categorical)
+    others = {*columns.names, found.id, wanted.clusters, *wanted.drop}
+    refused, useless = _unusable_columns(frame, others, wanted.categorical)
     left_out = refused | useless
     patients = SurvivalTable.parse(
         frame,
@@ -209,6 +212,7 @@ def _patients(
         drop=[*wanted.drop, *left_out],
         categorical=list(wanted.categorical),
         id=found.id,
+        clusters=wanted.clusters,
     )
     several, n_rows = patients.n_with_several_events, len(patients)
     if several:
@@ -231,7 +235,9 @@ def _patients(
     if leaks:
         patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
     if patients.X.shape[1] == 0:
-        taken = listing([repr(name) for name in (*columns.names, found.id, *wanted.drop) if name], 12)
+        taken = listing(
+            [repr(name) for name in (*columns.names, found.id, wanted.clusters, *wanted.drop) if name], 12
+        )
         why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]

@@ -147,6 +147,7 @@ class CheckResult:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
         columns = {name: getattr(self.columns, name) for name in ("time", "event", "entry", "id", "groups")}
+        columns["clusters"] = self.table.clusters
         return {
             "patients": self.table.n_patients,
             "rows": len(self.table),
@@ -190,6 +191,7 @@ def check(
     end: str | None = None,
     entry: str | None = None,
     id: str | None = None,
+    clusters: str | None = None,
     groups: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -219,6 +221,9 @@ def check(
     entry : str, optional
         Column of times from which rows are observed: rows are intervals (entry, time], and those of one patient have
         the same `id`.
+    clusters : str, optional
+        Column that names clusters of different patients who may be alike, such as hospitals, litters or families. It is
+        no feature; folds keep clusters together, and intervals go by cluster.
     groups : sequence of str, optional
         Columns that define groups, or cuts such as ``"age>65"``.
     drop, categorical, numeric : sequence of str
@@ -269,6 +274,7 @@ def check(
         keep_columns,
         time_unit,
         None if cause is None else str(cause),
+        clusters,
     )
     name = Path(table).name if isinstance(table, (str, os.PathLike)) else "the table"
     with bar("reading", shown=verbose) as progress:
@@ -375,17 +381,14 @@ def _changes(repaired: RepairedCox | None, unit: str) -> list[str]:
 
 
 def _train(prepared: TableToCheck, estimator: Any) -> Trained:
-    """Train the model on a table whose rows may be intervals of a patient's time, or share a patient."""
+    """Train the model on a table whose rows may be intervals of a patient's time, or share a patient or a cluster."""
     patients = prepared.table
-    observed: dict[str, str] = {}
-    if patients.id is not None and patients.repeated is not None:
-        observed["clusters" if patients.entry is None else "id"] = patients.id
     return train(
         patients,
         estimator,
         categorical=prepared.wanted.categorical,
         keep_columns=prepared.wanted.keep_columns,
-        observed=observed,
+        observed=patients.columns_of_rows,
     )
 
 

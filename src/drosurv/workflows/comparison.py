@@ -136,7 +136,7 @@ def compare_with_plain_cox(
     else:
         words = f"In {_FOLDS} folds of these patients, by models trained without them"
         unfitted = Pipeline([("table", trained.encoder), ("cox", plain_cox(trained.estimator))])
-        parts = fold_parts(on.event, _FOLDS, seed, on.patients)
+        parts = fold_parts(on.event, _FOLDS, seed, on.together)
         with warnings.catch_warnings(action="ignore"):
             # Training on all patients has given the same warnings.
             plain = cross_fitted_cox(unfitted, on.X, on.y, parts)
@@ -150,7 +150,7 @@ def compare_with_plain_cox(
         on.y,
         y_train=trained.table.y,
         sensitive_features=on.groups,
-        id=on.clusters,
+        **on.judged_rows,
         metrics=METRICS,
         n_bootstrap=_REPLICATES,
         level=_LEVEL,

@@ -219,7 +219,7 @@ class OpenedModel:
         """Return what was filled in or ignored in a table, besides columns of the target and of the strata."""
         if self.encoder is None:
             return pd.DataFrame({"column": [], "rows": [], "done": []})
-        named = [strata, self.notes.get("id")]
+        named = [strata, self.notes.get("id"), self.notes.get("clusters")]
         named += [name for role in ("target", "observed") for name in self.notes.get(role, {}).values()]
         return self.encoder.findings(frame[[name for name in frame.columns if name not in named]])
 
@@ -230,12 +230,13 @@ class OpenedModel:
         groups: Sequence[str] = (),
         categorical: Sequence[str] = (),
         id: str | None = None,
+        clusters: str | None = None,
         drop_missing_target: bool = False,
         in_use: bool = False,
         all_rows: bool = False,
         **named: str | None,
     ) -> SurvivalTable:
-        """Return the patients of a table; `named` are columns of the target, by default those of training.
+        """Return the patients of a table; `named` are columns of the target. Those of training are the default.
 
         Patients with several rows (entry, time] get one, unless `all_rows` are wanted. The table of a model `in_use`
         may begin with one patient, and without events.
@@ -269,13 +270,18 @@ class OpenedModel:
         target["causes"] = self.has_causes
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
-        id = id or self.id_column(frame) or noted_id(frame, [*columns.names, *self._features_in], "rename it")
+        noted_clusters = self.notes.get("clusters")
+        if clusters is None and noted_clusters in frame.columns and not (in_use or noted_clusters == id):
+            clusters = noted_clusters
+        others = [*columns.names, clusters, *self._features_in]
+        id = id or self.id_column(frame) or noted_id(frame, others, "rename it")
         table = SurvivalTable.parse(
             frame,
             columns,
             groups=groups,
             categorical=[*categorical, *(name for name in known if name in frame.columns)],
             id=id,
+            clusters=clusters,
             drop_missing_target=drop_missing_target,
         )
         if table.entry is not None and id is not None and not all_rows:

@@ -23,6 +23,7 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.observation import given_arguments
 from drosurv.presentation import cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported
@@ -191,8 +192,7 @@ def save_with_notes(
     further `notes`.
     """
     target = {name: value for name, value in asdict(table.columns).items() if value}
-    if table.id is not None:
-        notes = {"id": table.id, **notes}
+    notes = {**given_arguments(id=table.id, clusters=table.clusters), **notes}
     notes = {"target": target, "trained_on": fingerprint(data), "warnings": list(warnings), **notes}
     if row_hashes:
         notes["row_hashes"] = RowHashes.of(table.X[columns_used(model)], table.y).to_dict()
@@ -282,8 +282,8 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
     options = {name: values for name, values in trained.fit_options.items() if name in _OBSERVED}
-    if table.clusters is not None and table.entry is None:
-        options.setdefault("clusters", table.clusters)
+    if "clusters" in table.row_arguments:
+        options.setdefault("clusters", table.row_arguments["clusters"])
     if trained.is_plain and isinstance(trained.model, Pipeline):
         cox = trained.estimator
     else:
@@ -359,12 +359,12 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
 
 
 def audit_rows(table: SurvivalTable, folds: int | None = None, seed: int = 0) -> dict[str, Any]:
-    """Return arguments of :func:`drosurv.audit` about the rows of a table: entry times, ids, and folds of patients."""
-    # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
-    intervals = table.entry is not None and table.id is not None
-    found: dict[str, Any] = {"entry": table.entry, "id": table.patients if intervals else table.clusters}
+    """Return arguments of :func:`drosurv.audit` about the rows of a table: entry times, ids, clusters, and folds."""
+    found = table.judged_rows
     if folds is not None:
-        found["folds"] = folds if intervals else fold_parts(table.event, folds, seed, table.patients)
+        # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
+        intervals = table.entry is not None and table.id is not None
+        found["folds"] = folds if intervals else fold_parts(table.event, folds, seed, table.together)
     return found
 
 

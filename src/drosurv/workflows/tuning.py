@@ -86,9 +86,9 @@ def tune(
 ) -> Tuned:
     """Compare every combination of the values of a grid with plain Cox, choose one, and train it on all patients.
 
-    Each setting predicts patients that it was not trained on, in `folds`; rows of one patient share a fold. All are
-    compared with plain Cox on the same patients by :func:`drosurv.compare`, and :func:`choose` chooses. `categorical`
-    and `keep_columns` are as in :func:`train`.
+    Each setting predicts patients that it was not trained on, in `folds`; rows of one patient, or cluster, share a
+    fold. All are compared with plain Cox on the same patients by :func:`drosurv.compare`, and :func:`choose` chooses.
+    `categorical` and `keep_columns` are as in :func:`train`.
     """
     require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
     refuse_leaks(table, keep_columns)
@@ -101,7 +101,7 @@ def tune(
     points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     settings = [clone(estimator).set_params(**point) for point in points]
     encoder = table_encoder(table, categorical)
-    parts = fold_parts(table.event, folds, random_state, table.patients)
+    parts = fold_parts(table.event, folds, random_state, table.together)
     models = [Pipeline([("table", clone(encoder)), ("model", setting)]) for setting in settings]
     with warnings.catch_warnings(action="ignore"), bar("settings", len(models), shown=verbose) as advance:
         # Training on all patients gives the same warnings.
@@ -119,7 +119,7 @@ def tune(
         table.y,
         y_train=table.y,
         sensitive_features=table.groups,
-        id=table.clusters,
+        **table.judged_rows,
         metrics=METRICS,
         n_bootstrap=_REPLICATES,
         level=_LEVEL,

@@ -23,7 +23,7 @@ from drosurv.repairs.rules import readable_table
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, Part, Section
-from drosurv.target import BoolArray, FloatArray, parse_competing_target
+from drosurv.target import BoolArray, FloatArray, IntArray, parse_competing_target
 
 WHOLE = "whole follow-up"
 SIGNIFICANT = (
@@ -145,13 +145,18 @@ def find_remedy(evidence: Evidence) -> Part | None:
             gained = likelihood_gains(evidence.follow_up, target, theirs)
             kind = "plain" if stop.alpha == 1 else "robust"
             measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
+
+    def own(rows: BoolArray) -> IntArray | None:
+        return None if clusters is None else clusters[rows]
+
     rows = tuple(
         {"group": who, "remedy": name, "patients": int(inside.sum())}
-        | Estimate.ratio_in_clusters(expected.events[inside], hazard[inside], own, level).named("ratio")
-        | Estimate.mean(gains[inside], level, own).named("gain")
-        | Estimate.mean(gains[~inside], level, others).named("elsewhere")
+        | Estimate.ratio_in_clusters(expected.events[inside], hazard[inside], own(inside), level).named(
+            "ratio"
+        )
+        | Estimate.mean(gains[inside], level, own(inside)).named("gain")
+        | Estimate.mean(gains[~inside], level, own(~inside)).named("elsewhere")
         for who, inside in groups
-        for own, others in [[None, None] if clusters is None else [clusters[inside], clusters[~inside]]]
         for name, (hazard, gains) in measured.items()
     )
     table = Table("remedies", "Remedies side by side", REMEDIES, rows)
