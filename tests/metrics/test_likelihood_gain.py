@@ -1,5 +1,4 @@
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -66,23 +65,14 @@ def by_definition(train, test, survival, n_intervals, hazard_floor):
         return heights[steps <= t][-1] if (steps <= t).any() else 0.0
 
     smallest = hazard_floor * heights[-1] / steps[-1]
-    # The last interval is cut where few patients remain; the time observed in each part is its weight.
-    late = test["time"][test["time"] > edges[-2]]
-    parts = [edges[-2], *(q for q in np.quantile(late, [0.5, 0.75, 0.875]) if q < edges[-1]), edges[-1]]
-    parts = list(pairwise(parts))
-    spent = [sum(max(min(time, end) - begin, 0.0) for time in late) for begin, end in parts]
-
-    def rate_of(hazard, m):
-        pieces, weights = ([edges[m : m + 2]], None) if m < n_intervals - 1 else (parts, spent)
-        return np.average([(hazard(b) - hazard(a)) / (b - a) for a, b in pieces], weights=weights)
-
     gains = []
     for (event, time), function in zip(test, survival, strict=True):
         losses = []
         for hazard in (null, lambda t, f=function: -np.log(max(f.y[f.x <= t][-1], 1e-10)) if t > 0 else 0.0):
             inside = [m for m in range(n_intervals) if edges[m] < time <= edges[m + 1]]
             m = inside[0] if inside else (0 if time <= edges[0] else n_intervals - 1)
-            losses.append(hazard(time) - event * np.log(max(rate_of(hazard, m), smallest)))
+            rate = (hazard(edges[m + 1]) - hazard(edges[m])) / (edges[m + 1] - edges[m])
+            losses.append(hazard(time) - event * np.log(max(rate, smallest)))
         gains.append(losses[0] - losses[1])
     return gains
 

@@ -20,7 +20,7 @@ from drosurv.findings.censoring import known_status
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.known_curves import KnownCurves, common_times, few_times, known_throughout
 from drosurv.findings.log_score import (
-    LEAST,
+    ScoredIntervals,
     hazard_scores,
     log_scores,
     probability_scores,
@@ -42,13 +42,15 @@ from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (
     EVENTS_PER_INTERVAL,
     MOST_INTERVALS,
-    ScoredIntervals,
+    interval_edges,
     intervals_of_events,
 )
-from drosurv.metrics.nonparametric import aalen_johansen, step_function
+from drosurv.metrics.nonparametric import aalen_johansen, step_function, weighted_quantiles
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 _LEAST_HAZARD = 1e-9
+# Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
+_CELLS = (0.5, 0.75, 0.875)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -326,9 +328,8 @@ def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: A
         return probability_scores(np.diff(known.at(times), axis=1, prepend=0.0), times, cohort.target)
     intervals, end, happened = _scored_parts(cohort, until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    least, joined = LEAST / intervals.edges[-1], isinstance(known.curves, StepCurves)
-    rates = intervals.rates(known.at(intervals.edges), least=least, joined=joined)
-    return hazard_scores(rates, hazard, intervals.number(cohort.target.time), happened)
+    rates = intervals.rates(known.at(intervals.edges), joined=isinstance(known.curves, StepCurves))
+    return hazard_scores(rates, hazard, intervals.of(cohort.target.time), happened)
 
 
 def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, OwnCurve | None]:
@@ -350,9 +351,9 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
         hazard = cohort.null_hazard(end) - cohort.null_hazard(since)
         at_edges = cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at)
         # The training patients of a fold may have no events in an interval.
-        rates = intervals.rates(at_edges, least=LEAST / intervals.edges[-1], joined=True)
+        rates = intervals.rates(at_edges, joined=True)
         begins = intervals.edges[: rates.shape[1]]
-        interval, start = intervals.number(time), intervals.number(since)
+        interval, start = intervals.of(time), intervals.of(since)
         found = hazard_scores(rates, hazard, interval, happened)
     copies = _own_null(cohort)
     if copies is None:
@@ -377,16 +378,23 @@ def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArr
     """Return intervals on which hazards are constant, each patient's end, and who has an event, until a time."""
     end, happened = np.minimum(cohort.target.time, until), cohort.target.event & (cohort.target.time <= until)
     own = _own_null(cohort)
-    intervals = ScoredIntervals.of(
-        cohort.follow_up,
-        end,
-        n_intervals=MOST_INTERVALS if own is None else intervals_of_events(float(own[happened].sum())),
-        until=float(np.max(until)),
-        own=own is not None,
-        since=cohort.since,
-        weight=cohort.copies,
-    )
-    return intervals, end, happened
+    if own is None:
+        edges = np.unique(np.minimum(interval_edges(cohort.follow_up), np.max(until)))
+    else:
+        n_intervals = intervals_of_events(float(own[happened].sum()))
+        # Also the time after the last event has a hazard: the last interval reaches until the end of all observation.
+        edges = np.append(interval_edges(cohort.follow_up, n_intervals)[:-1], [0.0, end.max()])
+        edges = np.unique(np.minimum(edges, end.max()))
+    begin = edges[-2]
+    late = end > begin
+    if not late.any():
+        return ScoredIntervals(edges, np.ones(1)), end, happened
+    cells = weighted_quantiles(end[late], cohort.copies[late], _CELLS)
+    edges = np.unique(np.append(edges, cells[(cells > begin) & (cells < edges[-1])]))
+    begins = edges[:-1][edges[:-1] >= begin]
+    ends = np.append(begins[1:], edges[-1])
+    spent = np.minimum.outer(end[late], ends) - np.maximum.outer(cohort.since[late], begins)
+    return ScoredIntervals(edges, cohort.copies[late] @ np.maximum(spent, 0.0)), end, happened
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:

@@ -10,8 +10,11 @@ as constant between few times too, since it knows no model of censoring.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from drosurv.metrics.likelihood_gain import interval_rates
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
@@ -82,6 +85,37 @@ def log_scores(
     logs = np.where(happened, np.log(drop), np.log1p(-drop))
     found: FloatArray = np.where(at_risk, inverse * logs, 0.0).sum(axis=1)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredIntervals:
+    """Intervals of the follow-up on which hazards are constant, between edges (m + 1,).
+
+    The last ones may be cells of one interval: its hazard is their mean, weighted by the time for which patients were
+    observed in each, `observed` (c,).
+    """
+
+    edges: FloatArray
+    observed: FloatArray
+
+    def rates(self, hazard: FloatArray, *, joined: bool = False) -> FloatArray:
+        """Return hazards (n, k) in k intervals from cumulative hazards (n, m + 1) at the edges.
+
+        If `joined`, an interval without a step of the curve is merged with the next that has one.
+        """
+        cells = len(self.observed)
+        whole = np.append(np.arange(len(self.edges) - cells), len(self.edges) - 1)
+        rates = interval_rates(hazard[:, whole], self.edges[whole], joined=joined)
+        if cells > 1:
+            in_cells = np.diff(hazard[:, -cells - 1 :], axis=1) / np.diff(self.edges[-cells - 1 :])
+            last = in_cells @ (self.observed / self.observed.sum())
+            rates[:, -1] = np.where(last > 0, last, rates[:, -1])
+        return np.asarray(np.maximum(rates, LEAST / self.edges[-1]), np.float64)
+
+    def of(self, time: FloatArray) -> IntArray:
+        """Return the number of the interval of each time."""
+        last = len(self.edges) - 1 - len(self.observed)
+        return np.clip(np.searchsorted(self.edges, time) - 1, 0, last)
 
 
 def hazard_scores(rate: FloatArray, total: FloatArray, interval: IntArray, happened: BoolArray) -> FloatArray:

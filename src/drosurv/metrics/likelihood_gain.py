@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,13 @@ import numpy as np
 from drosurv.curves import interpolate, parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.target import FloatArray, IntArray, parse_target
+from drosurv.target import FloatArray, parse_target
 
 # Intervals of a null model: so many, and no more than leave each so many events if it is fitted to the scored patients.
 MOST_INTERVALS, EVENTS_PER_INTERVAL = 20, 5
 # With this many steps per interval, a step function is close enough to a continuous curve.
 _MANY_STEPS = 10
-# Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
-_CELLS = (0.5, 0.75, 0.875)
 
 
 def likelihood_gains(
@@ -31,26 +27,23 @@ def likelihood_gains(
     n_intervals: int | None = None,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
-    sample_weight: Any = None,
 ) -> FloatArray:
     r"""Each patient's log likelihood under the model minus that under the null model, (n,).
 
     .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
               \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
 
-    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same for the training patients'
-    Nelson-Aalen hazard. Few patients remain in the last interval: its hazard is the mean of those in parts of it,
-    weighted by the time for which patients were observed in them. The mean over a group says how much better than the
-    null model the group is predicted; negative means worse. It does not depend on the unit of time. The partial
-    likelihood cannot be compared between groups: a correct model loses partial likelihood on low-risk groups, because
-    their gain is counted in the risk sets of other patients.
+    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same for the training
+    patients' Nelson-Aalen hazard. The mean over a group says how much better than the null model the group is
+    predicted; negative means worse. It does not depend on the unit of time. The partial likelihood cannot be compared
+    between groups: a correct model loses partial likelihood on low-risk groups, because their gain is counted in the
+    risk sets of other patients.
 
-    Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step functions:
-    their hazard is constant between those times, and patients are scored up to the last of them. The gains of
-    :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`), which
-    need outcomes weighted for censoring by a model of it, and assume nothing between the times. Elsewhere they differ
-    by little: they sum the jumps of step curves, where this function takes -log S, and interpolate the hazards of
-    tables with many times, which this function reads as step functions.
+    Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
+    functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
+    of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`),
+    which need outcomes weighted for censoring by a model of it, and assume nothing between the times. They also differ
+    if the null model is that of the scored patients, in the last interval, which they weight by the time observed.
 
     Parameters
     ----------
@@ -62,16 +55,13 @@ def likelihood_gains(
         Target and predicted curves of the test patients, as in :func:`integrated_brier_score`.
     n_intervals : int, optional
         Number of intervals between quantiles of the training event times. Hazards are constant on each. By default 20,
-        or fewer, with at least five events in each, if the null model was fitted to the scored patients; then the last
-        interval ends with their observation.
+        or fewer, with at least five events in each, if the null model was fitted to the scored patients.
     hazard_floor : float
         Smallest hazard, in units of the training patients' mean hazard; without it an event where the model predicts a
         hazard of 0 would have an infinite loss.
     survival_floor : float
         Smallest survival probability; without it a patient alive at a predicted survival of 0 would
         have an infinite loss.
-    sample_weight : (n,) array, optional
-        Patient weights, for the parts of the last interval.
 
     Examples
     --------
@@ -84,7 +74,6 @@ def likelihood_gains(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
-    weight = parse_weights(sample_weight, len(target))
     if n_intervals is None:
         n_intervals = intervals_of_events(target.n_events) if follow_up.from_test_patients else MOST_INTERVALS
     require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
@@ -93,15 +82,11 @@ def likelihood_gains(
         raise ArgumentError(
             "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
         )
-    knots, until = _few_times(follow_up, curves.times, edges), np.inf
+    knots = _few_times(follow_up, curves.times, edges)
     if knots is not None:
         # Patients are scored only as long as curves are known.
-        until = float(knots[-1])
-        target = target.until(until)
-    own = follow_up.from_test_patients
-    how: dict[str, Any] = {"n_intervals": n_intervals, "until": until, "own": own}
-    intervals = ScoredIntervals.of(follow_up, target.time, weight=weight, **how)
-    edges = intervals.edges
+        edges = np.unique(np.minimum(edges, knots[-1]))
+        target = target.until(knots[-1])
 
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))
@@ -118,81 +103,19 @@ def likelihood_gains(
     null_at_edges[0] = 0.0
     latest = follow_up.times[-1:]
     smallest = hazard_floor * float(follow_up.cumulative_hazard_at(latest)[0] / latest[0])
-    null_rate = intervals.rates(null_at_edges[None], least=smallest)[0]
-    rate = intervals.rates(at_edges, least=smallest, joined=knots is None and follow_up.other_times)
-    interval = intervals.number(target.time)
+    null_rate = np.maximum(np.diff(null_at_edges) / np.diff(edges), smallest)
+    rate = np.maximum(
+        interval_rates(at_edges, edges, joined=knots is None and follow_up.other_times), smallest
+    )
+    # The interval of each patient's time.
+    interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
-    if own:
+    if follow_up.from_test_patients:
         # A null model fitted to the test patients gains about 1/2 of log likelihood per interval: E[d log(d / m)] is
         # about 1/2 for d events with mean m. Without this correction a correct model would have a negative gain.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
     gains: FloatArray = follow_up.cumulative_hazard_at(target.time) - hazard + target.event * log_ratio
     return gains
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredIntervals:
-    """Intervals of the follow-up on which hazards are constant, between edges (m + 1,).
-
-    The last ones may be cells of one interval: its hazard is their mean, weighted by the time for which patients were
-    observed in each, `observed` (c,).
-    """
-
-    edges: FloatArray
-    observed: FloatArray
-
-    @staticmethod
-    def of(
-        follow_up: FollowUp,
-        end: FloatArray,
-        *,
-        n_intervals: int = MOST_INTERVALS,
-        until: float = np.inf,
-        own: bool = False,
-        since: FloatArray | None = None,
-        weight: FloatArray | None = None,
-    ) -> ScoredIntervals:
-        """Return the intervals of patients who are observed to their `end` (n,) at most, and curves until a time.
-
-        `own` says that the null model was fitted to these patients. `since` (n,) are entry times.
-        """
-        edges = interval_edges(follow_up, n_intervals)
-        if own:
-            # Also the time after the last event has a hazard: the last interval reaches until the end of observation.
-            until = float(end.max())
-            edges = np.append(edges[:-1], [0.0, until])
-        edges = np.unique(np.minimum(edges, until))
-        begin = edges[-2]
-        since = np.zeros(len(end)) if since is None else since
-        weight = np.ones(len(end)) if weight is None else weight
-        late = (end > begin) & (weight > 0)
-        if not late.any():
-            return ScoredIntervals(edges, np.ones(1))
-        cells = weighted_quantiles(end[late], weight[late], _CELLS)
-        edges = np.unique(np.append(edges, cells[(cells > begin) & (cells < edges[-1])]))
-        begins = edges[:-1][edges[:-1] >= begin]
-        ends = np.append(begins[1:], edges[-1])
-        spent = np.minimum.outer(end[late], ends) - np.maximum.outer(since[late], begins)
-        return ScoredIntervals(edges, weight[late] @ np.maximum(spent, 0.0))
-
-    def rates(self, hazard: FloatArray, *, least: float, joined: bool = False) -> FloatArray:
-        """Return hazards (n, k), at least `least`, in k intervals from cumulative hazards (n, m + 1) at the edges.
-
-        If `joined`, an interval without a step of the curve is merged with the next that has one.
-        """
-        cells = len(self.observed)
-        whole = np.append(np.arange(len(self.edges) - cells), len(self.edges) - 1)
-        rates = interval_rates(hazard[:, whole], self.edges[whole], joined=joined)
-        if cells > 1:
-            in_cells = np.diff(hazard[:, -cells - 1 :], axis=1) / np.diff(self.edges[-cells - 1 :])
-            last = in_cells @ (self.observed / self.observed.sum())
-            rates[:, -1] = np.where(last > 0, last, rates[:, -1])
-        return np.asarray(np.maximum(rates, least), np.float64)
-
-    def number(self, time: FloatArray) -> IntArray:
-        """Return the number of the interval of each time."""
-        last = len(self.edges) - 1 - len(self.observed)
-        return np.clip(np.searchsorted(self.edges, time) - 1, 0, last)
 
 
 def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
@@ -271,6 +194,6 @@ def likelihood_gain(
     >>> likelihood_gain(y, y, survival, times=[1.0, 2.0, 3.0], n_intervals=2) > 0
     True
     """
-    gains = likelihood_gains(y_train, y_test, survival, times, sample_weight=sample_weight, **options)
+    gains = likelihood_gains(y_train, y_test, survival, times, **options)
     weight = parse_weights(sample_weight, len(gains))
     return float(weighted_mean(gains, weight, "the likelihood gain"))
