@@ -43,7 +43,8 @@ def likelihood_gains(
     functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
     of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`),
     which need outcomes weighted for censoring by a model of it, and assume nothing between the times. They also differ
-    if the null model is that of the scored patients, in the last interval, which they weight by the time observed.
+    in the last interval: few patients remain there, and `evaluate` weights the hazards in parts of it by the time for
+    which patients were observed.
 
     Parameters
     ----------
