@@ -173,7 +173,7 @@ class Rows:
 
     def only(self, names: Collection[str]) -> Rows:
         """Return the rows with only those of strata and offset that are named."""
-        left_out = {name: None for name in ("strata", "offset") if name not in names}
+        left_out: dict[str, Any] = {name: None for name in ("strata", "offset") if name not in names}
         return replace(self, **left_out)
 
     def take(self, rows: Any) -> Rows:

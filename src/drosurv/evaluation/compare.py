@@ -115,9 +115,9 @@ def compare(
     y, observed = patients.y, patients.observed
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
     models = {name: patients.of(model) for name, model in models.items()}
-    given, number = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
-    predicted, scored_at = _at_common_times(given, y, number)
-    first, name = next(iter(given.values())), next(iter(given))
+    whole, judged_cause = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
+    predicted, scored_at = _at_common_times(whole, y, judged_cause)
+    name, first = next(iter(whole.items()))
     if y_train is None and entry is None:
         y_train = first.follow_up
     first = first if first.given is None else predicted[name]
@@ -128,7 +128,7 @@ def compare(
         "X_train": X_train,
         "reference": reference,
         "wanted": metrics,
-        "cause": number,
+        "cause": judged_cause,
         "scored_at": scored_at,
     }
     # Made once: without a seed, each model would otherwise draw other replicates.
