@@ -154,6 +154,12 @@ def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
             f"For {whom}, {event[inside].sum():,.0f} events were observed; {who} "
             f"predicted {found.predicted:.1f} without the repair and {found.predicted_after:.1f} with it."
         )
+        multiplied = re.findall(r"The repair multiplies their hazards by ([0-9.]+)(\.|: half of)", words)
+        assert bool(multiplied) == (found.version == "level" and case.__name__.startswith("frozen"))
+        if multiplied and len(model.repairs_) == 1:
+            factors = np.exp(model.predict(X) - model.base_.predict(X))[inside]
+            np.testing.assert_allclose(factors, float(multiplied[0][0]), atol=0.005)
+            assert (multiplied[0][1] == ".") == (found.strength == 1)
         for name, there, elsewhere, unit in re.findall(
             r"of '([^']+)' is ([0-9.]+) there and ([0-9.]+) elsewhere(?: \(per ([0-9.]+)\))?", words
         ):

@@ -188,6 +188,12 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         )
     else:
         sentences.append(f"For {whom}, {counts}")
+    if frozen and repair.version == "level":
+        factor = float(np.exp(repair.strength * repair.correction.own[0]))
+        half = ": half of the fitted correction predicted patients not used for it better than the whole"
+        sentences.append(
+            f"The repair multiplies their hazards by {ratio_text(factor)}{half if repair.strength < 1 else ''}."
+        )
     if repair.changes:
         changed = (
             f"{change.label!r} is {change.inside:.2f} there and {change.outside:.2f} elsewhere"
