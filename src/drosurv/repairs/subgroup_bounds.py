@@ -187,6 +187,7 @@ def certify(
     """
     weight = parse_weights(sample_weight, len(y))
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
+    number = chosen_cause(cause, y)
     found = certify_rows(
         model,
         X,
@@ -199,12 +200,15 @@ def certify(
         features=features,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
-        cause=chosen_cause(cause, y),
+        cause=number,
     )
-    if not rows.n_clusters:
-        return found
-    who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
-    return replace(found, notes=(*found.notes, f"there are {who}."))
+    notes = found.notes
+    if rows.n_clusters:
+        who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
+        notes = (*notes, f"there are {who}.")
+    if has_causes(y):
+        notes = (*notes, f"events are those of {cause_in_words(number, cause_names(y))}.")
+    return replace(found, notes=notes)
 
 
 @each_warning_once
@@ -242,8 +246,6 @@ def certify_rows(
     model, X, table, weight, groups = map(patients.of, (model, X, table, weight, groups))
     if rows.entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
-    if has_causes(y):
-        notes = (*notes, f"events are those of {cause_in_words(cause, cause_names(y))}.")
     n = len(y)
     rows = replace(rows, weight=weight)
     _check_times(parse_target(of_any_cause(y)).take(weight > 0), horizon, brier_time)

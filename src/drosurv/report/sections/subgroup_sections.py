@@ -42,9 +42,7 @@ def collect(evidence: Evidence) -> Part:
     bounds = evidence.bounds
     if isinstance(bounds, str):
         return Part(statements=(Statement("subgroups", evidence.excluded),))
-    # The page says at its top which event it is about.
-    notes = tuple(note for note in bounds.notes if not note.startswith("events are those of "))
-    first, *more = replace(bounds, notes=notes).summary(evidence.time_unit, overall=False).split("\n")
+    first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
     statements = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
     return Part(
         statements=statements,
