@@ -51,6 +51,35 @@ def test_who_enters_too_late_is_named_by_the_row_of_the_file():
         _ = table.entry
 
 
+@pytest.mark.parametrize(
+    ("early", "late", "starts"),
+    [
+        ("2021-03-01", "2094-05-01", "2020-01-02"),
+        ("01.03.2021", "01.05.2094", "02.01.2020"),
+        (20210301, 20940501, 20200102),
+        (202103, 209405, 202001),
+        (pd.Timestamp("2021-03-01"), pd.Timestamp("2094-05-01"), pd.Timestamp("2020-01-02")),
+    ],
+)
+def test_dates_after_today_are_a_problem_of_the_table(early, late, starts):
+    frame = pd.DataFrame(
+        {
+            "from": [starts] * 4,
+            "to": [early, late, early, late],
+            "died": [1, 0, 1, 0],
+            "age": [50, 61, 72, 83],
+        },
+        index=[0, 5, 6, 7],
+    )
+    columns = TargetColumns(None, "died", start="from", end="to")
+    (told,) = (str(one) for one in SurvivalTable.parse(frame, columns).problems() if "today" in str(one))
+    assert told == (
+        f"end column 'to' holds dates after today in 2 rows (first in row 6: {late}): correct them."
+    )
+    table = SurvivalTable.parse(frame.iloc[[0, 2]], columns)
+    assert not any("today" in str(one) for one in table.problems())
+
+
 def test_a_column_that_names_patients_is_no_feature(path):
     with pytest.warns(TableNote, match=r"column 'id' names patients and is no feature\."):
         table = read(path)

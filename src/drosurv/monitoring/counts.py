@@ -143,11 +143,8 @@ class Log:
 
     @property
     def in_future(self) -> BoolArray:
-        """Whether each row ends after today, (n,).
-
-        Clocks differ by up to a day between time zones, and months are no whole number of days.
-        """
-        late: BoolArray = self.start + self.calendar.unit * self.target.time >= self.calendar.today + 2
+        """Whether each row ends after today, (n,); times in months may end a day later than their date."""
+        late: BoolArray = self.start + self.calendar.unit * self.target.time >= self.calendar.latest + 1
         return late
 
     def warn_of_gaps(self) -> None:
@@ -188,7 +185,7 @@ class Log:
         late, end = self.in_future, self.start + self.calendar.unit * self.target.time
         if late.any():
             row, n = int(late.argmax()), int(late.sum())
-            started = self.start[row] >= self.calendar.today + 2
+            started = self.start[row] >= self.calendar.latest + 1
             warn_caller(
                 f"{counted(n, 'row')} {'starts or ends' if n == 1 else 'start or end'} after today: row "
                 f"{row_number(row, start)} {'starts' if started else 'ends'} on "

@@ -10,7 +10,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, check_choice, require, warn_caller
 from drosurv.presentation import DAYS
-from drosurv.tables.dates import dates_in_numbers, how_read, to_dates
+from drosurv.tables.dates import dates_in_numbers, how_read, latest_date, to_dates
 from drosurv.tables.reading import TableNote
 from drosurv.target import FloatArray
 
@@ -54,9 +54,9 @@ class Calendar:
         return Calendar(True, DAYS[time_unit]), days(to_dates(given, "start"))
 
     @property
-    def today(self) -> float:
-        """Position of today; infinite where positions are no dates."""
-        return float(days(pd.Series([pd.Timestamp.today().normalize()]))[0]) if self.dated else np.inf
+    def latest(self) -> float:
+        """Position of the latest date that is not in the future; infinite where positions are no dates."""
+        return float(days(pd.Series([latest_date()]))[0]) if self.dated else np.inf
 
     def dates(self, positions: FloatArray) -> Any:
         """Return positions as dates, or unchanged as numbers."""

@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.presentation import counted
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
@@ -140,6 +140,22 @@ def _possible(written: pd.Series[Any], parsed: pd.Series[Any], argument: str) ->
             what = first_wrong(written.astype("object"), wrong, fault)
             raise ArgumentError(argument, f"{arg(argument)} {what}: {remedy}.")
     return parsed
+
+
+def latest_date() -> pd.Timestamp:
+    """Return tomorrow: clocks differ by up to a day between time zones, and only later dates are in the future."""
+    return pd.Timestamp.today().normalize() + pd.Timedelta(days=1)
+
+
+def in_future(column: pd.Series[Any], argument: str) -> BoolArray:
+    """Return which dates of a column lie after :func:`latest_date`, (n,); none if it does not hold dates."""
+    form, latest = dates_in_numbers(column), latest_date()
+    if form == "YYYYMM":
+        return to_floats(column, argument) > 100 * latest.year + latest.month
+    if form or column.dtype.kind == "M" or holds_dates(column):
+        days = to_dates(column, argument).dt.tz_localize(None).dt.normalize()
+        return (days > latest).to_numpy(dtype=np.bool_)
+    return np.zeros(len(column), dtype=np.bool_)
 
 
 def how_read(column: pd.Series[Any], argument: str) -> str:

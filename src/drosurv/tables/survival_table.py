@@ -25,6 +25,7 @@ from drosurv.errors import (
 from drosurv.observation import check_clusters, given_arguments, in_pandas, label_codes
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.dates import in_future
 from drosurv.tables.ids import patient_columns, repeated_id, unnamed_ids
 from drosurv.tables.problems import (
     copied_rows,
@@ -286,6 +287,7 @@ class SurvivalTable:
         yield from self._zero_times()
         yield from self._several_events()
         yield from self._nobody_censored()
+        yield from self._in_future()
         yield from table_problems(
             self.frame,
             features=list(self.X.columns),
@@ -297,6 +299,21 @@ class SurvivalTable:
             patients=self.patients,
             table_name=name,
         )
+
+    def _in_future(self) -> Iterator[ArgumentWarning]:
+        """Yield a warning for each column of dates, start and end, with dates after today."""
+        for argument in ("start", "end"):
+            if (name := getattr(self.columns, argument)) is None:
+                continue
+            late = in_future(self.frame[name], argument)
+            if late.any():
+                row, n = int(late.argmax()), int(late.sum())
+                yield ArgumentWarning(
+                    argument,
+                    f"{arg(argument)} column {name!r} holds {'a date' if n == 1 else 'dates'} after today in "
+                    f"{counted(n, 'row')} (first in row {row_number(row, self.frame)}: {self.frame[name].iloc[row]}): "
+                    "correct them.",
+                )
 
     def _zero_times(self) -> Iterator[ArgumentWarning]:
         zero = self.y[self.columns.time_name] == 0
