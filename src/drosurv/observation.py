@@ -139,6 +139,11 @@ class Rows:
         return given_arguments(entry=self.entry, strata=self.strata, offset=self.offset)
 
     @property
+    def for_cox(self) -> dict[str, Any]:
+        """Entry times, strata, offset and clusters, as far as given."""
+        return self.observed | given_arguments(clusters=self.cluster_codes)
+
+    @property
     def copies(self) -> IntArray | None:
         """Row numbers, each repeated as often as its weight says; None if all weights are 1."""
         if self.weight is None or (self.weight == 1).all():

@@ -128,13 +128,17 @@ class CoefficientInference(SolvedModel, abstract=True):
     def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
         """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
 
+        Where rows of a cluster may be correlated, the variance of sums over clusters is used if it is larger.
+
         Parameters
         ----------
         transform : {"km", "rank", "identity", "log"} or callable
             Function of time with which coefficients change under the alternative hypothesis.
         """
         fit = self._fitted_cox("check_proportional_hazards")
-        return proportional_hazards_test(fit, transform, feature_names(self))
+        data = self._training("check_proportional_hazards")
+        clusters = data.clusters if data.observation.depend(data.target) else None
+        return proportional_hazards_test(fit, transform, feature_names(self), clusters)
 
     def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
         curves, log_risk = self._curves_and_scores(X, strata, offset)

@@ -298,7 +298,7 @@ def evaluate_rows(
         between_large=frame_of(between_large),
         hazards=tuple
         if has_causes(y)
-        else partial(hazards_statement, model, X, parse_target(y), rows.observed, inference.level),
+        else partial(hazards_statement, model, X, parse_target(y), rows.for_cox, inference.level),
         by_cause=by_cause,
         notes=(
             *patients.notes,

@@ -161,7 +161,8 @@ def hazards_statement(
     """State whether effects change with time, or why that was not tested; empty if the model is not a Cox model.
 
     Plain Cox is fitted to the test patients and tested on them. So the training data are not needed, and overfitting
-    is not mistaken for effects that change with time. `given` may hold entry times, strata and offset of the patients.
+    is not mistaken for effects that change with time. `given` may hold entry times, strata, offset and clusters of the
+    patients.
     """
     final = final_step(model)
     is_cox = hasattr(final, "check_proportional_hazards") and not final.capabilities.own_curves

@@ -378,7 +378,7 @@ def _evidence_from_entry(
         follow_up = FollowUp.of_test_patients(parse_target(of_any_cause(y)))
     notes = []
     if not has_causes(y):
-        tested = hazards_statement(model, X, parse_target(y), rows.observed, level)
+        tested = hazards_statement(model, X, parse_target(y), rows.for_cox, level)
         notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
     return {
         "stops": (Stop(type(final_step(model)).__name__, None, model, X),),

@@ -15,7 +15,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import f
 
+from drosurv import CoxPH, Surv
 from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.target import Target
@@ -131,6 +133,44 @@ def test_the_test_names_features_that_change_with_time():
     assert nothing.sentence().startswith(
         "Proportional hazards cannot be tested: all events have the same time, or"
     )
+
+
+def by_definition(x, time, event, beta, g, clusters):
+    """Statistic of the change with g of one coefficient, with the variance of sums over clusters."""
+    risk, U = np.exp(beta * x), np.zeros((2, len(x)))
+    information = np.zeros(2)
+    for e in np.flatnonzero(event):
+        share = (time >= time[e]) * risk / risk[time >= time[e]].sum()
+        mean = share @ x
+        part = (x - mean) * ((np.arange(len(x)) == e) - share)
+        U += np.outer([1, g[e]], part)
+        information += np.array([1, g[e]]) * (share @ (x - mean) ** 2)
+    own = U[1] - information[1] / information[0] * U[0]
+    sums, k = np.bincount(clusters, own), len(np.unique(clusters))
+    return own.sum() ** 2 / (k / (k - 1) * (sums**2).sum())
+
+
+@pytest.mark.parametrize(("seed", "larger"), [(5, True), (2, False)])
+def test_with_clusters_the_test_uses_the_variance_of_their_sums_if_p_is_larger(seed, larger):
+    rng = np.random.default_rng(seed)
+    x, time, event = rng.normal(size=40), rng.exponential(size=40), rng.random(40) < 0.8
+    y = Surv.from_arrays(event, time)
+    model = CoxPH(tol=1e-12).fit(x[:, None], y)
+    coef, clusters = float(model.coef_[0]), np.arange(40) // 5
+    alone = model.check_proportional_hazards("identity")
+    together = CoxPH(tol=1e-12).fit(x[:, None], y, clusters=clusters).check_proportional_hazards("identity")
+    g = time - time[event].mean()
+    wanted = by_definition(x, time, event, coef, g, clusters)
+    assert (f.sf(wanted, 1, 7) > alone.p[0]) == larger
+    expected = (wanted, f.sf(wanted, 1, 7)) if larger else (alone.chi_square[0], alone.p[0])
+    np.testing.assert_allclose((together.chi_square[0], together.p[0]), expected, rtol=1e-6)
+    # Copies in clusters are no evidence.
+    rows = np.repeat(np.arange(40), 5)
+    copies = CoxPH(tol=1e-12).fit(x[rows, None], y[rows]).check_proportional_hazards("identity")
+    five = CoxPH(tol=1e-12).fit(x[rows, None], y[rows], clusters=rows).check_proportional_hazards("identity")
+    np.testing.assert_allclose(copies.chi_square, 5 * alone.chi_square, rtol=1e-6)
+    once = by_definition(x, time, event, coef, g, np.arange(40))
+    np.testing.assert_allclose(five.chi_square[0], once, rtol=1e-6)
 
 
 def test_the_plot_shows_the_residuals_of_one_feature():

@@ -214,20 +214,21 @@ def deviance(fit: FittedCox) -> FloatArray:
     return residuals
 
 
-def score(fit: FittedCox) -> FloatArray:
+def score(fit: FittedCox, factor: FloatArray | float = 1.0) -> FloatArray:
     """Return score residuals (n, d): each patient's part of the gradient of the log partial likelihood, unweighted.
 
     .. math:: U_i = d_i (x_i - xbar(Y_i)) - e^{f_i} sum_{e : V_i < t_e <= Y_i} (x_i - xbar_e) h_e
 
-    The weighted residuals sum to zero at the optimum.
+    The weighted residuals sum to zero at the optimum. Terms of each event, in both parts, are multiplied by a `factor`
+    (E,), a function of its time.
     """
-    block, X = fit.loss.block, fit.centred
-    jumps = np.column_stack([fit.hazard, fit.hazard[:, None] * fit.means])
+    block, X, hazard = fit.loss.block, fit.centred, factor * fit.hazard
+    jumps = np.column_stack([hazard, hazard[:, None] * fit.means])
     sums = fit.risk_sets.over_windows(fit.by_block(jumps))
     # Subtract the share of tied events that Efron's terms leave out.
     sums[fit.rows] -= fit.by_block(fit.tie_share[:, None] * jumps)[block]
     residuals: FloatArray = -np.exp(fit.scores)[:, None] * (X * sums[:, :1] - sums[:, 1:])
-    residuals[fit.rows] += schoenfeld(fit)
+    residuals[fit.rows] += np.reshape(factor, (-1, 1)) * schoenfeld(fit)
     return residuals
 
 

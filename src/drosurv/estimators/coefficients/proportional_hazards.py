@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, rankdata
+from scipy.stats import chi2, f, rankdata
 
 from drosurv.errors import InputError
-from drosurv.estimators.coefficients.fitted_cox import FittedCox, scaled_schoenfeld, schoenfeld
+from drosurv.estimators.coefficients.fitted_cox import (
+    FittedCox,
+    scaled_schoenfeld,
+    schoenfeld,
+    score,
+    squares,
+)
 from drosurv.metrics.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import axes_or_new, counted, p_text
@@ -123,7 +129,10 @@ class ProportionalHazardsTest:
 
 
 def proportional_hazards_test(
-    fit: FittedCox, transform: str | Transform = "km", names: Sequence[str] | None = None
+    fit: FittedCox,
+    transform: str | Transform = "km",
+    names: Sequence[str] | None = None,
+    clusters: IntArray | None = None,
 ) -> ProportionalHazardsTest:
     """Test each coefficient for a change with time.
 
@@ -135,6 +144,10 @@ def proportional_hazards_test(
     and the statistic of a set of features is U' I^{-1} U over beta and the gamma of the set. The results equal those of
     ``cox.zph`` in R's survival package since version 3. The function g is "km", one minus the Kaplan-Meier survival
     just before t, the "rank" of t, t itself ("identity"), its logarithm ("log"), or a function of all n times.
+
+    With k `clusters` (n,) of rows, the variance of U is also that of sums over clusters of its score residuals, less
+    their projection on those of beta, and the reference an F distribution with k - 1 degrees of freedom. Of the two
+    tests, the one with the larger p-value counts.
 
     References
     ----------
@@ -150,10 +163,18 @@ def proportional_hazards_test(
     sets = [np.array([j]) for j in range(d)] + [np.arange(d)]
     statistic = np.array([_score_statistic(information, slope, features) for features in sets])
     degrees = np.array([1] * d + [fit.degrees])
+    p = np.asarray(chi2.sf(statistic, degrees))
+    if clusters is not None:
+        k, own = len(np.unique(clusters)), score(fit, g) - score(fit) @ np.linalg.pinv(plain) @ mixed
+        variance = k / max(k - 1, 1) * squares(fit.case_weight[:, None] * own, clusters)
+        known = np.diag(square) > 0
+        robust = np.array([_statistic(variance, slope, features[known[features]]) for features in sets])
+        larger = np.asarray(f.sf(robust / np.maximum(degrees, 1), degrees, max(k - 1, 1)))
+        statistic, p = np.where(larger > p, robust, statistic), np.fmax(p, larger)
     return ProportionalHazardsTest(
         tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
         statistic,
-        chi2.sf(statistic, degrees),
+        p,
         degrees,
         fit.target.time[rows],
         transformed[rows],
@@ -169,11 +190,20 @@ def _score_statistic(information: FloatArray, slope: FloatArray, features: IntAr
     if not len(tested):
         return float("nan")
     kept = np.concatenate([np.flatnonzero(size[:d] > 0), tested])
-    scale = np.sqrt(size[kept])
-    score = np.concatenate([np.zeros(d), slope])[kept] / scale
-    scaled = information[np.ix_(kept, kept)] / np.outer(scale, scale)
+    return _statistic(information, np.concatenate([np.zeros(d), slope]), kept)
+
+
+def _statistic(variance: FloatArray, slope: FloatArray, kept: IntArray) -> float:
+    """Return U' V^{-1} U of the `kept` entries; NaN if none has a variance."""
+    kept = kept[np.diag(variance)[kept] > 0]
+    if not len(kept):
+        return float("nan")
+    scale = np.sqrt(np.diag(variance)[kept])
+    scaled = variance[np.ix_(kept, kept)] / np.outer(scale, scale)
     # The pseudoinverse leaves out directions without information of linearly dependent features.
-    return float(score @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ score)
+    return float(
+        slope[kept] / scale @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ (slope[kept] / scale)
+    )
 
 
 def _transformed(target: Target, transform: str | Transform) -> FloatArray:
