@@ -312,7 +312,7 @@ class SurvivalTable:
                     argument,
                     f"{arg(argument)} column {name!r} holds {'a date' if n == 1 else 'dates'} after today in "
                     f"{counted(n, 'row')} (first in row {row_number(row, self.frame)}: {self.frame[name].iloc[row]}): "
-                    "correct them.",
+                    f"correct {'it' if n == 1 else 'them'}.",
                 )
 
     def _zero_times(self) -> Iterator[ArgumentWarning]:

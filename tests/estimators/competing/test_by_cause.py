@@ -224,3 +224,24 @@ def test_a_wrong_cause_is_found_among_both_and_named_on_the_page(evaluated):
     said = [s.text for s in report.parts["causes"].statements if s.concern]
     assert len(said) == 2
     assert all(text.startswith("Cause 2: ") for text in said)
+
+
+def test_only_a_group_is_said_to_have_the_largest_error_of_the_groups():
+    row = {
+        "cause": "Cause 1",
+        "attribute": "site",
+        "group": "a",
+        "horizon": 2.0,
+        "observed": 0.2,
+        "c_index": np.nan,
+    }
+    shares = {"a": 0.25, "b": 0.28}
+    table = pd.DataFrame(
+        [row | {"group": group, "observed_if_others_censored": s} for group, s in shares.items()]
+    )
+    everybody = table.iloc[[0]].assign(attribute="overall", group="all", observed_if_others_censored=0.4)
+    said = "would be 28.0 %, where 20.0 % had it, the largest error of the groups with enough patients."
+    (one,) = cause_statements(table, [], "years")
+    assert one.text.endswith(said)
+    (one,) = cause_statements(pd.concat([table, everybody]).reset_index(drop=True), [], "years")
+    assert one.text.endswith("for everybody would be 40.0 %, where 20.0 % had it.")

@@ -145,7 +145,7 @@ Intervals are not adjusted. The thin line marks all patients.</p>
     <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
   {% endfor %}
   </ul>
-  {% for table in part.by_model[k][1:] %}{{ m.folded(table, below=true) }}{% endfor %}
+  {% for table in part.by_model[k][1:] if table.rows %}{{ m.folded(table, below=true) }}{% endfor %}
 {% endcall %}
 """,
 )

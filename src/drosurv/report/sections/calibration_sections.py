@@ -421,12 +421,13 @@ def cause_statements(
         error = (rows["observed_if_others_censored"] - rows["observed"]).dropna().sort_values()
         *others, most = [None, *plain_rows(rows.loc[error.index])]
         if most is not None:
+            largest = len(others) > 1 and most["attribute"] != EVERYONE
             yield Statement(
                 "cause_censored",
                 f"{cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
                 f"{written(most['observed_if_others_censored'], 'share')}, where "
                 f"{written(most['observed'], 'share')} had it"
-                f"{', the largest error of all groups' if len(others) > 1 else ''}.",
+                f"{', the largest error of the groups with enough patients' if largest else ''}.",
             )
 
 

@@ -16,6 +16,7 @@ from drosurv.presentation import (
     Table,
     counted,
     listing,
+    moment,
     plain_rows,
     ratio_text,
     with_interval,
@@ -23,7 +24,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, WHO, Part, Section
+from drosurv.report.section import PATIENTS, WHO, Part, Section, judged_counts
 
 
 def collect(evidence: Evidence) -> Part | None:
@@ -37,12 +38,11 @@ def collect(evidence: Evidence) -> Part | None:
         for row in plain_rows(found)
         if row["patients"] is None or row["patients"] >= FEWEST
     ]
-    ratio = Column("ratio", "Observed / expected", "value")
+    ratio, until = Column("ratio", "Observed / expected", "value"), evidence.audited.last_judged
     columns = (
         *WHO,
         PATIENTS,
-        EVENTS,
-        EXPECTED,
+        *judged_counts("" if until is None else moment(until, evidence.time_unit)),
         ratio,
         Column("shrunken", "Shrunken", "value", ("low", "high")),
     )
