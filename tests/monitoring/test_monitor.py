@@ -319,7 +319,10 @@ def test_dates_after_today_are_warned_of_with_an_example(model, used):
     start.iloc[[3, 7]] = pd.Timestamp("2094-05-01"), pd.Timestamp("2095-01-01")
     said = r"2 rows start or end after today: row 14 starts on 2094-05-01\. Correct such dates"
     with pytest.warns(UserWarning, match=said):
-        drosurv.monitor(model, X, y, start=start, every="year")
+        found = drosurv.monitor(model, X, y, start=start, every="year")
+    (note,) = found.notes
+    assert found.to_dict()["notes"] == [note]
+    assert f"<li>{note}</li>" in found.to_html()
     late = Surv.from_arrays(y["event"], np.where(np.arange(len(y)) == 5, 30_000, y["time"]))
     with (
         pytest.warns(UserWarning, match=r"1 row starts or ends after today: row 6 ends on 21\d\d-"),
@@ -337,7 +340,10 @@ def test_how_dates_with_two_meanings_are_read_is_said(model, used):
         f"'{first:%m/%d/%Y}' of start column 'admitted' is read as {first.day} {first:%B %Y}, because other dates of "
         "the column have the month first."
     ]
-    pd.testing.assert_frame_equal(found.path, drosurv.monitor(model, X, y, start=dates).path)
+    plain = drosurv.monitor(model, X, y, start=dates)
+    pd.testing.assert_frame_equal(found.path, plain.path)
+    assert plain.notes == ()
+    assert "warning notes" not in plain.to_html()
 
 
 def test_a_lag_shorter_than_the_gaps_between_visits_is_warned_of(model, used):

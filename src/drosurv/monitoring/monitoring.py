@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, recording_warnings, require
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_numbers
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
@@ -127,7 +127,8 @@ def monitor(
     target = _target(y, cause)
     n = len(target)
     rows = Rows.parse(target, entry=entry)
-    calendar, started = Calendar.parse(start, n, time_unit)
+    with recording_warnings() as how_read:
+        calendar, started = Calendar.parse(start, n, time_unit)
     since = np.zeros(n) if rows.entry is None else rows.entry
     scaled = (calendar.unit * times for times in (since, target.time))
     log = Log(
@@ -141,9 +142,10 @@ def monitor(
     )
     series = log.series(sensitive_features, float(alpha))
     looks = calendar.looks(every, log.first, log.last, log.happened)
-    log.warn_of_future(start)
-    log.warn_of_ends()
-    log.warn_of_gaps()
+    with recording_warnings() as warned:
+        log.warn_of_future(start)
+        log.warn_of_ends()
+        log.warn_of_gaps()
     starts = calendar.starts(every, log.first, float(looks[-1]))
     grid = np.unique(np.concatenate([[log.first], looks, starts]))
     dates = grid, np.searchsorted(grid, looks), np.searchsorted(grid, starts)
@@ -170,6 +172,7 @@ def monitor(
         tolerance=float(tolerance),
         lag=float(lag),
         of=cause_in_words(cause, cause_names(y)) if has_causes(y) else "",
+        notes=tuple(str(one) for one in (*how_read, *warned)),
     )
 
 
@@ -284,6 +287,8 @@ class Monitoring:
         As given.
     of : str
         The cause of the events in words; empty if there are no causes.
+    notes : tuple of str
+        Warnings about the dates and the outcomes, and how dates were read.
     """
 
     path: pd.DataFrame
@@ -295,6 +300,7 @@ class Monitoring:
     tolerance: float
     lag: float
     of: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def latest(self) -> pd.DataFrame:
@@ -367,6 +373,7 @@ class Monitoring:
             "alpha": self.alpha,
             "tolerance": self.tolerance,
             "lag": self.lag,
+            "notes": list(self.notes),
             **{
                 name: plain(self.with_text(getattr(self, name)).to_dict("records"), None)
                 for name in ("alarms", "changes", "path")

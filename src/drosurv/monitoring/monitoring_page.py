@@ -15,7 +15,17 @@ from drosurv._version import __version__
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.files import write_file
 from drosurv.monitoring.looks import days
-from drosurv.presentation import DAYS, Column, Statement, Table, counted, listing, plain, with_interval
+from drosurv.presentation import (
+    DAYS,
+    Column,
+    Statement,
+    Table,
+    counted,
+    first_upper,
+    listing,
+    plain,
+    with_interval,
+)
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
 from drosurv.report.report import page_of
 from drosurv.report.section import Part, Section
@@ -46,7 +56,10 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
             statements=tuple(Statement("alarm", text) for text in _statements(found)),
             tables=(table, *((changes,) if len(changes) else ())),
             # A change is no alarm, but a reason to look.
-            facts={"status": "miscalibrated" if len(found.alarms) else "" if len(found.changes) else "clear"},
+            facts={
+                "status": "miscalibrated" if len(found.alarms) else "" if len(found.changes) else "clear",
+                "notes": list(map(first_upper, found.notes)),
+            },
         ),
         "charts": Part(facts={"charts": [_chart(found, *who) for who in series]}),
         "meaning": Part(facts={"meaning": _meaning(found)}),
@@ -236,6 +249,9 @@ SECTIONS = (
         place=0,
         template="""
 <p class="headline {{ part.facts.status }}">{{ part.statements[0].text }}</p>
+{% if part.facts.notes %}
+<ul class="warning notes">{% for note in part.facts.notes %}<li>{{ note }}</li>{% endfor %}</ul>
+{% endif %}
 {% for statement in part.statements[1:] %}<p>{{ statement.text }}</p>{% endfor %}
 {{ m.plain_table(part.tables[0], below=true) }}
 {% for table in part.tables[1:] %}{{ m.folded(table) }}{% endfor %}
