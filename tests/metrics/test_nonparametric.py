@@ -1,10 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 from sksurv.nonparametric import cumulative_incidence_competing_risks, kaplan_meier_estimator
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, weighted_quantiles
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, step_function, weighted_quantiles
 from drosurv.target import Surv, Target
 
 
@@ -172,3 +174,22 @@ def test_the_unit_of_other_weights_does_not_change_quantiles():
         weighted_quantiles(x, weight, q), weighted_quantiles(x, weight * 1e-6, q), rtol=1e-12
     )
     assert weighted_quantiles(x, weight, (0.5,))[0] == pytest.approx(np.quantile(x, 0.5), abs=0.5)
+
+
+def test_copies_in_clusters_are_as_sure_as_one_row_each():
+    rng = np.random.default_rng(0)
+    target = Target(rng.random(300) < 0.6, rng.exponential(size=300).round(2))
+    rows, times = np.repeat(np.arange(300), 4), np.array([0.2, 0.5, 1.0])
+    once = KaplanMeier.of(target).interval(times)
+    alone = KaplanMeier.of(target.take(rows)).interval(times)
+    four = KaplanMeier.of(target.take(rows), clusters=rows).interval(times)
+    # Student's t of 299 degrees of freedom, and 300 / 299.
+    for found, wanted, narrow in zip(four, once, alone, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-3)
+        assert (abs(narrow - wanted) > 0.01).all()
+    # Clusters of one row each have Greenwood's variance, but for the factors.
+    single = KaplanMeier.of(target, clusters=np.arange(300))
+    factor = np.sqrt(300 / 299) * student.ppf(0.975, 299) / norm.ppf(0.975)
+    error = single._error_by_cluster(target, np.arange(300), times, 0.95)
+    wanted = np.sqrt(step_function(single.times, single.log_variance, times, before=0.0))
+    np.testing.assert_allclose(error, factor * wanted)

@@ -175,6 +175,12 @@ class Evaluator:
         codes = self.patients if patients.rows is None else self.patients[patients.rows]
         return Count(len(np.unique(codes)), count.events, count.patients)
 
+    def clusters_of(self, patients: Subset) -> IntArray | None:
+        """Return the numbers of the clusters of some patients; None without clusters."""
+        if self.clusters is None or patients.rows is None:
+            return self.clusters
+        return self.clusters[patients.rows]
+
     def draw(
         self, inference: Inference = _NO_REPLICATES, *, advance: Callable[[], None] = lambda: None
     ) -> BootstrapValues:
@@ -277,10 +283,8 @@ class Evaluator:
         """Return the degrees of freedom of a number: of the events, or clusters if these are fewer."""
         attribute, label, _ = key
         patients = self.members.get((attribute, label), self.everyone)
-        rows = slice(None) if patients.rows is None else patients.rows
-        events = patients.target.n_events
-        clusters = events if self.clusters is None else len(np.unique(self.clusters[rows]))
-        return float(min(events, clusters) - 1)
+        events, clusters = patients.target.n_events, self.clusters_of(patients)
+        return float(min(events, events if clusters is None else len(np.unique(clusters))) - 1)
 
     def _weight_error(self, key: RowKey) -> float:
         """Return the standard error that estimated censoring weights add to a metric; 0 for metrics without weights."""

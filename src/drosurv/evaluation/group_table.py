@@ -410,7 +410,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
     def calibration(subset: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        observed = KaplanMeier.of(subset.target)
+        observed = KaplanMeier.of(subset.target, clusters=evaluator.clusters_of(subset))
         mean = subset.curves.survival(horizons).mean(axis=0)
         table = beside_observed(mean, observed, horizons, level, subset.time_at_risk)
         some = sample_of(subset, evaluator.clusters)
@@ -445,7 +445,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
     def curves(subset: Subset) -> dict[Any, Any]:
         """Mean predicted survival and, until the last follow-up time, Kaplan-Meier."""
-        observed = KaplanMeier.of(subset.target)
+        observed = KaplanMeier.of(subset.target, clusters=evaluator.clusters_of(subset))
         low, high = observed.interval(times, level)
         some = (subset.curves.take(rows) for rows in batches(len(subset), _PATIENTS_AT_ONCE))
         return {

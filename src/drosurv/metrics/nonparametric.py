@@ -7,14 +7,14 @@ if ``entry_i < t <= Y_i``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from drosurv.errors import as_number, require
-from drosurv.target import FloatArray, Target, places_in
+from drosurv.target import FloatArray, IntArray, Target, places_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +25,33 @@ class KaplanMeier:
               \widehat{Var} \log \hat S(t) = \sum_{t_j \le t} \frac{d_j}{n_j (n_j - d_j)}
 
     with d `events` among n patients `at_risk` (m,) at the distinct `times` (m,), ascending, and Greenwood's variance.
+    With `in_clusters`, the n outcomes and numbers (n,) of clusters, intervals use the variance of sums over clusters:
+
+    .. math:: \log \hat S(t) \approx \log S(t) - \sum_i \sum_{t_j \le t} \frac{1}{n_j - d_j}
+              \left( dN_i(t_j) - Y_i(t_j) \frac{d_j}{n_j} \right)
+
+    of which the squares, summed over patients, are Greenwood's variance.
     """
 
     times: FloatArray
     survival: FloatArray
     events: FloatArray
     at_risk: FloatArray
+    in_clusters: tuple[Target, IntArray] | None = None
 
     @classmethod
     def of(
-        cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
+        cls,
+        target: Target,
+        weight: FloatArray | None = None,
+        *,
+        entry: FloatArray | None = None,
+        clusters: IntArray | None = None,
     ) -> KaplanMeier:
-        """Estimate the curve of n patients with weights and entry times, each (n,)."""
+        """Estimate the curve of n patients with weights and entry times, or in clusters, each (n,)."""
         times, at_risk, (events,) = _counts(target, [target.event], weight, entry)
-        return cls._estimate(times, at_risk, events)
+        found = cls._estimate(times, at_risk, events)
+        return found if clusters is None else replace(found, in_clusters=(target, clusters))
 
     @classmethod
     def both(
@@ -75,8 +88,28 @@ class KaplanMeier:
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends of the log-log interval at k times, each (k,); equal to the curve where it is 0 or 1."""
-        variance = step_function(self.times, self.log_variance, at, before=0.0)
-        return _log_log_interval(self.at(at), np.sqrt(variance), level)
+        error = np.sqrt(step_function(self.times, self.log_variance, at, before=0.0))
+        if self.in_clusters is not None:
+            error = np.fmax(error, self._error_by_cluster(*self.in_clusters, at, level))
+        return _log_log_interval(self.at(at), error, level)
+
+    def _error_by_cluster(
+        self, target: Target, clusters: IntArray, at: FloatArray, level: float
+    ) -> FloatArray:
+        """Return the standard error (k,) of log survival by cluster, times Student's over the normal quantile."""
+        left = self.at_risk - self.events
+        jump = np.divide(1.0, left, out=np.zeros(len(left)), where=left > 0)
+        hazard = np.cumsum(jump * self.events / self.at_risk)
+        own = target.event * jump[np.searchsorted(self.times, target.time)]
+        squares = np.empty(len(at))
+        for place, time in enumerate(at):
+            expected = step_function(self.times, hazard, np.minimum(target.time, time), before=0.0)
+            squares[place] = (np.bincount(clusters, own * (target.time <= time) - expected) ** 2).sum()
+        k, upper = len(np.unique(clusters)), (1 + level) / 2
+        found: FloatArray = (
+            np.sqrt(k / max(k - 1, 1) * squares) * stdtrit(max(k - 1, 1), upper) / ndtri(upper)
+        )
+        return found
 
 
 @dataclass(frozen=True, eq=False)
