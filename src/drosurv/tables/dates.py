@@ -151,10 +151,10 @@ def in_future(column: pd.Series[Any], argument: str) -> BoolArray:
     """Return which dates of a column lie after :func:`latest_date`, (n,); none if it does not hold dates."""
     form, latest = dates_in_numbers(column), latest_date()
     if form == "YYYYMM":
-        return np.asarray(to_floats(column, argument) > 100 * latest.year + latest.month, np.bool_)
+        return to_floats(column, argument) > 100 * latest.year + latest.month
     if form or column.dtype.kind == "M" or holds_dates(column):
         days = to_dates(column, argument).dt.tz_localize(None).dt.normalize()
-        return (days > latest).to_numpy(dtype=np.bool_)
+        return np.asarray(days > latest, np.bool_)
     return np.zeros(len(column), dtype=np.bool_)
 
 
