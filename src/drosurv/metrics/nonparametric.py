@@ -100,12 +100,20 @@ class KaplanMeier:
         left = self.at_risk - self.events
         jump = np.divide(1.0, left, out=np.zeros(len(left)), where=left > 0)
         hazard = np.cumsum(jump * self.events / self.at_risk)
-        own = target.event * jump[np.searchsorted(self.times, target.time)]
-        squares = np.empty(len(at))
-        for place, time in enumerate(at):
-            expected = step_function(self.times, hazard, np.minimum(target.time, time), before=0.0)
-            squares[place] = (np.bincount(clusters, own * (target.time <= time) - expected) ** 2).sum()
-        k, upper = len(np.unique(clusters)), (1 + level) / 2
+        place = np.searchsorted(self.times, target.time)
+        ended = target.event * jump[place] - hazard[place]
+        last, k = int(clusters.max()) + 1, len(np.unique(clusters))
+        # Sums of each cluster's rows that have ended, and numbers of its other rows, by time.
+        sums, others = np.zeros(last), np.bincount(clusters, minlength=last).astype(np.float64)
+        squares, seen = np.empty(len(at)), target.time[target.order]
+        expected, first = step_function(self.times, hazard, at, before=0.0), 0
+        for column in np.argsort(at):
+            until = int(np.searchsorted(seen, at[column], side="right"))
+            rows = target.order[first:until]
+            sums += np.bincount(clusters[rows], ended[rows], last)
+            others -= np.bincount(clusters[rows], minlength=last)
+            squares[column], first = ((sums - expected[column] * others) ** 2).sum(), until
+        upper = (1 + level) / 2
         found: FloatArray = (
             np.sqrt(k / max(k - 1, 1) * squares) * stdtrit(max(k - 1, 1), upper) / ndtri(upper)
         )
