@@ -143,3 +143,24 @@ def test_clusters_of_one_row_each_change_nothing():
     plain = evaluated(np.arange(N))
     alone = evaluated(np.arange(N), clusters=np.arange(N))
     pd.testing.assert_frame_equal(plain.table, alone.table)
+
+
+def test_a_group_that_is_one_cluster_is_judged_given_the_cluster():
+    """As without clusters; everybody has at least the variance of independent patients."""
+    hospital = pd.Series(np.repeat(list("abc"), N // 3), name="hospital")
+    how = {"sensitive_features": hospital, "threshold": 0.5, "horizon": 1.0, "n_bootstrap": 60}
+    alone, given = (
+        drosurv.evaluate(MODEL, TEST.X, TEST.y, y_train=TRAIN.y, **how, **more)
+        for more in ({}, {"clusters": hospital})
+    )
+    levels = [one.groups.set_index("group")[["ratio_low", "ratio_high"]] for one in (alone, given)]
+    pd.testing.assert_frame_equal(levels[0].loc[["a", "b", "c"]], levels[1].loc[["a", "b", "c"]])
+    assert levels[1].loc["all", "ratio_high"] > levels[0].loc["all", "ratio_high"]
+    rates, by_cluster = (
+        one.decisions.set_index(["group", "metric"])[["low", "high"]] for one in (alone, given)
+    )
+    pd.testing.assert_frame_equal(rates.loc[["a", "b", "c"]], by_cluster.loc[["a", "b", "c"]])
+    assert (by_cluster.loc["all", "low"] <= rates.loc["all", "low"]).all()
+    assert rates["low"].notna().all()
+    curves, bands = (one.decision_curves.set_index("group")[["low", "high"]] for one in (alone, given))
+    pd.testing.assert_frame_equal(curves.loc["a"], bands.loc["a"])

@@ -6,7 +6,7 @@ probability of being uncensored (`drosurv.findings.censoring`). Sums over groups
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,15 @@ class OutcomesAtHorizon:
         weighted[rows, 0] = by_event * self.events[rows]
         centred[rows, 0] = fixed + weighted[rows, 0]
         centred[rows, 0] -= np.average(centred[rows, 0], weights=self.weight[rows])
-        return float(np.sqrt(self.covariance(self.contributions(centred, weighted))[0, 0]))
+        each = self.contributions(centred, weighted)
+        found = replace(self, clusters=None).covariance(each)
+        if self.in_several_clusters(rows):
+            found = at_least(self.covariance(each), found)
+        return float(np.sqrt(found[0, 0]))
+
+    def in_several_clusters(self, rows: IntArray) -> bool:
+        """Whether a group is in several clusters; given one cluster, its patients are independent."""
+        return self.clusters is not None and len(np.unique(self.clusters[rows])) > 1
 
 
 def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> FloatArray:
@@ -196,3 +204,12 @@ def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> F
     factor = float(np.quantile(np.abs(draws).max(axis=1), level))
     reach: FloatArray = factor * error
     return reach
+
+
+def at_least(clustered: FloatArray, alone: FloatArray) -> FloatArray:
+    """Return a covariance (K, K) by cluster, with no variance below that of independent patients."""
+    if not np.diag(clustered).min() > 0:
+        return alone
+    short = np.sqrt(np.maximum(np.diag(alone) / np.diag(clustered), 1.0))
+    found: FloatArray = clustered * np.outer(short, short)
+    return found

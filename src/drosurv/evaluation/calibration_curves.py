@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from drosurv.estimators.spline_design import find_knots, knots_for_events
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, at_least, simultaneous_reach
 from drosurv.findings.residuals import cloglog
 from drosurv.metrics.inference.intervals import Draws, Interval
 from drosurv.metrics.nonparametric import weighted_quantiles
@@ -226,7 +226,7 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     """Regress the outcomes of some rows on columns (n, q), weighted for censoring, by the complementary log-log link.
 
     Return None if it does not converge, as where the columns separate events from others. The covariance is that of
-    outcomes with the fitted risks, or of sums by cluster; it includes the estimation error of the weights.
+    outcomes with the fitted risks, or of sums by cluster if larger; it includes the estimation error of the weights.
     """
     y, inverse = outcomes.happened[rows], outcomes.inverse[rows]
     mass = outcomes.weight[rows] * inverse
@@ -265,11 +265,10 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     terms, mean = np.zeros((len(outcomes), q)), np.zeros(len(outcomes))
     mean[rows] = -np.expm1(-hazard)
     terms[rows] = B * (hazard / np.maximum(mean[rows], 1e-300))[:, None]
-    if outcomes.clusters is None:
-        meat = outcomes.model_covariance(terms, mean)
-    else:
+    meat = outcomes.model_covariance(terms, mean)
+    if outcomes.in_several_clusters(rows):
         weighted = terms * (outcomes.inverse * (outcomes.happened - mean))[:, None]
-        meat = outcomes.covariance(outcomes.contributions(weighted, weighted))
+        meat = at_least(outcomes.covariance(outcomes.contributions(weighted, weighted)), meat)
     bread = inner / scale
     covariance = bread.T @ meat @ bread
     return Regression(coef / scale, covariance)

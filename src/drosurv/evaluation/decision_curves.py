@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, at_least, simultaneous_reach
 from drosurv.evaluation.calibration_curves import fit_regression
 from drosurv.findings.residuals import cloglog
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -113,14 +113,12 @@ def _covariance(
     expected = above * (risk[:, None] * (1 + odds) - odds)
     centred = expected - weight @ expected / total
     found = outcomes.events_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
-    if outcomes.clusters is not None:
+    if outcomes.in_several_clusters(rows):
         parts, benefit = np.zeros((2, len(outcomes), len(odds)))
         parts[rows] = outcomes.events[rows, None] * terms[rows]
         benefit[rows] = parts[rows] - above * odds
         benefit[rows] -= weight @ benefit[rows] / total
-        clustered = outcomes.covariance(outcomes.contributions(benefit, parts))
-        short = np.sqrt(np.maximum(np.diag(found) / np.maximum(np.diag(clustered), 1e-300), 1.0))
-        found = clustered * np.outer(short, short) if np.diag(clustered).min() > 0 else found
+        found = at_least(outcomes.covariance(outcomes.contributions(benefit, parts)), found)
     # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
     return (found + np.sqrt(np.outer(odds, odds))) / total**2
 

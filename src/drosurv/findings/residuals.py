@@ -194,14 +194,13 @@ def by_cluster(
 ) -> tuple[FloatArray | None, float]:
     """Return the covariance (J, J) of sums by cluster, and its degrees of freedom; None if no cluster has two rows.
 
+    A group within one cluster, such as a hospital, is judged as part of it: patients are independent given the cluster.
     `size` (n,) says how much each row contributes to the variance.
     """
     codes, found = np.unique(clusters[member], return_inverse=True)
     n_clusters = len(codes)
-    if n_clusters in (0, found.size):
+    if n_clusters in (0, 1, found.size):
         return None, np.inf
-    if n_clusters == 1:
-        return None, 1.0
     sums = np.column_stack([np.bincount(found, part[member], n_clusters) for part in contributions.T])
     sizes = np.bincount(found, size[member])
     # Clusters of different sizes count as fewer.
