@@ -90,18 +90,21 @@ def test_the_default_grid_is_of_alpha_or_of_the_weight_of_a_penalty():
             default_grid(estimator)
 
 
-def test_rows_of_one_patient_share_a_fold(table, monkeypatch):
+@pytest.mark.parametrize("role", ["id", "clusters"])
+def test_rows_of_one_patient_or_cluster_share_a_fold(table, monkeypatch, role):
     taken = []
 
     def spied(model, X, y, parts, **options):
         taken.append(parts)
+        assert len(np.unique(options["fit_options"]["clusters"])) == len(table.frame) // 2
         return cross_fitted(model, X, y, parts, **options)
 
     from drosurv.report.cross_fit import cross_fitted
 
     monkeypatch.setattr("drosurv.workflows.tuning.cross_fitted", spied)
     frame = table.frame.assign(who=np.arange(len(table.frame)) // 2)
-    repeated = SurvivalTable.parse(frame, TargetColumns("days", "died"), id="who")
-    tune(repeated, CoxPH(), {"l2": [0.1]}, folds=2, verbose=False)
+    repeated = SurvivalTable.parse(frame, TargetColumns("days", "died"), **{role: "who"})
+    found = tune(repeated, CoxPH(), {"l2": [0.1]}, folds=2, verbose=False)
+    assert found.trained.observed == {"clusters": "who"}
     for train, scored in taken[0]:
         assert set(frame["who"].iloc[train]).isdisjoint(frame["who"].iloc[scored])

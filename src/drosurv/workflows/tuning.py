@@ -107,6 +107,8 @@ def tune(
         # Training on all patients gives the same warnings.
         found: dict[str, Any] = {PLAIN: cross_fitted_cox(models[0], table.X, table.y, parts)}
         options = fit_options(models[0][-1], table)
+        if "clusters" in table.row_arguments:
+            options["clusters"] = table.row_arguments["clusters"]
         predicted = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(cross_fitted)(model, table.X, table.y, parts, fit_options=options) for model in models
         )
@@ -135,7 +137,8 @@ def tune(
     with warnings.catch_warnings():
         # They are used to choose.
         warnings.filterwarnings("ignore", "groups are not used to train")
-        trained = train(table, model, categorical=categorical, keep_columns=keep_columns)
+        how: dict[str, Any] = {"categorical": categorical, "keep_columns": keep_columns}
+        trained = train(table, model, observed=table.columns_of_rows, **how)
     return Tuned(trained, tried, parameters, reason)
 
 
