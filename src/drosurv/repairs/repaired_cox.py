@@ -415,7 +415,9 @@ class RepairedCox(RepairedPredictions):
         self.status_ = status(self.repairs_, int(residuals.events.sum()), self.min_group_, searched)
         if clusters.of_several:
             rows, number = f"{self.n_patients_:,} rows", f"{len(clusters):,} clusters"
-            self.status_ += f" The {rows} are in {number}, each of which counts as one patient."
+            self.status_ += (
+                f" The {rows} are in {number}, each of which counts once in the tests of a correction."
+            )
         return accepted
 
     def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
