@@ -9,13 +9,13 @@ from drosurv import PublishedCox, Surv, evaluate, repair
 TIMES = np.array([3.0])
 
 
-def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES):
+def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
     """Weibull times; predicted log hazards are `slope` times the true ones, plus a shift."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
     risk = (0.7 * X["a"] - 0.5 * X["b"]).to_numpy()
-    time, end = (rng.exponential(size=n) / np.exp(risk)) ** (1 / 1.3) * 3, rng.uniform(0.5, 6, n)
-    survival = np.exp(-np.outer(np.exp(slope * risk + shift), (times / 3) ** 1.3))
+    time, end = (rng.exponential(size=n) / np.exp(risk)) ** (1 / shape) * 3, rng.uniform(*censored, n)
+    survival = np.exp(-np.outer(np.exp(slope * risk + shift), (times / 3) ** shape))
     return X, Surv.from_arrays(time <= end, np.minimum(time, end)), survival
 
 
@@ -38,6 +38,32 @@ def test_level_and_slope_are_right_at_the_only_time(slope, shift):
     level, corrected = judged(model.correct((TIMES, survival), X), y)
     for row in (level, corrected):
         assert row["low"] < 1 < row["high"]
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_whole_correction_is_used_where_its_log_score_at_the_time_is_the_best(seed):
+    """Hazards rise steeply: completed by a straight line, half of the correction seemed better."""
+    X, y, survival = patients(seed, n=350, shift=np.log(0.6), shape=4.0, censored=(0, 4))
+    (found,) = repair((TIMES, survival), X, y, random_state=0).repairs_
+    assert found.before.value > 1.15
+    assert found.strength == 1
+    assert found.after.value == pytest.approx(1, abs=0.02)
+
+
+def test_gains_are_those_of_the_log_score_at_the_time():
+    X, y, survival = patients(0, n=500, shift=np.log(0.6), censored=(4, 6))
+    model = repair((TIMES, survival), X, y, random_state=0)
+    (found,) = model.repairs_
+    # Nobody is censored before the time, so that the score is that of a yes or no.
+    died = y["event"] & (y["time"] <= TIMES[0])
+    before, after = (s[:, 0] for s in (survival, survival ** np.exp(model.held_out_)[:, None]))
+    gains = np.where(died, np.log((1 - after) / (1 - before)), np.log(after / before))
+    assert found.gain_inside.value == pytest.approx(gains.mean(), rel=1e-6)
+    assert found.gain_inside.value > 0.02
+    assert (
+        f"the gain in log score per patient at the predicted times is {gains.mean():.3f}"
+        in model.in_words()[0]
+    )
 
 
 def test_numbers_of_a_repair_are_those_of_an_evaluation_at_the_times():

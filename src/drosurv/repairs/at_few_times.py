@@ -1,7 +1,8 @@
-"""Frozen predictions at few times: a level and slope that fit at one time, and what repairs did at the times.
+"""Frozen predictions at few times: a level and slope that fit at one time, and what repairs gain and do at the times.
 
-A search for repairs needs expected events at each patient's own time, for which curves are completed between the times.
-What was wrong before a repair and after is judged at the predicted times themselves, as :mod:`drosurv.findings` does.
+A search for repairs, and its e-values, need expected events at each patient's own time, for which curves are completed
+between the times. Which version of a repair is chosen, what it gains, and what was wrong before and after, is judged at
+the predicted times themselves, as :mod:`drosurv.findings` does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from drosurv.target import BoolArray, FloatArray, parse_target
 class AtFewTimes:
     """Predicted survival (n, m) of n patients at m times, their outcomes `y`, entry times and clusters.
 
-    Censoring may depend on `features`.
+    Censoring may depend on `features`. A patient counts in gains by his `share` (n,) in his cluster.
     """
 
     times: FloatArray
@@ -36,22 +37,43 @@ class AtFewTimes:
     y: Any
     rows: Rows
     features: Any
+    share: FloatArray
 
     @staticmethod
-    def of(predicted: Predicted, y: Any, rows: Rows, features: Any) -> AtFewTimes | None:
+    def of(predicted: Predicted, y: Any, rows: Rows, features: Any, share: FloatArray) -> AtFewTimes | None:
         """Return the predictions; None if curves are known throughout."""
         curves = predicted.survival_curves
         if curves.times is None or known_throughout(curves, parse_target(y)):
             return None
-        return AtFewTimes(curves.times, curves.survival(curves.times), y, rows, features)
+        return AtFewTimes(curves.times, curves.survival(curves.times), y, rows, features, share)
 
     def judged(self, r: FloatArray, rows: Any = slice(None)) -> Judged:
         """Return what tests are made from, of some patients, after hazards are multiplied by exp(r), r (n,)."""
-        survival = self.survival[rows] ** np.exp(r[rows])[:, None]
-        predicted = as_predictions((self.times, survival), None, len(survival))
         return judged_patients(
-            predicted, self.y[rows], self.rows.take(rows), features=self.features.iloc[rows]
+            self._predicted(r, rows), self.y[rows], self.rows.take(rows), features=self.features.iloc[rows]
         )
+
+    def _predicted(self, r: FloatArray, rows: Any = slice(None)) -> Predicted:
+        survival = self.survival[rows] ** np.exp(r[rows])[:, None]
+        return as_predictions((self.times, survival), None, len(survival))
+
+    def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return gains (v, n) in log score, of log hazard ratios `after` (v, n) over those `before` (n,).
+
+        The weights for censoring are those of the predictions without repairs.
+        """
+        return self.share * (np.stack([self._over_given(r) for r in after]) - self._over_given(before))
+
+    def _over_given(self, r: FloatArray) -> FloatArray:
+        """Return the gain in log score (n,) over the given predictions, after hazards are multiplied by exp(r)."""
+        if not r.any():
+            return np.zeros(len(r))
+        given = self._predicted(np.zeros(len(r)))
+        judged = judged_patients(
+            given, self.y, self.rows, features=self.features, reference=self._predicted(r)
+        )
+        assert judged.over_reference is not None
+        return -judged.over_reference
 
     def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
         """Return effects theta (p,) of columns z (n, p) with which events by the only time agree; None with several.

@@ -15,7 +15,7 @@ import numpy as np
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.periods import Periods, Version
-from drosurv.repairs.repair_search import Correction, FitAtTime, Found, Kind, RepairSearch
+from drosurv.repairs.repair_search import STRENGTHS, AtTimes, Correction, Found, Kind, RepairSearch
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -38,8 +38,9 @@ _DOING: dict[Kind, str] = {
 class Attempt:
     """A repair that was tested on held-out patients, accepted or not.
 
-    The rule is None for everyone. `gain` is the sum of the gains in log likelihood of patients who were not used for
-    it, `e` the e-value (NaN if another test had failed first), `overlap` that with groups found without a fold.
+    The rule is None for everyone. `gain` is the sum of the gains in log likelihood, or in log score at few predicted
+    times, of patients who were not used for it, `e` the e-value (NaN if another test had failed first), `overlap` that
+    with groups found without a fold.
     """
 
     kind: Kind
@@ -56,8 +57,8 @@ class Trial(Attempt):
 
     The `group` (n,) and its correction come from all patients; version and strength are those with the largest gain on
     held-out patients. The other arrays (n,) come from a search and fit without the patient's fold: whether the patient
-    is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A
-    correction of the timing of events (`periods`) has log hazard ratios in m intervals instead, `held_out` (n, m). An
+    is in the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood or score.
+    A correction of the timing of events (`periods`) has log hazard ratios in m intervals instead, `held_out` (n, m). An
     earlier such correction had multiplied the expected events by `factor` (n,).
     """
 
@@ -81,7 +82,8 @@ class CheckedSearch:
     with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
     the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
     relative to the best level and slope of each fold. `without` are the residuals with which searches that are scored
-    on each fold work, if they differ from `residuals`. `at_time` fits effects at the only time of predictions.
+    on each fold work, if they differ from `residuals`. `at_times` are predictions at few times: of the versions
+    that pass, version and strength are then those with the largest log score at these times.
     """
 
     def __init__(
@@ -95,14 +97,15 @@ class CheckedSearch:
         *,
         frozen: bool = False,
         without: Sequence[Residuals] | None = None,
-        at_time: FitAtTime | None = None,
+        at_times: AtTimes | None = None,
     ) -> None:
         def search_on(counted: BoolArray, scored: int | None = None) -> RepairSearch:
             known = residuals if without is None or scored is None else without[scored]
-            return RepairSearch(table, known, counted, max_conditions, at_time, frozen=frozen)
+            return RepairSearch(table, known, counted, max_conditions, at_times, frozen=frozen)
 
         self.table, self.residuals, self.folds = table, residuals, folds
         self.evidence, self.progress, self.frozen = evidence, progress, frozen
+        self.at_times = at_times
         n_folds = int(folds.max()) + 1
         self.on_all = search_on(np.ones(len(folds), dtype=np.bool_))
         self.without_fold = [search_on(folds != fold, fold) for fold in range(n_folds)]
@@ -129,7 +132,8 @@ class CheckedSearch:
         if found is None:
             return None
         inside, overlaps, r_before = np.zeros(n, dtype=np.bool_), [], np.zeros(n)
-        gains, common = np.zeros((len(found.choices), n)), np.zeros(n)
+        gains, ratios = np.zeros((2, len(found.choices), n))
+        common = np.zeros(n)
         before = self.residuals.expected
         expected = before.copy()
         repeated: list[Found | None] = []
@@ -144,6 +148,7 @@ class CheckedSearch:
             if again is not None:
                 same, shared = _same_side(found.inside, again.inside, ~out)
                 inside[out] = again.inside[out] if same else ~again.inside[out]
+                ratios[:, out] = again.ratios[:, out]
             overlaps.append(shared)
         overlap = float(np.mean(overlaps))
         if kind == "timing":
@@ -151,11 +156,16 @@ class CheckedSearch:
             inside[:], overlap = True, 1.0
         if common.sum() > 0:
             gains = gains - common
-        total = gains.sum(axis=1)
-        passed = total > 0
+        passed = gains.sum(axis=1) > 0
         passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
         passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         passed &= overlap >= LEAST_OVERLAP
+        if self.at_times is not None and kind != "timing":
+            # Half of a correction may pass where the whole does not, because the curves between the times are wrong.
+            passed = np.repeat(passed.reshape(-1, len(STRENGTHS)).any(axis=1), len(STRENGTHS))
+            gains = self.at_times.gains(r_before, r_before + ratios)
+            passed &= gains.sum(axis=1) > 0
+        total = gains.sum(axis=1)
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
@@ -174,21 +184,21 @@ class CheckedSearch:
         accepted = bool(passed[best] and e >= self.evidence)
         version, strength = found.choices[best]
         periods = None if found.periods is None else found.periods.versions[version]
-        over_time, r_after = self.residuals.over_time, r_before.copy()
+        over_time, r_after = self.residuals.over_time, r_before + ratios[best]
         held_out: FloatArray | None = None
         if periods is not None and over_time is not None:
             held_out = np.zeros_like(over_time.expected)
-        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
-            out = self.folds == fold
-            if again is None:
-                continue
-            r_after[out] += again.ratios[best][out]
-            if held_out is not None and again.periods is not None and over_time is not None:
-                own = again.periods.versions[version]
-                held_out[out] = own.at_intervals(over_time.edges, search.score[out])
+            for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
+                out = self.folds == fold
+                if again is not None and again.periods is not None:
+                    own = again.periods.versions[version]
+                    held_out[out] = own.at_intervals(over_time.edges, search.score[out])
         if accepted:
             # From then on a group must gain more than the best level and slope of each fold.
             self.against_best_level |= self.frozen and kind == "everyone"
+            if kind == "timing":
+                # Survival at the times does not follow from log hazard ratios that hold at all times.
+                self.at_times = None
             self.on_all.keep(found, best)
             for search, again in zip(self.without_fold, repeated, strict=True):
                 search.keep(again, best)

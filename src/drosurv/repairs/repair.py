@@ -109,7 +109,7 @@ class Repair:
     version : {"full", "own", "level"}
         What was changed: effects of everyone and of the subgroup, effects in the subgroup only, or its level.
     strength : float
-        1, or 1/2 if half the correction gave the checked patients a larger likelihood.
+        1, or 1/2 if the gain of the whole correction was smaller or less certain among the checked patients.
     correction : Correction
         Log hazard ratios per scaled column, at strength 1.
     periods : Periods or None
@@ -124,7 +124,8 @@ class Repair:
     slope_before, slope_after : float
         Calibration slope among the checked patients; 1 is right.
     gain_inside, gain_outside : Estimate
-        Gain in log likelihood per patient, of the checked patients and of all others.
+        Gain in log likelihood per patient, of the checked patients and of all others; in log score at the predicted
+        times where these are few.
     e : float
         The e-value.
     overlap : float

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_p
 from drosurv.repairs.rules import Atom, CodedTable
 from drosurv.target import BoolArray, FloatArray
 
-# Effects (p,) at the only predicted time: of log hazard ratios so far, counted patients, columns (n, p) and penalties.
-FitAtTime = Callable[[FloatArray, BoolArray, FloatArray, FloatArray], FloatArray | None]
 Kind = Literal["everyone", "effects", "level", "timing"]
 
 # A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
@@ -27,6 +25,16 @@ VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "level": ("level",),
 }
 STRENGTHS = (1.0, 0.5)
+
+
+class AtTimes(Protocol):
+    """Predictions at few times: :class:`drosurv.repairs.at_few_times.AtFewTimes`."""
+
+    def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
+        """Return effects (p,) of columns z (n, p) at the only predicted time."""
+
+    def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """Return gains (v, n) in log score, of log hazard ratios `after` (v, n) over those `before` (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +90,12 @@ class RepairSearch:
         residuals: Residuals,
         counted: BoolArray,
         max_conditions: int,
-        at_time: FitAtTime | None = None,
+        at_times: AtTimes | None = None,
         *,
         frozen: bool = False,
     ) -> None:
         self.table, self.residuals, self.counted = table, residuals, counted
-        self.max_conditions, self.at_time, self.frozen = max_conditions, at_time, frozen
+        self.max_conditions, self.at_times, self.frozen = max_conditions, at_times, frozen
         self.r, self.slope = np.zeros(len(counted)), 0.0
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
@@ -110,7 +118,7 @@ class RepairSearch:
             version: fit_version(version, now, inside, self.counted, inclusion, limits)
             for version in VERSIONS[kind]
         }
-        if kind == "everyone" and self.at_time is not None:
+        if kind == "everyone" and self.at_times is not None:
             corrections |= self._fitted_at_time(now.columns, limits.tau)
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
         ratios = np.stack([strength * whole[version] for version in whole for strength in STRENGTHS])
@@ -121,8 +129,8 @@ class RepairSearch:
         found: dict[Version, Correction] = {}
         sizes: dict[Version, int] = {"level": 1, "own": 2}
         for version, p in sizes.items():
-            assert self.at_time is not None
-            theta = self.at_time(self.r, self.counted, z[:, :p], np.full(p, tau**-2))
+            assert self.at_times is not None
+            theta = self.at_times.fit(self.r, self.counted, z[:, :p], np.full(p, tau**-2))
             if theta is not None:
                 own = np.zeros(z.shape[1])
                 own[:p] = theta

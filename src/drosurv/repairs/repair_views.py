@@ -190,7 +190,7 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         sentences.append(f"For {whom}, {counts}")
     if frozen and repair.version == "level":
         factor = float(np.exp(repair.strength * repair.correction.own[0]))
-        half = ": half of the fitted correction predicted patients not used for it better than the whole"
+        half = ": half of the fitted correction, since the gain of the whole was smaller or less certain"
         sentences.append(
             f"The repair multiplies their hazards by {ratio_text(factor)}{half if repair.strength < 1 else ''}."
         )
@@ -212,10 +212,11 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
             "Their number of events was right within chance: the repair changes which of them have a high risk."
         )
     group = "" if repair.rule is None else " in the groups that were found without them"
+    gained = "likelihood per patient" if repair.by is None else "score per patient at the predicted times"
     sentences.append(
         f"Checked on the {repair.checked:,} {people}{group}: they had {ratio_text(before.value)} times the predicted "
         f"events, after the repair {ratio_text(after.value)} times ({ratio_text(after.low)} to "
-        f"{ratio_text(after.high)}); the gain in log likelihood per patient is {gain.value:.3f} ({gain.low:.3f} to "
+        f"{ratio_text(after.high)}); the gain in log {gained} is {gain.value:.3f} ({gain.low:.3f} to "
         f"{gain.high:.3f})."
     )
     if repair.version != "level":
@@ -231,7 +232,7 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
             f"({others.low:.3f} to {others.high:.3f})."
         )
     if repair.by is not None:
-        sentences.append("To find and fit the repair, curves were completed between the predicted times.")
+        sentences.append("For the search and the e-value, curves were completed between the predicted times.")
     return " ".join(sentences)
 
 

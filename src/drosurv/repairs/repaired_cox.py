@@ -31,7 +31,7 @@ from drosurv.repairs.expected import (
 )
 from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
-from drosurv.repairs.repair_search import FitAtTime
+from drosurv.repairs.repair_search import AtTimes
 from drosurv.repairs.repair_views import (
     hazard_ratio_table,
     in_words,
@@ -270,10 +270,11 @@ class RepairedCox(RepairedPredictions):
             few_times = None
             if self._cause is None:
                 of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
-                few_times = AtFewTimes.of(predicted, target.to_structured(), of_rows, tables[1])
-            fit = None if few_times is None else few_times.fit
+                few_times = AtFewTimes.of(
+                    predicted, target.to_structured(), of_rows, tables[1], clusters.share
+                )
             trials = self._find(
-                expected, tables, folds, clusters, progress, over_time, frozen=True, at_time=fit
+                expected, tables, folds, clusters, progress, over_time, frozen=True, at_times=few_times
             )
         if few_times is not None and not any(repair.periods for repair in self.repairs_):
             pairs = zip(self.repairs_, trials, strict=True)
@@ -368,13 +369,13 @@ class RepairedCox(RepairedPredictions):
         *,
         frozen: bool = False,
         without: Sequence[Expected] | None = None,
-        at_time: FitAtTime | None = None,
+        at_times: AtTimes | None = None,
     ) -> list[Trial]:
         """Find repairs, set the fitted attributes, and return the accepted trials.
 
         `over_time` are the beginnings (m,) of the intervals of time, and the interval (n,) in which each patient's time
         lies. `without` are the expected events that do not depend on each of the folds; by default the same for all.
-        `at_time` fits the level and slope of predictions at one time.
+        `at_times` are predictions at few times.
         """
         rules, effects = tables
         edges, interval = over_time
@@ -398,7 +399,7 @@ class RepairedCox(RepairedPredictions):
             progress,
             frozen=frozen,
             without=None if without is None else [residuals_of(part) for part in without],
-            at_time=at_time,
+            at_times=at_times,
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
         if not frozen:
