@@ -201,9 +201,41 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
     assert "Events are those of any cause ('cancer' and 'other death')." in drosurv.ok(*given).stdout
 
 
+def wards(path):
+    """Return a table in which nobody of the nine patients of one ward died of cancer."""
+    table = pd.read_csv(path)
+    spared = pd.concat(
+        [table[table["cause"] == cause][:size] for cause, size in (("alive", 5), ("other death", 4))]
+    )
+    return table.assign(ward=np.where(table.index.isin(spared.index), "south", "north"))
+
+
+def test_levels_and_columns_that_separate_the_events_of_one_cause_are_named(drosurv, files, tmp_path):
+    table = wards(files / "texts.csv")
+    table["early"] = np.where(table["cause"] == "other death", 1.0, 0.0)
+    table.to_csv(tmp_path / "wards.csv", index=False)
+    given = (
+        "fit",
+        tmp_path / "wards.csv",
+        *TARGET,
+        "--model",
+        "cause-specific-cox",
+        "--keep-columns",
+        "early",
+    )
+    said = " ".join(drosurv.ok(*given, "-o", tmp_path / "m").stderr.split())
+    assert said.count("nobody with") == 1
+    assert "nobody with ward=south (9 patients) had an event of 'cancer', so the model predicts" in said
+    assert "early for 'other death': the coefficient is infinite" in said
+    said = drosurv.ok(*given, "--l2", "0.1", "-o", tmp_path / "n").stderr
+    assert "nobody with" not in said
+    assert "infinite" not in said
+
+
 def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients, tmp_path):
     _, y = patients
-    page, given = tmp_path / "page.html", ("check", files / "texts.csv", *TARGET, "--groups", "sex")
+    wards(files / "texts.csv").to_csv(tmp_path / "wards.csv", index=False)
+    page, given = tmp_path / "page.html", ("check", tmp_path / "wards.csv", *TARGET, "--groups", "sex")
     asked = drosurv.fails(*given)
     assert "If 'cancer' and 'other death' are competing causes" in asked.replace(
         "'other death' and 'cancer'", "'cancer' and 'other death'"
@@ -214,6 +246,7 @@ def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients
     assert f"Table: 600 patients with {n} events of 'other death'" in said
     assert "The event is 'other death' of column 'cause'; 'cancer' competes with it." in said
     assert "Repair was not tried: with causes it needs a model of other patients" in " ".join(said.split())
+    assert "Nobody with ward=south (9 patients) had an event of 'cancer': hazard" in " ".join(said.split())
     assert "--model cause-specific-cox" in said.splitlines()[-1]
     text = page.read_text()
     for heading in ("Cause by cause", "What was read", "What repair does"):

@@ -330,6 +330,10 @@ def check_prepared(
         event_value_given = prepared.wanted.event_value is not None
         guesses = found.in_one_line(None if event_value_given else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
+        if cox is not None and trained.without_events:
+            fitted = "plain Cox" if cause is None else type(estimator).__name__
+            without = f"{trained.without_events}: hazard ratios of such levels in the table of {fitted} mean nothing."
+            notes.append({"severity": "note", "text": first_upper(without)})
         # Columns that give the outcome away were left out and are no problem there.
         given = [one for one in prepared.messages if not isinstance(one, (TableNote, LeakWarning))]
         report = audit(

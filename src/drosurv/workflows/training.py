@@ -24,7 +24,7 @@ from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import given_arguments
-from drosurv.presentation import cause_label, cause_title, counted, listing
+from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported
 from drosurv.tables import SurvivalTable
@@ -35,7 +35,7 @@ from drosurv.tables.leaks import copies_of_time, find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import labels
-from drosurv.target import parse_target
+from drosurv.target import Target, cause_names, parse_competing_target, parse_target
 
 # With fewer events per feature, coefficients are mostly chance.
 EVENTS_PER_FEATURE = 10
@@ -99,21 +99,42 @@ class Trained:
         save_with_notes(self.model, path, self.table, data, row_hashes=row_hashes, warnings=warnings, **notes)
 
     @cached_property
-    def levels_without_events(self) -> list[str]:
-        """Levels without any event, whose unpenalised coefficients are infinite."""
+    def events_by_cause(self) -> dict[str, Target]:
+        """Events and times by cause in words, an empty text if there is one event only."""
+        if not self.table.columns.causes:
+            return {"": parse_target(self.table.y)}
+        target, names = parse_competing_target(self.table.y), cause_names(self.table.y)
+        causes = range(1, target.n_causes + 1)
+        return {cause_in_words(cause, names): target.of_cause(cause) for cause in causes}
+
+    @property
+    def unpenalised(self) -> bool:
+        """Whether the model is linear, with coefficients that no penalty keeps finite."""
         penalty = getattr(self.estimator, "l2_", getattr(self.estimator, "l2", 0.0))
-        if not hasattr(self.estimator, "coef_") or penalty > 0:
-            return []
-        found = []
-        for column in self.encoder.columns_:
-            if isinstance(column, CategoryColumn):
-                events = pd.Series(self.table.event).groupby(labels(self.table.X[column.name]).to_numpy())
-                found += [
-                    f"{column.name}={level} ({counted(len(own), 'patient')})"
-                    for level, own in events
-                    if not own.any()
-                ]
+        return hasattr(self.estimator, "coef_") and not penalty > 0
+
+    @cached_property
+    def levels_without_events(self) -> dict[str, list[str]]:
+        """Levels without any event, by cause in words: their unpenalised coefficients are infinite."""
+        found: dict[str, list[str]] = {}
+        for cause, target in self.events_by_cause.items():
+            for column in self.encoder.columns_:
+                if not isinstance(column, CategoryColumn):
+                    continue
+                events = pd.Series(target.event).groupby(labels(self.table.X[column.name]).to_numpy())
+                for level, own in events:
+                    if not own.any():
+                        named = f"{column.name}={level} ({counted(len(own), 'patient')})"
+                        found.setdefault(cause, []).append(named)
         return found
+
+    @property
+    def without_events(self) -> str:
+        """Says for each cause nobody of which levels had the event; an empty text if there are none."""
+        return ", ".join(
+            f"nobody with {listing(levels, 3)} had {f'an event of {cause}' if cause else 'the event'}"
+            for cause, levels in self.levels_without_events.items()
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -147,7 +168,7 @@ class Trained:
             "events": np.sum(self.estimator.n_events_).item(),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved")
-            + (", but for levels without events" if self.levels_without_events else ""),
+            + (", but for levels without events" if self.unpenalised and self.levels_without_events else ""),
             "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
@@ -251,10 +272,10 @@ def train(
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     _warn_of_coarse_times(estimator, table)
     trained = Trained(model, encoder, table, options, observed or {})
-    if trained.levels_without_events:
+    if trained.unpenalised and trained.without_events:
         warn_caller(
-            f"nobody with {listing(trained.levels_without_events, 3)} had the event, so the model predicts that such "
-            f"patients never have it. Merge levels, or use a penalty such as {arg('l2', 0.1)}."
+            f"{trained.without_events}, so the model predicts that such patients never have it. Merge levels, or use "
+            f"a penalty such as {arg('l2', 0.1)}."
         )
     _warn_of_design(trained)
     return trained
@@ -263,13 +284,19 @@ def train(
 def _warn_of_design(trained: Trained) -> None:
     """Warn of features whose coefficients the data do not determine, before a table of coefficients shows them."""
     table, names = trained.table, trained.encoder.get_feature_names_out()
-    if table.columns.causes or len(names) > _MOST_TESTED:
+    if len(names) > _MOST_TESTED or (table.columns.causes and not trained.unpenalised):
         return
-    found = check_design(np.asarray(trained._features, dtype=np.float64), parse_target(table.y), list(names))
-    # Another warning already names levels without events.
-    separating = () if trained.levels_without_events else found.separating
-    for sentence in replace(found, separating=separating).warnings:
-        warn_caller(sentence)
+    X, said = np.asarray(trained._features, dtype=np.float64), set[str]()
+    for cause, target in trained.events_by_cause.items():
+        found = check_design(X, target, list(names))
+        # Another warning already names levels without events.
+        named = trained.unpenalised and cause in trained.levels_without_events
+        separating = () if named else found.separating
+        separating = tuple(f"{name} for {cause}" if cause else name for name in separating)
+        for sentence in replace(found, separating=separating).warnings:
+            if sentence not in said:
+                warn_caller(sentence)
+            said.add(sentence)
 
 
 def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | None, str]:
