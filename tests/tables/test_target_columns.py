@@ -199,6 +199,21 @@ def test_how_dates_with_two_meanings_are_read_is_said_once():
     assert columns.dates_in_words(dotted) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "days", "read_as"),
+    [
+        ("03/04/2020", "13/05/2020", 40.0, "'03/04/2020' of start column 'from' is read as 3 April 2020"),
+        ("02/29/2020", "03/04/2020", 4.0, "'03/04/2020' of end column 'to' is read as 4 March 2020"),
+    ],
+)
+def test_the_other_column_shows_whether_the_day_or_the_month_comes_first(start, end, days, read_as):
+    with pytest.warns(TableNote) as given:
+        assert dated([start], [end]).tolist() == [days]
+    first, other = ("day", "to") if days == 40 else ("month", "from")
+    (said,) = {str(one.message) for one in given}
+    assert said == f"{read_as}, because dates of column {other!r} have the {first} first."
+
+
 def test_numbers_make_the_time_in_their_unit():
     frame = pd.DataFrame({"diag": [10905, 11029], "death": [11081, 11096], "status": ["D", "A"]})
     columns = TargetColumns(None, "status", "D", start="diag", end="death").resolved(frame)
@@ -215,6 +230,7 @@ def test_months_begin_on_their_first_day():
     [
         (["2020-01-02"], ["2020-01-01"], "end column 'to' lies before start column 'from' in 1 row"),
         (["03/04/2020"], ["05/06/2020"], "start column 'from' .* whether the day or the month comes first"),
+        (["03/04/2020"], ["13-05-2020"], "start column 'from' .* whether the day or the month comes first"),
         (["2020-01-02"], ["soon"], "end column 'to' holds 1 text, no dates like 2021-03-31"),
         ([37.5], ["2020-01-02"], "start column 'from' holds '37.5', no dates like"),
         (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is not a valid date"),

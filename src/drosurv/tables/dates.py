@@ -70,7 +70,7 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     elif unit == "months":
         time = _months(end, "end") - _months(start, "start")
     else:
-        first, last = to_dates(start, "start"), to_dates(end, "end")
+        first, last = to_dates(start, "start", end), to_dates(end, "end", start)
         time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
     for wrong, fault in (
         (time < 0, "lies before"),
@@ -102,8 +102,11 @@ def _months(column: pd.Series[Any], argument: str) -> FloatArray:
     return values // 100 * 12 + values % 100
 
 
-def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    """Return a column of text, of numbers such as 20210331, or of dates as dates; raise if some are not dates."""
+def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None = None) -> pd.Series[Any]:
+    """Return a column of text, of numbers such as 20210331, or of dates as dates; raise if some are not dates.
+
+    Where no row shows whether the day or the month comes first, an `other` column of dates that are written alike may.
+    """
     if column.dtype.kind == "M":
         return _possible(column, pd.to_datetime(column, utc=True), argument)
     form = dates_in_numbers(column)
@@ -119,9 +122,7 @@ def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
     else:
         text = column.astype("string").str.strip()
-        parsed = pd.to_datetime(
-            text, format=_format(text.dropna(), argument, column.name), utc=True, errors="coerce"
-        )
+        parsed = pd.to_datetime(text, format=_format(column, argument, other)[0], utc=True, errors="coerce")
     return _possible(text.rename(str(column.name)), parsed, argument)
 
 
@@ -147,19 +148,25 @@ def latest_date() -> pd.Timestamp:
     return pd.Timestamp.today().normalize() + pd.Timedelta(days=1)
 
 
-def in_future(column: pd.Series[Any], argument: str) -> BoolArray:
-    """Return which dates of a column lie after :func:`latest_date`, (n,); none if it does not hold dates."""
+def in_future(column: pd.Series[Any], argument: str, other: pd.Series[Any]) -> BoolArray:
+    """Return which dates of a column lie after :func:`latest_date`, (n,); none if it does not hold dates.
+
+    The `other` column is as in :func:`to_dates`.
+    """
     form, latest = dates_in_numbers(column), latest_date()
     if form == "YYYYMM":
         return to_floats(column, argument) > 100 * latest.year + latest.month
     if form or column.dtype.kind == "M" or holds_dates(column):
-        days = to_dates(column, argument).dt.tz_localize(None).dt.normalize()
+        days = to_dates(column, argument, other).dt.tz_localize(None).dt.normalize()
         return np.asarray(days > latest, np.bool_)
     return np.zeros(len(column), dtype=np.bool_)
 
 
-def how_read(column: pd.Series[Any], argument: str) -> str:
-    """Say how dates such as 03/04/2021 of a column are read; empty if none of them has two meanings."""
+def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None = None) -> str:
+    """Say how dates such as 03/04/2021 of a column are read; empty if none of them has two meanings.
+
+    The `other` column is as in :func:`to_dates`.
+    """
     if column.dtype.kind == "M" or not holds_dates(column):
         return ""
     text = column.astype("string").str.strip().dropna()
@@ -168,7 +175,7 @@ def how_read(column: pd.Series[Any], argument: str) -> str:
         # With dots, the day comes first everywhere.
         if match is None or match[2] == "." or match[1] == match[3] or max(int(match[1]), int(match[3])) > 12:
             continue
-        form = _format(text, argument, column.name)
+        form, shown_by = _format(column, argument, other)
         date, first = (
             pd.to_datetime(value, format=form, errors="coerce"),
             "day" if form[1] == "d" else "month",
@@ -177,25 +184,40 @@ def how_read(column: pd.Series[Any], argument: str) -> str:
         if pd.isna(date):
             continue
         return (
-            f"{value!r} of {arg(argument)} column {column.name!r} is read as {date.day} {date:%B %Y}, because other "
-            f"dates of the column have the {first} first."
+            f"{value!r} of {arg(argument)} column {column.name!r} is read as {date.day} {date:%B %Y}, because "
+            f"{shown_by} have the {first} first."
         )
     return ""
 
 
-def _format(text: pd.Series[str], argument: str, name: Any) -> str:
-    """Return the format of the dates; 03/04/2021 is ambiguous unless another row has a number above 12."""
-    found = [_OTHER.fullmatch(value) for value in text]
-    if not any(found):
-        return "ISO8601"
+def _format(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None) -> tuple[str, str]:
+    """Return the format of the dates, and which dates show it.
+
+    03/04/2021 is ambiguous unless another row, or else the other column, has a number above 12.
+    """
+    mark, first = _written(column)
+    if not mark:
+        return "ISO8601", ""
+    shown_by = "other dates of the column"
+    if not first and other is not None:
+        its_mark, its_first = _written(other)
+        first, shown_by = its_first if its_mark == mark else "", f"dates of column {other.name!r}"
+    if not first:
+        raise ArgumentError(
+            argument,
+            f"{arg(argument)} column {column.name!r} holds dates such as {column.dropna().iloc[0]!r}, and no row shows "
+            "whether the day or the month comes first: write them like 2021-03-31.",
+        )
+    return f"%{first}{mark}%{'m' if first == 'd' else 'd'}{mark}%Y", shown_by
+
+
+def _written(column: pd.Series[Any]) -> tuple[str, str]:
+    """Return the mark of dates such as 31/12/2020, and "d" or "m", what comes first; empty texts if not known."""
+    found = [_OTHER.fullmatch(value) for value in column.astype("string").str.strip().dropna()]
     parts = [(int(match[1]), int(match[3]), match[2]) for match in found if match is not None]
+    if not parts:
+        return "", ""
     mark = parts[0][2]
     if mark == "." or any(first > 12 for first, _, _ in parts):
-        return f"%d{mark}%m{mark}%Y"
-    if any(second > 12 for _, second, _ in parts):
-        return f"%m{mark}%d{mark}%Y"
-    raise ArgumentError(
-        argument,
-        f"{arg(argument)} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or "
-        "the month comes first: write them like 2021-03-31.",
-    )
+        return mark, "d"
+    return mark, "m" if any(second > 12 for _, second, _ in parts) else ""

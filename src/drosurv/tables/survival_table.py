@@ -302,10 +302,11 @@ class SurvivalTable:
 
     def _in_future(self) -> Iterator[ArgumentWarning]:
         """Yield a warning for each column of dates, start and end, with dates after today."""
-        for argument in ("start", "end"):
-            if (name := getattr(self.columns, argument)) is None:
-                continue
-            late = in_future(self.frame[name], argument)
+        start, end = self.columns.start, self.columns.end
+        if start is None or end is None:
+            return
+        for argument, name, other in (("start", start, end), ("end", end, start)):
+            late = in_future(self.frame[name], argument, self.frame[other])
             if late.any():
                 row, n = int(late.argmax()), int(late.sum())
                 yield ArgumentWarning(

@@ -117,9 +117,10 @@ class TargetColumns:
 
     def dates_in_words(self, frame: pd.DataFrame) -> list[str]:
         """Return how dates of `start` and `end` that have two meanings, such as 03/04/2021, are read."""
-        given = {name: getattr(self, name) for name in ("start", "end")}
-        notes = [how_read(frame[column], name) for name, column in given.items() if column is not None]
-        return [note for note in notes if note]
+        if self.start is None or self.end is None:
+            return []
+        start, end = frame[self.start], frame[self.end]
+        return [note for note in (how_read(start, "start", end), how_read(end, "end", start)) if note]
 
     @property
     def names(self) -> tuple[str, ...]:
