@@ -44,13 +44,13 @@ def test_numbers_may_be_objects_or_of_a_nullable_type(kind):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"entry": [0, 3, 1, 1]}, r"entry must be before.*1 rows \(first at row 2: entry 3.0, time 3.0\)"),
-        ({"entry": [0, np.nan, 1, 1]}, r"entry contains 1 NaN or infinite values \(first at row 2\)"),
+        ({"entry": [0, 3, 1, 1]}, r"entry must be before.*1 row \(first at row 2: entry 3.0, time 3.0\)"),
+        ({"entry": [0, np.nan, 1, 1]}, r"entry contains 1 NaN or infinite value \(first at row 2\)"),
         ({"entry": [0, 1]}, r"entry must have one value per row, shape \(4,\), got \(2,\)"),
         ({"entry": ["a", "b", "c", "d"]}, "entry must hold numbers"),
         ({"offset": [0, np.inf, 1, 1]}, "offset contains 1 NaN or infinite"),
-        ({"clusters": ["a", None, "b", "b"]}, r"clusters contains 1 missing labels \(first at row 2\)"),
-        ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing labels"),
+        ({"clusters": ["a", None, "b", "b"]}, r"clusters contains 1 missing label \(first at row 2\)"),
+        ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing label"),
         ({"strata": ["a", "b"]}, r"strata must have one label per row, shape \(4,\), got \(2,\)"),
         ({"strata": [["a"]] * 4}, r"strata must have one label per row, shape \(4,\), got \(4, 1\)"),
         (

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, row_number, warn_caller
+from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray, Target, of_any_cause, parse_target
 
 # Packages whose tables are converted.
@@ -320,8 +321,8 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     if len(bad):
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {row_number(bad[0], values)}); drop "
-            "or correct those rows.",
+            f"{arg(name)} contains {counted(len(bad), 'NaN or infinite value')} (first at row "
+            f"{row_number(bad[0], values)}); drop or correct such rows.",
         )
     return array
 
@@ -346,8 +347,8 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     if len(missing):
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {len(missing)} missing labels (first at row {row_number(missing[0], values)}): drop "
-            "those rows, or give each a label of its own.",
+            f"{arg(name)} contains {counted(len(missing), 'missing label')} (first at row "
+            f"{row_number(missing[0], values)}): drop such rows, or give each a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -376,8 +377,8 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
         row = late[0]
         raise ArgumentError(
             "entry",
-            f"{arg('entry')} must be before the time of the row; it is not in {len(late)} rows (first at row "
-            f"{row_number(row, entry)}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: "
+            f"{arg('entry')} must be before the time of the row; it is not in {counted(len(late), 'row')} (first at "
+            f"row {row_number(row, entry)}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: "
             "drop it, or correct its times.",
         )
     return since
@@ -387,7 +388,7 @@ def _warn_of_strata_without_events(stratum: IntArray, labels: tuple[Any, ...], t
     events = np.bincount(stratum, target.event, minlength=len(labels))
     without = [str(labels[k]) for k in np.flatnonzero(events == 0)]
     if without:
-        others = f" and {len(without) - _NAMED} others" if len(without) > _NAMED else ""
+        others = f" and {counted(len(without) - _NAMED, 'other')}" if len(without) > _NAMED else ""
         warn_caller(
             f"no event in stratum {', '.join(without[:_NAMED])}{others}: its patients do not contribute to the "
             "coefficients, and no curve can be predicted for them."

@@ -241,9 +241,10 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         bad = ~np.isfinite(time)
         row = int(np.flatnonzero(bad)[0])
+        n = int(bad.sum())
         raise InputError(
-            f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row_number(row)}: {time[row]}); "
-            "drop or correct those rows."
+            f"{name} contains {n:,} NaN or infinite time{'s' * (n > 1)} (first at row {row_number(row)}: {time[row]}): "
+            "drop or correct such rows."
         )
     if lowest < 0:
         row = int(np.flatnonzero(time < 0)[0])

@@ -122,7 +122,7 @@ def test_values_alone_without_bootstrap(models, train, held_out):
 def test_bad_input_is_named(models, train, held_out):
     with pytest.raises(ValueError, match="models is empty"):
         compare({}, held_out.X, held_out.y, y_train=train.y)
-    with pytest.raises(ValueError, match=r"models\['short'\] has 1 scores for the 240 patients"):
+    with pytest.raises(ValueError, match=r"models\['short'\] has 1 score for the 240 patients"):
         compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
 
 

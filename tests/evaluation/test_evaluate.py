@@ -466,7 +466,7 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
         ({"y_train": np.zeros(5)}, "y_train must be a structured array"),
         ({"X_train": np.zeros((300, 2))}, "X_train has 2 columns, X has 3"),
         ({"X_train": np.zeros((7, 3))}, "X_train has 7 rows, y_train has 300"),
-        ({"reference": [1.0]}, "reference has 1 scores"),
+        ({"reference": [1.0]}, "reference has 1 score "),
         ({"n_bootstrap": 1}, "n_bootstrap must be 0 or a whole number from 2, got 1"),
         ({"n_bootstrap": None}, "n_bootstrap must be 0 or a whole number from 2, got None"),
         ({"n_bootstrap": float("nan")}, "n_bootstrap must be 0 or a whole number from 2, got nan"),
@@ -499,7 +499,7 @@ def test_an_attribute_with_one_group_is_left_out_and_said(model, train, held_out
 def test_scores_that_are_not_numbers_are_named(model, train, held_out):
     risk = model.predict(held_out.X)
     risk[5] = np.nan
-    with pytest.raises(ValueError, match=r"contains 1 NaN or infinite scores .first at row 6"):
+    with pytest.raises(ValueError, match=r"contains 1 NaN or infinite score .first at row 6"):
         quick(risk, train, held_out)
 
 

@@ -99,7 +99,7 @@ def test_concordance_ranks_the_event_above_those_who_have_it_later_or_never():
         ({"cause": [0.5, 1]}, "whole numbers"),
         ({"cause": [-1, 1]}, "cause must not be negative"),
         ({"time": [1.0]}, "cause and time must be one-dimensional and of equal length"),
-        ({"time": [1.0, np.nan]}, "NaN or infinite times"),
+        ({"time": [1.0, np.nan]}, "1 NaN or infinite time .first"),
         ({"time": [1.0, -1.0]}, "negative time"),
         ({"incidence": [[0.5, 0.5]] * 2}, "2 patients by 1 times"),
         ({"incidence": [[1.5]] * 2}, "probabilities"),

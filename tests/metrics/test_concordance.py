@@ -185,9 +185,9 @@ Y = Surv.from_arrays([True, False], [1.0, 2.0])
 @pytest.mark.parametrize(
     ("risk", "weight", "message"),
     [
-        ([1.0, np.nan], None, "NaN or infinite scores .first at row 2"),
+        ([1.0, np.nan], None, "1 NaN or infinite score .first at row 2"),
         ([np.inf, 1.0], None, "NaN or infinite"),
-        ([1.0], None, "1 scores for the 2 patients"),
+        ([1.0], None, "1 score for the 2 patients"),
         ([[1.0, 2.0], [3.0, 4.0]], None, "one score per patient"),
         (["high", "low"], None, "must hold numbers"),
         ([1.0, 2.0], [1.0, -1.0], "not negative, got -1.0 at row 2"),
@@ -273,7 +273,7 @@ def test_entry_after_the_time_is_named():
     y = Surv.from_arrays([True, False], [1.0, 2.0])
     with pytest.raises(ValueError, match="entry must be before the time of the row"):
         concordance_index(y, [1.0, 0.0], entry=[1.0, 0.0])
-    with pytest.raises(ValueError, match="strata contains 1 missing labels"):
+    with pytest.raises(ValueError, match="strata contains 1 missing label"):
         concordance_index(y, [1.0, 0.0], strata=["x", None])
 
 

@@ -124,7 +124,7 @@ def test_undefined_disparities_are_nan_with_a_warning():
         ),
         (lambda: intersectional_disparity([0.0, 1.0], [["a"], ["a"]]), "attributes must hold at least 2"),
         (lambda: group_disparity([0.0, 1.0], ["a"]), "1 labels for 2 patients"),
-        (lambda: group_disparity([0.0, np.nan], ["a", "b"]), "NaN or infinite scores"),
+        (lambda: group_disparity([0.0, np.nan], ["a", "b"]), "1 NaN or infinite score .first"),
         (lambda: group_disparity([0.0, 1e3], ["a", "b"]), "1000, whose hazard .* overflows"),
         (
             lambda: group_disparity([0.0, 1.0], ["a", "b"], convention="tables"),

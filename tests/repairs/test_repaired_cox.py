@@ -276,7 +276,7 @@ def test_bad_parameters_are_refused(options, message):
     ("clusters", "message"),
     [
         (np.arange(150), r"clusters must have one label per row, shape \(300,\)"),
-        ([None, *range(299)], r"clusters contains 1 missing labels \(first at row 1\)"),
+        ([None, *range(299)], r"clusters contains 1 missing label \(first at row 1\)"),
     ],
 )
 def test_clusters_that_cannot_be_kept_together_are_refused(clusters, message):

@@ -203,7 +203,7 @@ def test_a_hold_out_takes_whole_hospitals_of_which_one_has_no_event():
     ("changed", "clusters", "message"),
     [
         ({}, "who", "clusters and id both name 'who': leave out one of them"),
-        ({"litter": np.nan}, "litter", r"clusters contains 1 missing labels \(first at row 2\)"),
+        ({"litter": np.nan}, "litter", r"clusters contains 1 missing label \(first at row 2\)"),
         ({"who": "p0"}, "litter", "patient 'p0' is in 0 and, in row 2, in 1"),
     ],
 )

@@ -13,6 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import ArgumentError, arg, row_number, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.observation import copies, entry_times, label_codes
+from drosurv.presentation import counted
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -93,14 +94,15 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
     if n is not None and len(scores) != n:
         raise ArgumentError(
             name,
-            f"{arg(name)} has {len(scores)} scores for the {n} patients of y: give one score per row.",
+            f"{arg(name)} has {counted(len(scores), 'score')} for the {counted(n, 'patient')} of y: give one score per "
+            "row.",
         )
     finite = np.isfinite(scores)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise ArgumentError(
             name,
-            f"{arg(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row "
+            f"{arg(name)} contains {counted(int((~finite).sum()), 'NaN or infinite score')} (first at row "
             f"{row_number(row, risk)}: {scores[row]}); such a patient cannot be ranked: drop the row or "
             "correct the model.",
         )
