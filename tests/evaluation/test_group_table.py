@@ -88,6 +88,16 @@ def test_every_column_follows_its_definition(fitted):
         assert row.gain_over_reference == pytest.approx((gains - plain)[own].mean(), abs=2e-2)
 
 
+def test_events_and_survival_at_one_predicted_time_are_one_estimate():
+    model, y, group = simulated(400, np.random.default_rng(1), wrong=0.5)
+    survival = np.exp(-np.exp(model.risk)[:, None] * 0.6)
+    groups = evaluate(([0.6], survival), None, y, sensitive_features=group, n_bootstrap=0).groups
+    for seen, predicted in (("observed", "survival_observed"), ("expected", "survival_predicted")):
+        np.testing.assert_allclose(groups[seen] / groups["patients"], 1 - groups[predicted])
+    curve = KaplanMeier.of(parse_target(y)).at(np.array([0.6]))[0]
+    assert groups["survival_observed"][0] == pytest.approx(curve, abs=0.01)
+
+
 def test_ratio_has_the_interval_of_the_likelihood_ratio_of_all_tests_together():
     model, y, group = simulated(400, np.random.default_rng(0))
     found = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0)

@@ -369,11 +369,11 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
 def _at_horizon(patients: Subset, mask: BoolArray) -> tuple[float, float]:
     """Return the share of patients without the event by the horizon, observed and predicted.
 
-    The observed share is the estimate of Kaplan-Meier, or of Aalen-Johansen with competing causes. With late entry and
-    predictions at few times, it is that of the patients who are judged before the horizon.
+    The observed share is the estimate of Kaplan-Meier, or of Aalen-Johansen with competing causes. Of predictions at
+    few times, it is weighted for censoring as the observed events are.
     """
     at, judged = np.array([patients.data.horizon]), patients.data.judged
-    if not patients.data.has_curves:
+    if judged.few_times:
         return judged.survival_from_start(mask)
     predicted, cohort = float(patients.survival_at_horizon.mean()), judged.cohort
     if cohort.other is None:

@@ -83,12 +83,12 @@ class EvaluationResult:
         ``settings.n_tests`` tests, and ``text``, a sentence.
     groups : DataFrame
         The group table: one row for everybody, then one per group, serious problems first. ``patients``; ``observed``
-        and ``expected`` events (for predictions at few times by the last of them, weighted for censoring) and their
-        ``ratio``; the calibration ``slope``; at the ``horizon``, ``survival_observed`` (Kaplan-Meier) and
-        ``survival_predicted``; ``c_index``, which decides nothing; ``gain`` in log likelihood per patient over one
-        curve for everybody and ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most
-        serious ``status`` of its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high``
-        and ``_p``.
+        and ``expected`` events and their ``ratio``; the calibration ``slope``; at the ``horizon``,
+        ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; of predictions at few times, both observed
+        numbers are weighted for censoring, and events counted by the last time (docs/guide/verdict.md); ``c_index``,
+        which decides nothing; ``gain`` in log likelihood per patient over one curve for everybody and
+        ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most serious ``status`` of
+        its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high`` and ``_p``.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.
