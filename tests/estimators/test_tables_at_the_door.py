@@ -4,6 +4,7 @@ import numpy as np
 import polars
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sksurv.datasets import load_gbsg2
 
@@ -74,6 +75,22 @@ def test_a_saved_model_keeps_its_encoder(messy, tmp_path):
     model = CoxPH().fit(X, y)
     save(model, tmp_path / "m")
     np.testing.assert_array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_values_missing_in_prediction_alone_are_filled_with_the_medians(messy, tmp_path):
+    X, y = messy
+    numbers = X[["tsize", "pnodes"]]
+    gaps = numbers.mask((np.arange(len(X)) == 3)[:, None] & [True, False])
+    expected = {"tsize": numbers["tsize"].median()}
+    for model in (CoxPH(), RepairedCox(CoxPH(), max_conditions=1, random_state=0)):
+        model.fit(numbers, y)
+        np.testing.assert_array_equal(model.predict(gaps), model.predict(gaps.fillna(expected)))
+        save(model, tmp_path / "m")
+        np.testing.assert_array_equal(load(tmp_path / "m").predict(gaps), model.predict(gaps))
+    # In four of five parts the training patients have no missing value.
+    assert np.isfinite(cross_val_score(CoxPH(), gaps, y)).all()
+    with pytest.raises(ValueError, match="X contains NaN"):
+        CoxPH().fit(numbers.to_numpy(), y).predict(gaps.to_numpy())
 
 
 def test_a_later_fit_on_numbers_forgets_the_encoder(messy):

@@ -25,7 +25,7 @@ from drosurv.observation import given_arguments, with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
-from drosurv.tables.encoder import checked_features, encode_features
+from drosurv.tables.encoder import checked_features, encode_features, training_medians
 from drosurv.target import FloatArray, batches, is_tensor, parse_target
 
 # Number of values of survival curves that are computed at a time.
@@ -36,7 +36,7 @@ _TOGETHER = 256
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 # Private attributes that exist only of a fitted model; the others of a fit end with an underscore.
-_FITTED = ("_baseline", "_baselines", "_kept_training", "_findings", "_inference")
+_FITTED = ("_baseline", "_baselines", "_kept_training", "_findings", "_inference", "_complete")
 
 
 class SurvivalInterval(NamedTuple):
@@ -71,6 +71,9 @@ class SurvivalModel(BaseEstimator):
     # The training data of a linear model for inference on coefficients, which are never saved, and its results.
     _kept_training: Any = None
     _findings: Any = None
+    # Training features of a table without missing values until their medians are computed, and these.
+    _complete: Any = None
+    medians_: FloatArray
 
     # Models that compare groups request sensitive_features from scikit-learn's metadata routing; the others do not.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
@@ -114,8 +117,10 @@ class SurvivalModel(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and fitted attributes, with a network as plain arrays, and without the training data."""
+        training_medians(self)
         state = dict(super().__getstate__())
-        state.pop("_kept_training", None)
+        for name in ("_kept_training", "_complete"):
+            state.pop(name, None)
         if "network_" in state:
             state["network_"] = network_state(state["network_"])
         return state
@@ -423,7 +428,8 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
             Features; column names are stored in ``feature_names_in_``. Linear Cox models are solved on the device of a
             tensor. A DataFrame may contain text, categories and missing values: a
             :class:`drosurv.tables.TableEncoder`, stored as ``encoder_``, turns them into features, here and in
-            prediction.
+            prediction. If it holds numbers only and none is missing, values missing in prediction are filled with its
+            medians.
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional

@@ -25,7 +25,7 @@ from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table
-from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.encoder import as_encoded
 from drosurv.target import FloatArray, IntArray, Target
 
 SMALLEST_SURVIVAL = 1e-300
@@ -205,11 +205,7 @@ class RepairedPredictions(SurvivalModel):
 
     def _as_encoded(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with values that training never saw as the base model takes them, so that rules agree."""
-        *steps, final = self.base_ if isinstance(self.base_, Pipeline) else [self.base_]
-        encoder = next(
-            (step for step in (*steps, getattr(final, "encoder_", None)) if step is not None), None
-        )
-        return encoder.as_encoded(table) if isinstance(encoder, TableEncoder) else table
+        return as_encoded(self.base_[0] if isinstance(self.base_, Pipeline) else self.base_, table)
 
     def _curves(
         self, X: Any, features: Any, return_array: bool, times: ArrayLike | None, *, survival: bool

@@ -316,13 +316,24 @@ def encode_features(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> 
 def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.float64) -> Any:
     """Check encoded features and return them as an array (n, d).
 
-    With `fit` their number and names are stored in the model; otherwise X must agree with those that it has.
+    With `fit` their number and names are stored in the model; otherwise X must agree with those that it has. Missing
+    values of a DataFrame to predict for are filled with the medians of a training table that had none.
     """
     try:
-        return _validated(model, X, fit=fit, dtype=dtype)
+        features = _validated(model, X, fit=fit, dtype=dtype)
+        if fit:
+            model.__dict__.pop("medians_", None)
+            # An encoder fills in missing values itself.
+            keeps = isinstance(X, pd.DataFrame) and not hasattr(model, "encoder_")
+            model._complete = features if keeps else None
+        return features
     except ValueError as error:
         if "contains NaN" not in str(error):
             raise InputError(str(error)) from error
+        medians = None if fit or not isinstance(X, pd.DataFrame) else training_medians(model)
+        if medians is not None:
+            features = _validated(model, X, fit=fit, dtype=dtype, ensure_all_finite="allow-nan")
+            return np.where(np.isnan(features), medians, features)
         # The message of scikit-learn recommends other models.
         or_table = " Or pass a DataFrame, whose missing values are filled in." if fit else ""
         raise ArgumentError(
@@ -332,8 +343,30 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
         ) from None
 
 
-def _validated(model: Any, X: Any, *, fit: bool, dtype: Any) -> Any:
-    how: dict[str, Any] = {"dtype": dtype, "ensure_min_samples": 2 if fit else 1}
+def training_medians(model: Any) -> FloatArray | None:
+    """Return the medians (d,) of the features of a model that was trained on a complete table of numbers; else None.
+
+    They are computed when first needed, since most predictions and fits need none.
+    """
+    complete = getattr(model, "_complete", None)
+    if complete is not None:
+        model.medians_, model._complete = np.median(complete, axis=0).astype(np.float64), None
+    return getattr(model, "medians_", None)
+
+
+def as_encoded(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with values that training never saw as a model, or the first step of a Pipeline, takes them."""
+    encoder = getattr(model, "encoder_", model)
+    if isinstance(encoder, TableEncoder):
+        return encoder.as_encoded(frame)
+    medians = training_medians(model) if frame.isna().to_numpy().any() else None
+    return (
+        frame if medians is None else frame.fillna(dict(zip(model.feature_names_in_, medians, strict=True)))
+    )
+
+
+def _validated(model: Any, X: Any, *, fit: bool, dtype: Any, **options: Any) -> Any:
+    how: dict[str, Any] = {"dtype": dtype, "ensure_min_samples": 2 if fit else 1, **options}
     if not (isinstance(X, pd.DataFrame) and _has_only_numbers(X)):
         return validate_data(model, X, reset=fit, **how)
     # scikit-learn looks at every column of a table in turn, which takes longer than all else in a small prediction.
