@@ -213,7 +213,7 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
         return found.times
     if found.unit not in DAYS or unit not in DAYS:
         name, option = found.names[0], arg("time_unit")
-        # Not every command has this option.
+        # In Python there is no such argument of predictions.
         first = f"{option} days, weeks, months or years, or " if option.startswith("-") else ""
         raise ArgumentError(
             "survival",

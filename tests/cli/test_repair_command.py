@@ -139,6 +139,17 @@ def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, 
     np.testing.assert_allclose(found, corrected, atol=0.01)
 
 
+def test_the_unit_of_times_that_no_name_tells_is_given(drosurv, minority, tmp_path):
+    made, hazard = tmp_path / "p.csv", np.exp(0.8 * minority["kappa"].fillna(0) + 0.5 * minority["lambda"])
+    table = minority.rename(columns={"days": "fu"}).assign(surv_2y=np.exp(-0.3 * hazard))
+    table.to_csv(made, index=False)
+    given = ("repair", "--predictions", made, "--time", "fu", "--event", "died", "--drop", "id", *SIMPLE)
+    assert "pass --time-unit days, weeks, months or years, or --survival" in drosurv.fails(*given)
+    found = drosurv.ok(*given, "--time-unit", "days")
+    assert "surv_2y at 730 days" in found.stderr
+    assert "events were observed by 730 days" in " ".join(found.stdout.split())
+
+
 def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosurv, table, tmp_path):
     there = make_hidden_minority(n_samples=300, n_features=6, minority=0.0, random_state=3)
     frame = pd.DataFrame(

@@ -27,7 +27,6 @@ from drosurv.errors import InputError, as_records, recording_warnings, require
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
-    from drosurv.tables import SurvivalTable
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 
@@ -56,11 +55,6 @@ class PageOptions:
     bootstrap: int = option(
         "Bootstrap replicates for intervals and tests of the audited model.", "Page", default=500
     )
-
-    def unit(self, table: SurvivalTable) -> str:
-        """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
-        table.columns.check_unit(self.time_unit)
-        return self.time_unit or table.columns.unit
 
 
 @command(place=80)
@@ -169,7 +163,7 @@ def _audit_predictions(
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")
-    parsed = given.read(found, table, cause, page.unit(table), risk_kind=risk_kind)
+    parsed = given.read(found, table, cause, table.columns.unit_or(page.time_unit), risk_kind=risk_kind)
     notes = [{"severity": "note", "text": text} for text in parsed.notes]
     return audited(
         parsed.predictions,
@@ -182,7 +176,7 @@ def _audit_predictions(
         page=Page(
             title=page.title,
             data_name=path.name,
-            time_unit=page.unit(table),
+            time_unit=table.columns.unit_or(page.time_unit),
             warnings=[*_about(path.name, as_records(warned)), *notes],
         ),
         **settings,
@@ -241,7 +235,7 @@ def _audit_model(
         page=Page(
             title=page.title,
             data_name=data.name,
-            time_unit=page.unit(table),
+            time_unit=table.columns.unit_or(page.time_unit),
             warnings=[
                 *_about("the training table", opened.warnings),
                 *_about(data.name, as_records(warned)),

@@ -88,7 +88,7 @@ Horizon = Annotated[
     float | None, about("Time at which survival is compared; the median follow-up if not given.")
 ]
 TimeUnit = Annotated[
-    str | None, about("What the times count, such as days, if the column does not say it.", "Page")
+    str | None, about("What the times count, such as days, if the column does not say it.", "Columns")
 ]
 Threshold = Annotated[
     float | None, about("Risk of the event by the horizon at or above which a patient would be treated.")

@@ -14,6 +14,7 @@ from drosurv.cli.options import (
     Cause,
     RunOptions,
     Settings,
+    TimeUnit,
     TrainingTable,
     cause_number,
     command,
@@ -59,6 +60,7 @@ def repair(
     output: Path | None = option("File to write the repaired model to.", None, "--output", "-o"),
     corrected: Path | None = option("CSV file to write repaired --predictions to.", "Other models"),
     cause: Cause = None,
+    time_unit: TimeUnit = None,
     max_repairs: int = option("Largest number of repairs.", "Search", default=5),
     max_conditions: int = option("Largest number of conditions in a rule.", "Search", default=2),
     evidence: float = option("Smallest e-value that a repair must reach.", "Search", default=20.0),
@@ -112,13 +114,14 @@ def repair(
         opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
         several = cause is not None or (opened is not None and opened.has_causes)
         parsed = source.parse(frame, causes=several)
+        unit = parsed.columns.unit_or(time_unit)
         table, held = source.divided(parsed, run.seed, force=run.force)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
         given, notes = None, {}
         if columns is not None:
             columns = columns.take(frame.index.get_indexer(table.frame.index))
-            predicted = made.read(columns, table, cause, table.columns.unit)
+            predicted = made.read(columns, table, cause, unit)
             given = predicted.predictions
             notes = {"predictions": repairing.noted_predictions(columns, predicted)}
         trained = opened is None and given is None
@@ -159,14 +162,14 @@ def repair(
             {
                 "base": None if repaired.base_ is None else type(final_step(repaired.base_)).__name__,
                 "status": repaired.status_,
-                "words": repaired.in_words(table.columns.unit),
+                "words": repaired.in_words(unit),
                 "repairs": repaired.to_frame().to_dict("records"),
                 "hazard_ratios": None if ratios is None else list(ratios.rows),
                 "model": None if output is None else str(output),
             }
         )
     else:
-        _show(repaired, ratios, table)
+        _show(repaired, ratios, table, unit)
         if output is not None:
             what = "The repaired model was saved" if repaired.repairs_ else "The model was saved unchanged"
             if given is not None:
@@ -183,12 +186,12 @@ def repair(
             typer.echo(f"{how} to {corrected}.")
 
 
-def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable) -> None:
+def _show(model: RepairedCox, ratios: Table | None, table: SurvivalTable, unit: str) -> None:
     from drosurv.target import cause_names
 
     of = f" of {cause_in_words(model._cause, cause_names(table.y))}" if table.columns.causes else ""
     typer.echo(printable(f"{table.size} with {counted(model.n_events_, 'event')}{of}."))
-    typer.echo(printable("\n".join([model.status_, *model.in_words(table.columns.unit)])))
+    typer.echo(printable("\n".join([model.status_, *model.in_words(unit)])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
         print_frame(shown, "Hazard ratios per unit: for everyone, then in the repaired subgroups")

@@ -84,7 +84,8 @@ class WantedColumns:
             found = replace(found, notes=(*found.notes, _judged_cause(frame[known], columns, self.cause)))
         elif self.event_value is None:
             _ask_if_reversed(frame[known], columns)
-        columns.check_unit(self.time_unit)
+        # Raises if the unit that is given contradicts the columns.
+        columns.unit_or(self.time_unit)
         if self.start is not None:
             how = (f"time is {columns.time_in_words}.", *columns.dates_in_words(frame))
             found = replace(found, notes=(*how, *found.notes), question="")

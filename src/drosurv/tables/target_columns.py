@@ -99,14 +99,18 @@ class TargetColumns:
         """Unit of the times, such as "days"; empty if it is not known."""
         return unit_in(self.time_name) if self.time_unit in ("", "time") else self.time_unit
 
-    def check_unit(self, given: str | None) -> None:
-        """Raise if the unit that a user gives is not that of the time between `start` and `end`, if this is known."""
+    def unit_or(self, given: str | None) -> str:
+        """Return the unit of the times, as a user gives it or as it is known; empty if it is not.
+
+        Raise if the given unit is not that of the time between `start` and `end`, if this is known.
+        """
         if given and self.start is not None and self.time_unit not in ("", "time", given):
             raise ArgumentError(
                 "time_unit",
                 f"{arg('time_unit', given)} contradicts {arg('start')} and {arg('end')}: the time between these "
                 f"columns is in {self.time_unit}. Leave it out.",
             )
+        return given or self.unit
 
     @property
     def time_in_words(self) -> str:
