@@ -125,6 +125,11 @@ def test_a_plan_is_read_printed_and_drawn():
         ({"c_index": 0.7, "spread": 1.0}, "spread must be left out"),
         ({"ratio": 1.0}, "ratio must be a factor above 1"),
         ({"groups": {"women": 40}}, r"groups must give 'women' a share in \(0, 1\], got 40"),
+        (
+            {"groups": {"w": (0.5, 0.9)}},
+            "90 % of these have the event, 45 to 95 % of all patients have it, not 30 %",
+        ),
+        ({"groups": {"w": (0.9, 0.1)}}, "9 to 19 % of all patients have it"),
         ({"n": 0}, "n must be a whole number"),
         ({"power": 1}, "power must lie between 0 and 1"),
         ({"events": 0.3}, "events must be left out where event_rate is given"),

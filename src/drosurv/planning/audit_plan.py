@@ -202,6 +202,15 @@ def _checked(
         share, rate = given if isinstance(given, tuple) else (given, event_rate)
         require(0 < as_number(share) <= 1, "groups", f"give {name!r} a share in (0, 1]", share)
         require(0 < as_number(rate) < 1, "groups", f"give {name!r} an event rate between 0 and 1", rate)
+        # Of the other patients, between none and all have the event.
+        least, most = share * rate, share * rate + 1 - share
+        if not least - 1e-9 <= event_rate <= most + 1e-9:
+            raise ArgumentError(
+                "groups",
+                f"{arg('groups')}: if {100 * share:g} % of the patients are in {name!r} and {100 * rate:g} % of these "
+                f"have the event, {100 * least:.3g} to {100 * most:.3g} % of all patients have it, not "
+                f"{100 * event_rate:g} %.",
+            )
         rates[str(name)] = float(share), float(rate)
     return rates
 
