@@ -32,7 +32,7 @@ READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 FASTER = {
     "evaluate": ["--bootstrap", "4"],
     "audit": ["--bootstrap", "4"],
-    "certify": ["--replicates", "19"],
+    "certify": ["--replicates", "59"],
     "tune": ["--folds", "2"],
     "repair": ["--max-conditions", "1"],
 }

@@ -17,7 +17,7 @@ def results():
         "result": drosurv.evaluate(
             model, test.X, test.y, y_train=train.y, sensitive_features=groups, n_bootstrap=0
         ),
-        "bounds": certify(model, test.X, test.y, n_bootstrap=19),
+        "bounds": certify(model, test.X, test.y, n_bootstrap=59),
         "repaired": drosurv.RepairedCox(drosurv.CoxPH(), max_conditions=1, random_state=0).fit(
             train.X, train.y
         ),

@@ -15,7 +15,7 @@ def held_out(fit_once, tmp_path):
 
 
 def test_json_has_the_bounds_of_every_measure(drosurv, held_out):
-    found = drosurv.json("certify", *held_out, "--replicates", "19", "--alpha", "0.2")
+    found = drosurv.json("certify", *held_out, "--replicates", "59", "--alpha", "0.2")
     assert set(found["bounds"]) == {"observed/expected, most", "observed/expected, least", "brier", "gain"}
     most, least = (found["bounds"][f"observed/expected, {name}"] for name in ("most", "least"))
     assert least["bound"] <= least["estimate"] <= most["estimate"] <= most["bound"]
@@ -24,7 +24,7 @@ def test_json_has_the_bounds_of_every_measure(drosurv, held_out):
 
 def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
     groups, picture = tmp_path / "groups.csv", tmp_path / "bounds.png"
-    shown = drosurv.ok("certify", *held_out, "--replicates", 19, "-o", groups, "--plot", picture)
+    shown = drosurv.ok("certify", *held_out, "--replicates", 59, "-o", groups, "--plot", picture)
     assert "With 95 % confidence" in shown.output
     assert "days" in shown.output
     # The table has the numbers of the sentence.
@@ -61,7 +61,7 @@ def test_audit_says_the_same_about_a_table_with_copies(drosurv, held_out, tmp_pa
 def test_events_are_counted_until_the_horizon(drosurv, held_out):
     horizon = float(pd.read_csv(held_out[1])["days"].median())
     whole, cut = (
-        drosurv.json("certify", *held_out, "--replicates", "19", *options)["overall"]
+        drosurv.json("certify", *held_out, "--replicates", "59", *options)["overall"]
         for options in ([], ["--horizon", horizon])
     )
     assert cut["observed"] < whole["observed"]

@@ -67,7 +67,7 @@ def test_commands_use_the_litters_that_a_model_was_trained_with(drosurv, files):
     assert (level[0]["low"], level[0]["p"]) == pytest.approx((level[1]["low"], level[1]["p"]))
     assert (found["settings"]["clusters"], found["settings"]["clusters_name"]) == (LITTERS // 2, "litter")
     assert size in drosurv.ok("evaluate", *paths, "--bootstrap", "0").stdout
-    bounds = drosurv.json("certify", *paths, "--replicates", "19", "--alpha", "0.3")
+    bounds = drosurv.json("certify", *paths, "--replicates", "59", "--alpha", "0.3")
     assert (bounds["n_patients"], bounds["notes"]) == (RATS // 2, [f"there are {size}."])
     for folds in ((), ("--folds", "3")):
         page = files / "page.html"

@@ -94,7 +94,7 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
     shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
     assert "evaluated from their entry on" in shown
-    bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "19", "--alpha", "0.3").stdout
+    bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "59", "--alpha", "0.3").stdout
     assert "judged from their entry on" in bounds
     report = tmp_path / "report.md"
     asked = ("--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report)
@@ -139,7 +139,7 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     assert "By cause, at " in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
     assert (
         "Events are those of any cause."
-        in drosurv.ok("certify", model, file, "--replicates", "19", "--alpha", "0.3").stdout
+        in drosurv.ok("certify", model, file, "--replicates", "59", "--alpha", "0.3").stdout
     )
     drosurv.ok(
         "audit", model, file, "--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.md"

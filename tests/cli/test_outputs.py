@@ -117,7 +117,7 @@ def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_pat
         (("summary", model), "-o", at / "s.csv"),
         (("evaluate", model, data, "--bootstrap", "0"), "-o", at / "e.csv"),
         (("audit", model, data, "--bootstrap", "0", "--no-rules"), "-o", at / "a.md"),
-        (("certify", model, data, "--replicates", "19"), "--plot", at / "c.svg", "-o", at / "c.csv"),
+        (("certify", model, data, "--replicates", "59"), "--plot", at / "c.svg", "-o", at / "c.csv"),
     ):
         drosurv.ok(*command, *outputs)
         assert check_outputs(outputs[1::2], []) is None
@@ -189,7 +189,7 @@ def trained(drosurv, patients, tmp_path_factory):
         (["evaluate", "m", "p.csv", "--bootstrap", "0", "-o", "old"], "old"),
         (["summary", "m", "-o", "old"], "old"),
         (["audit", "m", "p.csv", "--bootstrap", "0", "--no-rules", "-o", "old.html"], "old.html"),
-        (["certify", "m", "p.csv", "--horizon", "300", "--replicates", "19", "--plot", "old.png"], "old.png"),
+        (["certify", "m", "p.csv", "--horizon", "300", "--replicates", "59", "--plot", "old.png"], "old.png"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -83,7 +83,7 @@ def test_models_are_compared_by_cluster():
 
 def test_bounds_count_the_patients_of_clusters():
     found = drosurv.certify(
-        MODEL, TEST.X.iloc[ROWS], TEST.y[ROWS], clusters=pd.Series(ROWS, name="litter"), n_bootstrap=19
+        MODEL, TEST.X.iloc[ROWS], TEST.y[ROWS], clusters=pd.Series(ROWS, name="litter"), n_bootstrap=59
     )
     assert found.n_patients == COPIES * N
     assert found.summary().endswith("There are 1,500 patients in 300 clusters (litter).")

@@ -399,7 +399,7 @@ def test_predictions_at_few_times_count_from_the_first_time_after_entry():
     since = Surv.from_arrays(y["event"], y["time"] - entry)
     assert found.value("concordance_index") == pytest.approx(concordance_index(since, X["x"]))
     assert "first predicted time at or after entry" in " ".join(found.notes)
-    bounds = certify((at, survival), X, y, entry=entry, n_bootstrap=19)
+    bounds = certify((at, survival), X, y, entry=entry, n_bootstrap=59)
     assert bounds.overall["expected"] == pytest.approx(expected)
     assert (
         evaluate((at, survival**2), X, y, entry=entry, n_bootstrap=0).findings["status"][0] == "miscalibrated"
@@ -447,7 +447,7 @@ def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():
     with pytest.raises(ValueError, match="entry"):
         evaluate(given, X, causes, entry=entry, cause=1, n_bootstrap=0)
     with pytest.raises(ValueError, match="who had an event of another cause before entry"):
-        certify(given, X, causes, entry=entry, cause=1, n_bootstrap=19)
+        certify(given, X, causes, entry=entry, cause=1, n_bootstrap=59)
 
 
 def test_with_few_times_only_those_who_can_be_judged_are_counted():
@@ -464,7 +464,7 @@ def test_with_few_times_only_those_who_can_be_judged_are_counted():
     assert row["patients"] == judged.sum() < 400
     assert row["expected"] == pytest.approx((1 - np.exp(-hazard * (90 - start)))[judged].sum())
     assert any(f"{600 - judged.sum()} of 600 patients are not judged" in note for note in found.notes)
-    bounds = certify(given, rng.normal(size=(600, 2)), y, entry=entry, n_bootstrap=19)
+    bounds = certify(given, rng.normal(size=(600, 2)), y, entry=entry, n_bootstrap=59)
     assert "brier" not in bounds.bounds.index
     assert "Brier" not in bounds.summary()
     assert bounds.n_events == (judged & y["event"] & (y["time"] <= 90)).sum()

@@ -32,7 +32,7 @@ def test_the_subgroup_of_a_wrong_cause_is_found_and_the_right_cause_is_not_blame
 
 def test_the_brier_score_is_that_of_the_incidence(model):
     X, y = cohort(2, 800, hidden=0.0)
-    found = certify(model, X, y, cause=2, brier_time=2.0, n_bootstrap=19)
+    found = certify(model, X, y, cause=2, brier_time=2.0, n_bootstrap=59)
     incidence = model.predict_cumulative_incidence(X, [2.0], 2)
     follow_up = FollowUp.parse(Surv.from_arrays(y["cause"] > 0, y["time"]))
     wanted = brier_score_by_cause(follow_up, y["cause"], y["time"], incidence, [2.0], of=2)

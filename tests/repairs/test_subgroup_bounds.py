@@ -9,6 +9,7 @@ from sksurv.metrics import brier_score
 from drosurv import CoxPH, Surv, certify
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
+from drosurv.errors import ArgumentWarning
 from drosurv.evaluation import Predictions
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.expected_events import expected_events
@@ -173,6 +174,15 @@ def test_bounds_contain_the_estimates_and_hold_for_every_measure():
     assert (bounds["bound"] < bounds["estimate"])[["observed/expected, least", "gain"]].all()
 
 
+def test_with_too_few_replicates_nothing_is_significant_and_both_warning_and_summary_say_so():
+    X, y, predictions = patients(800)
+    with pytest.warns(ArgumentWarning, match=r"with n_bootstrap=28, no .* level 0.9: .* 3/29. At least 30"):
+        few = certify(predictions, X, y, n_bootstrap=28, level=0.9).summary()
+    assert "No subgroup can be significant: " in few
+    assert "differs significantly" not in few
+    assert "No subgroup differs" in certify(predictions, X, y, n_bootstrap=30, level=0.9).summary()
+
+
 def test_smaller_subgroups_have_wider_bounds():
     X, y, predictions = patients(800)
     bounds = [
@@ -184,7 +194,7 @@ def test_smaller_subgroups_have_wider_bounds():
 
 def test_extremes_are_those_of_a_loop_over_rules():
     X, y, predictions = patients()
-    found = certify(predictions, X, y, n_bootstrap=19, alpha=0.2)
+    found = certify(predictions, X, y, n_bootstrap=59, alpha=0.2)
     row = found.bounds.loc["observed/expected, most"]
     rate = np.exp(0.5 * X["a"].to_numpy())
     # Exact to the width of the grid of predictions.
@@ -216,7 +226,7 @@ def test_weights_equal_copies():
     weight = np.random.default_rng(0).integers(1, 4, 200)
     rows = np.repeat(np.arange(200), weight)
     copies = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
-    options = {"alpha": 0.3, "n_bootstrap": 19, "horizon": 1.0}
+    options = {"alpha": 0.3, "n_bootstrap": 59, "horizon": 1.0}
     weighted = certify(predictions, X, y, sample_weight=weight, **options)
     repeated = certify(copies, X.iloc[rows], y[rows], **options)
     for name in ("observed", "expected", "ratio", "brier"):
@@ -254,7 +264,7 @@ def test_late_entry_is_judged_from_entry_on():
     model = CoxPH().fit(train.X, train.y)
     time = test.y[test.y.dtype.names[1]]
     entry = np.where(np.arange(800) % 2, 0.5 * time, 0.0)
-    found = certify(model, test.X, test.y, entry=entry, n_bootstrap=19, alpha=0.3)
+    found = certify(model, test.X, test.y, entry=entry, n_bootstrap=59, alpha=0.3)
     hazard = model.predict_cumulative_hazard_function(test.X)
     expected = sum(h(t) - h(v) for h, t, v in zip(hazard, time, entry, strict=True))
     assert found.overall["expected"] == pytest.approx(expected, rel=0.02)
@@ -265,10 +275,10 @@ def test_strata_are_given_to_the_model():
     data = make_hidden_minority(600, minority=0.0, random_state=0)
     strata = np.where(data.X["x1"] > 0, "high", "low")
     model = CoxPH().fit(data.X, data.y, strata=strata)
-    found = certify(model, data.X, data.y, strata=strata, n_bootstrap=19, alpha=0.3)
+    found = certify(model, data.X, data.y, strata=strata, n_bootstrap=59, alpha=0.3)
     assert found.overall["ratio"] == pytest.approx(1, abs=0.02)
     with pytest.raises(ValueError, match="strata"):
-        certify(model, data.X, data.y, n_bootstrap=19)
+        certify(model, data.X, data.y, n_bootstrap=59)
 
 
 def test_censoring_times_are_observed_or_drawn_after_the_event():
@@ -417,7 +427,7 @@ def cut_at_one(n=500):
 
 def test_the_brier_score_where_follow_up_ends_counts_the_patients_who_reached_it():
     X, y, cut, predictions = cut_at_one()
-    found = certify(predictions, X, cut, alpha=0.3, n_bootstrap=19)
+    found = certify(predictions, X, cut, alpha=0.3, n_bootstrap=59)
     assert found.horizon == 1.0
     _, expected = brier_score(y, y, predictions.survival[:, GRID <= 1.0][:, -1:], [1.0])
     assert found.overall["brier"] == pytest.approx(expected[0], rel=0.01)
@@ -426,7 +436,7 @@ def test_the_brier_score_where_follow_up_ends_counts_the_patients_who_reached_it
 
 def test_the_default_time_of_the_brier_score_may_be_given():
     X, _, cut, predictions = cut_at_one()
-    options = {"alpha": 0.3, "n_bootstrap": 19}
+    options = {"alpha": 0.3, "n_bootstrap": 59}
     default = certify(predictions, X, cut, **options)
     for name in ("horizon", "brier_time"):
         pd.testing.assert_frame_equal(
@@ -436,7 +446,7 @@ def test_the_default_time_of_the_brier_score_may_be_given():
 
 def test_a_time_of_the_brier_score_alone_leaves_the_counts_of_the_whole_follow_up():
     X, y, _, predictions = cut_at_one()
-    options = {"alpha": 0.3, "n_bootstrap": 19}
+    options = {"alpha": 0.3, "n_bootstrap": 59}
     whole, early, until = (
         certify(predictions, X, y, **options, **more) for more in ({}, {"brier_time": 0.5}, {"horizon": 0.5})
     )
@@ -448,7 +458,7 @@ def test_a_time_of_the_brier_score_alone_leaves_the_counts_of_the_whole_follow_u
 def test_the_brier_score_is_not_taken_after_the_last_prediction():
     X, y, predictions = patients(300)
     few = Predictions(survival=predictions.survival[:, [19, 49]], times=GRID[[19, 49]])
-    assert certify(few, X, y, alpha=0.3, n_bootstrap=19).horizon == GRID[49]
+    assert certify(few, X, y, alpha=0.3, n_bootstrap=59).horizon == GRID[49]
 
 
 def test_p_values_count_draws_that_are_as_large():
@@ -523,10 +533,10 @@ def test_views_hold_the_same_numbers(twice):
 def test_with_more_than_sixty_columns_one_column_defines_a_subgroup_and_the_summary_says_so():
     X, y, predictions = patients(300)
     wide = X.assign(**{f"x{j}": np.random.default_rng(j).normal(size=300) for j in range(60)})
-    found = certify(predictions, wide, y, n_bootstrap=19)
+    found = certify(predictions, wide, y, n_bootstrap=59)
     assert "that a single column of more than 60 defines:" in found.summary()
     assert "Not covered: subgroups that several columns, finer cuts" in found.summary()
-    assert "that one or two conditions define:" in certify(predictions, X, y, n_bootstrap=19).summary()
+    assert "that one or two conditions define:" in certify(predictions, X, y, n_bootstrap=59).summary()
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
@@ -535,7 +545,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     found = []
     for n_jobs in (1, 2):
         with joblib.parallel_config(n_jobs=n_jobs, backend="threading"):
-            found.append(certify(model, data.X, data.y, alpha=0.1, n_bootstrap=39).to_dict())
+            found.append(certify(model, data.X, data.y, alpha=0.1, n_bootstrap=59).to_dict())
     assert found[0] == found[1]
 
 

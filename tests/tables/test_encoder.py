@@ -380,7 +380,7 @@ def test_a_few_periods_are_categories(periods):
     assert encoder.describe()["kind"].tolist() == ["category"]
 
 
-@pytest.mark.parametrize("judge", [partial(evaluate, n_bootstrap=0), partial(certify, n_bootstrap=19)])
+@pytest.mark.parametrize("judge", [partial(evaluate, n_bootstrap=0), partial(certify, n_bootstrap=59)])
 def test_an_unseen_level_is_warned_of_once_at_the_users_line(judge):
     data = make_hidden_minority(n_samples=200, random_state=0)
     X = data.X.assign(site=np.where(np.arange(200) % 3 == 0, "a", "b"))

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from drosurv.workflows.comparison import PlainComparison
 
-# Arguments of the library whose options have another name.
+# Arguments of the library whose options have another name, or several in different commands.
 _ALIASES = {
     "sensitive_features": "groups",
     "random_state": "seed",
-    "n_bootstrap": "bootstrap",
+    "n_bootstrap": "bootstrap replicates",
     "alpha_path": "alphas",
     "X_train": "train",
     "n_jobs": "jobs",
@@ -107,8 +107,9 @@ def as_option(options: Mapping[str, str], argument: str, text: str, value: objec
 
     `text` is its value as Python writes it, empty if none is given, and `value` the value itself if it is known.
     """
-    name = argument if argument in options else _ALIASES.get(argument, argument)
-    if name in options:
+    names = [argument, *_ALIASES.get(argument, "").split()]
+    name = next((name for name in names if name in options), None)
+    if name is not None:
         if isinstance(value, bool):
             return options[name] if value else f"--no-{options[name].removeprefix('--')}"
         if isinstance(value, list):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
@@ -123,7 +123,7 @@ def certify(
         a cluster.
     n_bootstrap : int, optional
         Number of simulations of events, and of bootstrap multipliers, by default 999. The smallest p-value is
-        3 / (n_bootstrap + 1).
+        3 / (n_bootstrap + 1), so that with fewer than 59 nothing is significant at the level 0.95.
     random_state : int, Generator or None
         Seed or source of randomness.
     entry, strata, offset : (n,), optional
@@ -202,6 +202,12 @@ def certify(
         random_state=random_state,
         cause=number,
     )
+    if n_bootstrap is not None and n_bootstrap < (fewest := _fewest_replicates(level)):
+        warn_caller(
+            f"with {arg('n_bootstrap', n_bootstrap)}, no subgroup can be significant at the level {level:g}: the "
+            f"smallest p-value is 3/{n_bootstrap + 1}. At least {fewest:,} are needed.",
+            argument="n_bootstrap",
+        )
     notes = found.notes
     if rows.n_clusters:
         who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
@@ -314,6 +320,7 @@ def certify_rows(
         counted_until=None if horizon is None else float(horizon),
         notes=notes,
         subgroups=subgroups,
+        n_bootstrap=int(n_bootstrap),
     )
 
 
@@ -328,6 +335,11 @@ def enough_replicates(level: float, factor: float) -> int:
     """Return a number of replicates with which p-values can be significant after multiplication by a factor."""
     # The smallest p-value is 3 / (replicates + 1): with 999 replicates and a factor of 5, three tenths of 0.05.
     return int(np.ceil(REPLICATES * max(1.0, factor / 5 * 0.05 / (1 - level))))
+
+
+def _fewest_replicates(level: float) -> int:
+    """Return the smallest number of replicates with which a p-value can be at most 1 - level."""
+    return int(np.ceil(3 / (1 - level))) - 1
 
 
 def _check_times(target: Target, horizon: float | None, brier_time: float | None) -> None:
@@ -418,6 +430,8 @@ class SubgroupBounds:
         How patients with entry times or several rows were evaluated.
     subgroups : Subgroups
         The subgroups that were tested.
+    n_bootstrap : int
+        Number of simulations.
     """
 
     bounds: pd.DataFrame
@@ -435,6 +449,7 @@ class SubgroupBounds:
     timing: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     subgroups: Subgroups | None = None
+    n_bootstrap: int = REPLICATES
 
     @property
     def definition(self) -> str:
@@ -520,6 +535,9 @@ class SubgroupBounds:
             verb = "differs" if len(found) == 1 else "differ"
             differ = f"{counted(len(found), 'subgroup')} {verb} significantly from what the model predicts"
             sentences.append(f"{after}{differ}: {shown}{more}.")
+        elif self.n_bootstrap < (fewest := _fewest_replicates(self.level)):
+            few = f"the smallest p-value of {self.n_bootstrap} replicates is 3/{self.n_bootstrap + 1}"
+            sentences.append(f"No subgroup can be significant: {few}; at least {fewest:,} are needed.")
         else:
             none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
