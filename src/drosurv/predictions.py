@@ -306,6 +306,12 @@ class Predicted:
             raise ArgumentError("X", f"X has {rows} rows for the {self.n} patients of y: give one row each.")
 
 
+def is_score(model: Any) -> bool:
+    """Whether a model, and not an array of predictions, is a published score: known at some times, and never fitted."""
+    final = final_step(model)
+    return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
+
+
 def require_fitted(model: Any) -> Any:
     """Return the last step of a model; raise NotFittedError if it is an estimator that is not fitted."""
     fitted = final_step(model)

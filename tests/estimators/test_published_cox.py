@@ -103,14 +103,15 @@ def test_audit_and_certify_take_it_and_the_page_says_what_is_not_known(score):
     assert report.audited.name == "PublishedCox"
     with pytest.raises(ArgumentError, match="folds is not for PublishedCox"):
         drosurv.audit(score, X, y, sensitive_features=X[["site"]], folds=3)
-    bounds = drosurv.certify(score, X, y, alpha=0.3, n_bootstrap=19)
+    bounds = drosurv.certify(score, X, y, alpha=0.3, n_bootstrap=59)
     assert bounds.horizon == 10
 
 
 def test_a_repair_finds_the_wrong_group_and_is_saved(score, tmp_path):
     X = women(1500)
     y = simulated(score, X, np.where(X["site"] == "south", 2.5, 1.0))
-    repaired = drosurv.repair(score, X, y, frozen=True, max_conditions=1, max_repairs=2, random_state=0)
+    # It is never fitted, so that frozen=True need not be said.
+    repaired = drosurv.repair(score, X, y, max_conditions=1, max_repairs=2, random_state=0)
     before, after = (model.predict_survival_function(X, times=[10])[:, 0] for model in (score, repaired))
     north = X["site"] == "north"
     assert np.log(after[~north]).mean() < 1.4 * np.log(before[~north]).mean()
@@ -118,6 +119,17 @@ def test_a_repair_finds_the_wrong_group_and_is_saved(score, tmp_path):
     drosurv.save(repaired, tmp_path / "model")
     loaded = drosurv.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_survival_function(X, times=[10])[:, 0], after)
+
+
+@pytest.mark.parametrize("judge", [drosurv.audit, drosurv.certify, drosurv.evaluate, drosurv.repair])
+def test_times_in_another_unit_than_those_of_the_patients_are_refused(judge):
+    X = pd.DataFrame({"age": np.linspace(40, 80, 200)})
+    y = drosurv.Surv.from_arrays(np.arange(200) % 2 == 0, np.linspace(30, 3000, 200))
+    score = PublishedCox({"age": 0.05}, {5: 0.9, 10: 0.8}, center={"age": 60})
+    with pytest.raises(
+        ArgumentError, match="end at time 10, before the first event: predict later times, in the unit"
+    ):
+        judge(score, X, y)
 
 
 def test_curves_are_known_at_the_published_times_only():

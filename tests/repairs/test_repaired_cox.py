@@ -240,14 +240,19 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
     assert model.repairs_ == []
     assert model.status_ == (
         "Nothing was repaired, because no subgroup was searched for: "
-        f"{data.y['event'].sum()} events are too few, at least 50 are needed; 60 "
-        "patients are too few, at least 100 are needed."
+        f"{data.y['event'].sum()} events are too few, at least 50 are needed (10 in a group and 10 outside of it, in "
+        "2 of 5 folds); 60 patients are too few, at least 100 are needed (20 in a group and 20 outside of it, in 2 of "
+        "5 folds)."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
     pairs = RepairedCox(CoxPH()).fit(data.X, data.y, clusters=np.arange(60) // 2).status_
     events = int(data.y["event"].sum() / 2)
-    assert f"{events} events are too few, at least 50 are needed; 30 clusters are too few" in pairs
+    assert f"{events} events are too few, at least 50 are needed (10 in" in pairs
+    assert "; 30 clusters are too few" in pairs
     assert pairs.endswith("; the rows of one patient or cluster count together as one.")
+    wide = make_hidden_minority(n_samples=120, n_features=12, random_state=0)
+    needed = "at least 120 are needed (10 for each of 12 columns)"
+    assert needed in RepairedCox(CoxPH()).fit(wide.X, wide.y).status_
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import pandas as pd
 
 from drosurv.curve_values import minus_log
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.findings.judged import Cohort, Judged, judge_curves
 from drosurv.findings.known_curves import few_times, known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, Predictions, final_step
-from drosurv.presentation import cause_in_words
+from drosurv.presentation import cause_in_words, moment
 from drosurv.target import (
     BoolArray,
     CompetingTarget,
@@ -61,6 +61,7 @@ def judged_patients(
     :func:`drosurv.findings.judged.judge_curves`.
     """
     rows = Rows() if rows is None else rows
+    require_an_event(predicted, y)
     target, other = _outcomes(y, rows, cause)
     stratum = None if rows.strata is None else label_codes("strata", rows.strata, len(target))[0]
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
@@ -105,6 +106,20 @@ def judged_patients(
         at_times=known.at_times,
         scored_at=scored_at,
     )
+
+
+def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
+    """Raise if predictions at some times, not of folds, end before the first event, as those in another unit do."""
+    curves = predicted.curves
+    if not isinstance(curves, PointCurves) or curves.times is None or predicted.trained_on is not None:
+        return
+    target, _ = _outcomes(y, Rows(), None)
+    if target.event.any() and not (target.event & (target.time <= predicted.until)).any():
+        raise ArgumentError(
+            "predictions",
+            f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict later "
+            "times, in the unit of the observed times.",
+        )
 
 
 def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:

@@ -14,7 +14,7 @@ from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
 from drosurv.estimators.baseline import checked_times
-from drosurv.predictions import Predictions, as_predictions, final_step
+from drosurv.predictions import Predictions, as_predictions, final_step, is_score
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.target import (
@@ -50,8 +50,8 @@ def repair(
     model : estimator, None, Predictions, or a pair (times, survival)
         With ``frozen=False`` an unfitted estimator, or None as ``base`` of :class:`drosurv.RepairedCox`; it is fitted
         on all patients, and in folds to estimate its errors. With ``frozen=True`` a fitted model, which is not
-        refitted. Predictions, such as survival probabilities (n, m) at m increasing times, are always frozen. A frozen
-        model must have been trained on other patients.
+        refitted. Predictions, such as survival probabilities (n, m) at m increasing times, and a
+        :class:`drosurv.PublishedCox` are always frozen. A frozen model must have been trained on other patients.
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
@@ -92,7 +92,7 @@ def repair(
     >>> str(repaired.repairs_[-1].rule)
     'x5 > 0.54'
     """
-    if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__"):
+    if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__") or is_score(model):
         refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
         for name, value in refused.items():
             if value is not None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError, InputError, arg, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
+from drosurv.findings.from_predictions import require_an_event
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Observation, Rows, draw_folds, generator, parse_observation
@@ -216,8 +217,7 @@ class RepairedCox(RepairedPredictions):
         self.base_ = fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
         clusters = self._parse_clusters(rows, n)
-        # With fewer events per feature, most of a fitted model's error is estimation error.
-        if self._too_few(target, clusters, EVENTS_PER_FEATURE * tables[1].shape[1]):
+        if self._too_few(target, clusters, tables[1].shape[1]):
             return self
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
@@ -250,6 +250,7 @@ class RepairedCox(RepairedPredictions):
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
         clusters = self._parse_clusters(rows, len(target))
         predicted = as_predictions(model, X, len(target), need_curves=True, cause=self._cause)
+        require_an_event(predicted, target)
         if predicted.competing is not None:
             self._n_causes = len(predicted.competing.causes)
         if predicted.given is None:
@@ -330,22 +331,29 @@ class RepairedCox(RepairedPredictions):
         else:
             check_count("min_group", self.min_group, least=2)
 
-    def _too_few(self, target: Target, clusters: Clusters, least_events: int = 0) -> bool:
+    def _too_few(self, target: Target, clusters: Clusters, n_columns: int = 0) -> bool:
         """Whether there are too few patients or events for a search; if so, the status says how many are needed.
 
-        Events are counted as in the evidence: a cluster has the mean of its patients.
+        Events are counted as in the evidence: a cluster has the mean of its patients. `n_columns` are those of a model
+        that is fitted.
         """
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
         # The subgroup and the other patients each need their events in the smallest part that is searched.
-        share = fewest_folds(self.folds) / self.folds
-        events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
+        part = fewest_folds(self.folds)
+        needed: list[tuple[int, str]] = []
+        for least in (self.min_events, self.min_group_):
+            why = f"{least} in a group and {least} outside of it, in {part} of {self.folds} folds"
+            needed.append((int(np.ceil(2 * least * self.folds / part)), why))
+        # With fewer events per column, most of a fitted model's error is estimation error.
+        per_column = (EVENTS_PER_FEATURE * n_columns, f"{EVENTS_PER_FEATURE} for each of {n_columns} columns")
+        rows = "clusters" if clusters.of_several else "patients"
         short = [
-            f"{has:,} {what} are too few, at least {needs:,} are needed"
-            for has, needs, what in (
-                (int(clusters.share @ target.event), max(events, least_events), "events"),
-                (len(clusters), patients, "clusters" if clusters.of_several else "patients"),
+            f"{has:,} {what} are too few, at least {needs:,} are needed ({why})"
+            for has, (needs, why), what in (
+                (int(clusters.share @ target.event), max(needed[0], per_column), "events"),
+                (len(clusters), needed[1], rows),
             )
             if has < needs
         ]

@@ -15,6 +15,7 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
+from drosurv.findings.from_predictions import require_an_event
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
@@ -23,6 +24,7 @@ from drosurv.predictions import (
     Predictions,
     as_predictions,
     final_step,
+    is_score,
     one_row_each,
     prepared,
     require_fitted,
@@ -30,7 +32,7 @@ from drosurv.predictions import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.presentation import first_upper, moment, written
+from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
 from drosurv.report.cross_fit import (
@@ -188,17 +190,17 @@ def audit(
         features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
-    if folds is not None and not _is_score(model):
+    if folds is not None and not is_score(model):
         parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.cluster_codes)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None}
         page = replace(page, reference_name="plain Cox")
-    elif _is_score(model) or not (
+    elif is_score(model) or not (
         hasattr(model, "predict") or hasattr(estimator, "predict_survival_function")
     ):
         name = "Predictions"
-        if _is_score(model):
+        if is_score(model):
             refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
             refused |= {"strata": strata, "offset": offset}
             parsed, name = _predictions_of_score(model, X, len(y), refused), type(estimator).__name__
@@ -285,13 +287,7 @@ def _evidence_of_predictions(
     """Return fields of the evidence for given predictions; without scores, patients are ranked by mean hazard."""
     predictions, curves = predicted.model, predicted.curves
     if isinstance(curves, PointCurves) and curves.times is not None and predictions.trained_on is None:
-        target = parse_target(of_any_cause(y))
-        if not (target.event & (target.time <= predicted.until)).any():
-            raise ArgumentError(
-                "predictions",
-                f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict "
-                "later times, in the unit of the observed times.",
-            )
+        require_an_event(predicted, y, time_unit)
         predictions = ranked_by_hazard(predicted).model
     missing: tuple[str, ...] = (f"{UNTESTED}predictions come without a model's coefficients.",)
     if reference is None:
@@ -305,12 +301,6 @@ def _evidence_of_predictions(
         "model": {"Audited": "predictions; the model itself is not known"},
         "limits": OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:],
     }
-
-
-def _is_score(model: Any) -> bool:
-    """Whether a model, and not an array of predictions, is known at some times only."""
-    final = final_step(model)
-    return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
 
 
 def _predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]) -> ReadPredictions:
