@@ -165,6 +165,7 @@ class CheckedSearch:
             passed = np.repeat(passed.reshape(-1, len(STRENGTHS)).any(axis=1), len(STRENGTHS))
             gains = self.at_times.gains(r_before, r_before + ratios)
             passed &= gains.sum(axis=1) > 0
+            passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         total = gains.sum(axis=1)
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
         e = float("nan")
