@@ -256,6 +256,24 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
         assert found.interval(found.p / 2)[0] < low < found.value < high < found.interval(found.p / 2)[1]
 
 
+@pytest.mark.parametrize("observed", [42.0, 12.0])
+def test_an_interval_ends_as_far_from_1_as_p_says_where_predictions_are_wrong_for_single_patients(observed):
+    # Hazards of single patients are so wrong that the variance of the observed events is 9 times the model's.
+    ratio = observed / 25
+    expected_squares = (9 * ratio * 25 - observed + 2 * ratio * 25) / ratio**2
+    products = np.array([observed, 25.0, expected_squares])
+    found = level(Sums(np.array([observed]), np.array([25.0]), np.array([[25.0]]), products=products))
+    assert found.p < 0.01
+    near = [found.interval(alpha)[observed < 25] for alpha in (0.05, 0.02, 1.001 * found.p)]
+    assert near[2] == pytest.approx(1.0, abs=1e-3)
+    assert abs(near[0] - 1) > abs(near[1] - 1) > 0.01
+    # Values on the other side of the estimate have all of that variance.
+    far = found.interval(0.05)[observed > 25]
+    assert 2 * (observed * np.log(ratio / far) - (observed - far * 25)) == pytest.approx(
+        9 * 1.96**2, rel=1e-3
+    )
+
+
 def test_p_values_of_counts_are_close_to_poissons():
     for observed, expected in ((20, 10), (3, 10), (45, 30)):
         sums = Sums(np.array([float(observed)]), np.array([float(expected)]), np.array([[float(expected)]]))

@@ -35,6 +35,8 @@ _LEAST_SQUARES = 0.85
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
 _MOST_STEPS = 50
+# Share of the distance from 1 to an observed ratio, in logs, from which on the variance is that of the observed events.
+_OWN_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +85,7 @@ class JudgedValue:
             far, step = far + side * step, 2 * step
             if abs(far) > _FARTHEST:
                 return self._at(side * np.inf)
-        # A root may have a jump, at the right value: the end is on the near side of it.
-        return self._at(float(brentq(distance, centre, far, xtol=1e-9)) - side * 2e-9)
+        return self._at(float(brentq(distance, centre, far, xtol=1e-9)))
 
     def _at(self, position: float) -> float:
         return float(np.exp(position)) if self.on_log_scale else position
@@ -154,10 +155,14 @@ def level(sums: Sums) -> JudgedValue:
     """Return observed over expected events, by the likelihood ratio of Poisson counts.
 
     A ratio of 1 is tested with the variance of right predictions. Predictions with another ratio may also be wrong for
-    single patients: then the variance is never below that of the observed events once the total is right.
+    single patients: with the observed ratio, and others as far from 1 (`_OWN_SHARE`), the variance is never below that
+    of the observed events once the total is right. Nearer to 1 it falls to that of right predictions, so that an
+    interval lies as far from 1 as its p-value says.
     """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
     dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
+    value = observed / max(expected, _TINY)
+    own = _OWN_SHARE * abs(float(np.log(max(value, _TINY))))
 
     def distance(ratio: float, excess: float) -> float:
         predicted = max(ratio * expected, _TINY)
@@ -168,11 +173,13 @@ def level(sums: Sums) -> JudgedValue:
     right = distance(1.0, 1.0)
 
     def root(ratio: float) -> float:
-        found = distance(ratio, sums.excess_dispersion)
         # Beyond 1, seen from the estimate, values are at least as far from the data as 1 is.
-        return max(found, right, key=abs) if right * (1 - ratio) >= 0 and right != 0 else found
+        if right * (1 - ratio) > 0:
+            return max(distance(ratio, sums.excess_dispersion), right, key=abs)
+        share = min(abs(float(np.log(ratio))) / max(own, _TINY), 1.0)
+        return distance(ratio, sums.excess_dispersion**share)
 
-    return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
+    return JudgedValue(value, root, freedom=sums.freedom)
 
 
 def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
