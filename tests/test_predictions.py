@@ -1,7 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sksurv.functions import StepFunction
 
+from drosurv import CoxPH, Surv, repair
 from drosurv.predictions import as_predictions
 
 X = np.array([[0.0], [1.0]])
@@ -49,3 +53,18 @@ def test_what_is_not_a_survival_model_is_refused(model, message):
 def test_columns_of_probabilities_need_their_times():
     with pytest.raises(ValueError, match=r"model has 3 columns\. Pass the pair \(times, survival\)"):
         as_predictions(np.full((4, 3), 0.5), None, 4)
+
+
+def test_nested_models_take_their_own_columns_of_one_table():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=["a", "b", "c"])
+    y = Surv.from_arrays(np.arange(80) % 4 > 0, np.arange(1.0, 81.0))
+    small, full = CoxPH().fit(X[["b"]], y), make_pipeline(StandardScaler(), CoxPH()).fit(X, y)
+    reordered = X[["c", "b", "a"]]
+    for model, own in ((small, X[["b"]]), (full, X)):
+        found, expected = as_predictions(model, reordered, 80), as_predictions(model, own, 80)
+        np.testing.assert_array_equal(found.risk, expected.risk)
+        at = np.array([10.0, 40.0])
+        np.testing.assert_array_equal(found.curves.survival(at), expected.curves.survival(at))
+    repaired = repair(small, X, y, frozen=True, random_state=0)
+    assert repaired.repairs_ == []
+    np.testing.assert_array_equal(repaired.predict(X), small.predict(X[["b"]]))

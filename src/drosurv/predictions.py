@@ -195,7 +195,7 @@ class Predicted:
         if self.rows.for_models:
             found = final_step(self.model).predict(self.features, **_taken("predict", self))
         else:
-            found = self.model.predict(self.X)
+            found = self.model.predict(own_columns(self.model, self.X))
         return sign * parse_risk(found, self.n, name=f"the prediction of {self.name}")
 
     @cached_property
@@ -505,9 +505,20 @@ def final_step(model: Any) -> Any:
     return unwrapped(steps[-1][1]) if steps else unwrapped(model)
 
 
+def own_columns(model: Any, X: Any) -> Any:
+    """Return the columns of a DataFrame that a model was fitted on, in their order; any other X unchanged."""
+    names, X = getattr(model, "feature_names_in_", None), in_pandas(X)
+    # The rules of a repaired model may use further columns: it takes its own.
+    if names is None or not isinstance(X, pd.DataFrame) or getattr(model, "_own_features", False):
+        return X
+    differ = list(X.columns) != list(names) and set(names) <= set(X.columns)
+    return X[list(names)] if differ else X
+
+
 def prepared(model: Any, X: Any) -> Any:
-    """Return X transformed by all steps of a Pipeline but the last; X itself for other models."""
+    """Return X transformed by all steps of a Pipeline but the last; for other models, the columns that they take."""
     model = unwrapped(model)
+    X = own_columns(model, X)
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 

@@ -104,7 +104,8 @@ class RepairedPredictions(SurvivalModel):
         """
         X, features = self._known(X, features)
         risk = log_risk(self._base_curves(X), self._times)
-        score: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
+        proportional = is_proportional(self.base_)
+        score = as_predictions(self.base_, X, len(X)).risk if proportional else risk
         return score + self._ratios(X, features, risk, self.repairs_)
 
     def predict_survival_function(  # type: ignore[override]
