@@ -30,7 +30,7 @@ from drosurv.curves import (
     curves_of_type,
     parse_survival,
 )
-from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require
+from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
 from drosurv.presentation import listing
@@ -343,6 +343,12 @@ def as_predictions(
     """
     if isinstance(model, Predicted):
         return model
+    if rows is not None and rows.entry is None and getattr(training_follow_up(model), "late_entry", False):
+        warn_caller(
+            f"a model was fitted with entry times, but {arg('entry')} is not given: every row counts as observed from "
+            "time 0 on.",
+            argument="entry",
+        )
     rows = Rows() if rows is None else rows
     predicted = Predicted(_one_form(model, name), X, n, rows, name, cause)
     fitted = require_fitted(predicted.model)

@@ -19,6 +19,7 @@ from drosurv import (
     audit,
     certify,
     evaluate,
+    load,
 )
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.from_entry import predict_from_entry
@@ -42,6 +43,17 @@ def patients(seed=0, n=240):
 
 
 TRAIN, TEST = patients(0, 2000), patients(1)
+
+
+def test_forgotten_entry_times_are_noticed(tmp_path, recwarn):
+    X, y, entry, _ = TRAIN
+    CoxPH().fit(X, y, entry=entry).save(tmp_path / "model")
+    model, test = load(tmp_path / "model"), TEST[:2]
+    evaluate(model, *test, entry=TEST[2], n_bootstrap=0)
+    assert not recwarn
+    for judge in (evaluate, certify):
+        with pytest.warns(UserWarning, match="fitted with entry times, but entry is not given"):
+            judge(model, *test, n_bootstrap=0 if judge is evaluate else 19)
 
 
 def test_entry_at_time_zero_is_no_entry():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -542,7 +543,8 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
 def training_follow_up(data: TrainingData) -> FollowUp:
     """Return the follow-up of the training patients."""
     target = data.target if data.observation.patient is None else data.observation.patients(data.target)
-    return FollowUp.of(target, data.patient_weight, entry=target.entry)
+    late = data.target.entry is not None and bool((data.target.entry > 0).any())
+    return replace(FollowUp.of(target, data.patient_weight, entry=target.entry), late_entry=late)
 
 
 def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:

@@ -70,6 +70,8 @@ class FollowUp:
         Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
     test_censoring : bool
         Whether `censoring` is that of the test patients; see :meth:`weighting`.
+    late_entry : bool
+        Whether training rows were observed from an entry time after 0 on.
     """
 
     times: FloatArray
@@ -81,6 +83,7 @@ class FollowUp:
     from_test_patients: bool = False
     other_times: bool = False
     test_censoring: bool = False
+    late_entry: bool = False
 
     @classmethod
     def of_test_patients(cls, target: Target, training_events: float | None = None, **rows: Any) -> FollowUp:
