@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,16 +46,24 @@ class Target:
     """Event flags and times (of event or censoring) of n patients, in the caller's row order.
 
     Times are finite and not negative. Patients are under observation from `entry` on, which is before their time; None
-    means from time 0. Risk sets are formed within each `stratum`, numbered from 0; None means one stratum.
+    means from time 0. Risk sets are formed within each `stratum`, numbered from 0; None means one stratum. If the event
+    is of one of several causes, patients in `other` had one of another cause at their time: they are not censored, and
+    never have this event. None means that there are no such patients.
     """
 
     event: BoolArray
     time: FloatArray
     entry: FloatArray | None = None
     stratum: IntArray | None = None
+    other: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def ended(self) -> BoolArray:
+        """Whether each patient had an event of any cause, and was not censored, (n,)."""
+        return self.event if self.other is None else self.event | self.other
 
     @cached_property
     def order(self) -> IntArray:
@@ -89,12 +97,14 @@ class Target:
         """Return the target of some rows (indices or a mask)."""
         entry = None if self.entry is None else self.entry[rows]
         stratum = None if self.stratum is None else self.stratum[rows]
-        return Target(self.event[rows], self.time[rows], entry, stratum)
+        other = None if self.other is None else self.other[rows]
+        return Target(self.event[rows], self.time[rows], entry, stratum, other)
 
     def until(self, end: float) -> Target:
         """Return the target with everybody who is observed longer than `end` censored there."""
         inside = self.time <= end
-        return Target(self.event & inside, np.where(inside, self.time, end), self.entry, self.stratum)
+        other = None if self.other is None else self.other & inside
+        return replace(self, event=self.event & inside, time=np.where(inside, self.time, end), other=other)
 
     @property
     def is_plain(self) -> bool:
@@ -132,6 +142,11 @@ class CompetingTarget:
     def of_cause(self, cause: int) -> Target:
         """Return the target of one cause, with every other event counted as censoring."""
         return Target(self.cause == cause, self.time, self.entry, self.stratum)
+
+    def among_others(self, cause: int) -> Target:
+        """Return the target of one cause in which patients with another one never have the event."""
+        other = (self.cause > 0) & (self.cause != cause)
+        return Target(self.cause == cause, self.time, self.entry, self.stratum, other)
 
     def of_others(self, cause: int) -> int:
         """Return the number of events of other causes."""

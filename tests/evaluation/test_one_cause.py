@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import trapezoid
 
 from drosurv import CauseSpecificCox, CoxPH, Surv, audit, certify, compare, evaluate, monitor, repair
 from drosurv.errors import InputError
-from drosurv.evaluation.from_entry import as_one_event
-from drosurv.metrics import aalen_johansen, concordance_by_cause
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics import FollowUp, aalen_johansen, concordance_by_cause
+from drosurv.metrics.dynamic_auc import dynamic_auc_curve
+from drosurv.metrics.follow_up import brier_times
+from drosurv.metrics.nonparametric import KaplanMeier, censored_later
 from drosurv.predictions import Predictions
 from drosurv.target import CompetingTarget
 
@@ -99,24 +101,110 @@ def test_metrics_are_those_of_the_incidence(model, found):
     X, y, _ = cohort(1, hidden=0.7)
     incidence = model.predict_cumulative_incidence(X, [2.0], 1)
     assert found.value("concordance_index") == pytest.approx(
-        concordance_by_cause(y["cause"], y["time"], incidence[:, 0]), abs=0.015
+        concordance_by_cause(y["cause"], y["time"], incidence[:, 0])
     )
+    row = found.to_frame().query("attribute == 'overall' and metric == 'uno_concordance'").iloc[0]
+    assert row["low"] < row["value"] < row["high"]
 
 
-def test_drawn_times_of_censoring_make_kaplan_meier_aalen_johansen():
-    _, y, _ = cohort(2, n=4_000)
-    causes = CompetingTarget(y["cause"], y["time"])
-    at = np.array([0.5, 1.0, 2.0, 4.0])
-    curves = [KaplanMeier.of(as_one_event(causes, 1, seed)).at(at) for seed in range(40)]
-    np.testing.assert_allclose(
-        1 - np.mean(curves, axis=0), aalen_johansen(y["cause"], y["time"]).at(at), atol=0.002
-    )
-    for seed in range(3):
-        drawn = as_one_event(causes, 1, seed)
-        other = y["cause"] == 2
-        np.testing.assert_array_equal(drawn.time[~other], y["time"][~other])
-        assert (drawn.time[other] >= y["time"][other]).all()
-        assert drawn.n_events == (y["cause"] == 1).sum()
+def in_steps(y, step):
+    """Round times up, so that events of both causes and censorings are tied."""
+    return Surv.competing(y["cause"], np.ceil(y["time"] / step) * step)
+
+
+def numbers(result):
+    keys = ["kind", "attribute", "group", "metric"]
+    return result.to_frame().set_index(keys)["value"].sort_index()
+
+
+@pytest.mark.parametrize("horizon", [None, 2.0])
+def test_numbers_do_not_depend_on_the_order_of_rows_and_are_those_by_cause(model, horizon):
+    X, y, site = cohort(8, n=400)
+    y, order = in_steps(y, 0.25), np.random.default_rng(3).permutation(400)
+    for cause in (1, 2):
+        how = {"cause": cause, "horizon": horizon, **QUICK}
+        found = evaluate(model, X, y, sensitive_features=site, **how)
+        again = evaluate(model, X.iloc[order], y[order], sensitive_features=site.iloc[order], **how)
+        pd.testing.assert_series_equal(numbers(found), numbers(again), rtol=1e-9)
+        own = found.by_cause.query("cause == @cause").drop_duplicates(["attribute", "group"])
+        indices = [one.set_index("group")["c_index"].sort_index() for one in (found.groups, own)]
+        pd.testing.assert_series_equal(*indices)
+        times = np.array([0.5, 1.25, 2.0, 3.0])
+        of_table = evaluate(Predictions(incidence=table(model, X, times), times=times), None, y, **how)
+        by_cause = of_table.by_cause.query("cause == @cause")["c_index"].iloc[0]
+        assert of_table.groups["c_index"][0] == pytest.approx(by_cause)
+
+
+def test_metrics_of_a_cause_follow_their_definitions(model):
+    X, y, _ = cohort(9, n=150)
+    y = in_steps(y, 0.25)
+    cause, time, n = y["cause"], y["time"], len(y)
+    found = evaluate(model, X, y, cause=1, horizon=2.0, **QUICK)
+    f = model.predict_cumulative_incidence(X, [2.0], 1)[:, 0]
+
+    def before(t):
+        """Probability of not being censored before t; events come before censorings."""
+        left = 1.0
+        for c in np.unique(time[(cause == 0) & (time < t)]):
+            at_risk = (time > c).sum() + ((time == c) & (cause == 0)).sum()
+            left *= 1 - ((time == c) & (cause == 0)).sum() / at_risk
+        return left
+
+    G = np.array([before(t) for t in time])
+    sums = np.zeros((2, 2))
+    for i in np.flatnonzero(cause == 1):
+        for j in range(n):
+            if cause[j] == 2 or time[j] > time[i] or (time[j] == time[i] and cause[j] == 0):
+                right = (f[i] > f[j]) + 0.5 * (f[i] == f[j])
+                # At the end of follow-up, where nobody is observed longer, Uno's index has no pairs.
+                weight = before(time[i] + 1e-9) > 0 and 1 / (G[i] * min(1, before(min(time[i], time[j]))))
+                sums += np.outer([1.0, weight], [right, 1.0])
+    index, uno = sums[:, 0] / sums[:, 1]
+    assert found.value("concordance_index") == pytest.approx(index)
+    assert found.value("uno_concordance") == pytest.approx(uno)
+
+    target = CompetingTarget(cause, time).among_others(1)
+    follow_up = FollowUp.of(target)
+    curve = dynamic_auc_curve(follow_up, target, f)
+    for t, value in zip(curve.times, curve.auc, strict=True):
+        case = (cause == 1) & (time <= t)
+        free = (time > t) | ((time == t) & (cause == 0)) | ((time <= t) & (cause == 2))
+        weight = np.outer(1 / G[case], [1 / before(min(t, own)) for own in time[free]])
+        right = (f[case][:, None] > f[free]) + 0.5 * (f[case][:, None] == f[free])
+        assert value == pytest.approx((weight * right).sum() / weight.sum())
+    risen = np.diff(aalen_johansen(cause, time).at(curve.times), prepend=0.0)
+    assert curve.mean == pytest.approx(risen @ curve.auc / risen.sum())
+    assert found.value("dynamic_auc") == pytest.approx(curve.mean)
+
+    at = brier_times(follow_up, target)
+    predicted, scores = model.predict_cumulative_incidence(X, at, 1), []
+    for column, t in enumerate(at):
+        known = np.where((time <= t) & (cause > 0), 1 / G, 0.0)
+        known[(time > t) | ((time == t) & (cause == 0))] = 1 / before(t)
+        scores.append(known @ (((time <= t) & (cause == 1)) - predicted[:, column]) ** 2 / n)
+    score = trapezoid(scores, at) / (at[-1] - at[0])
+    assert found.value("integrated_brier_score") == pytest.approx(score)
+
+
+def test_curves_of_one_cause_are_those_of_aalen_johansen_with_any_weights():
+    _, y, _ = cohort(2)
+    y = in_steps(y, 0.1)
+    target = CompetingTarget(y["cause"], y["time"]).among_others(2)
+    weight, at = np.random.default_rng(0).integers(0, 4, len(y)).astype(float), np.array([0.05, 0.5, 2, 4.8])
+    curve = aalen_johansen(y["cause"], y["time"], of=2, weight=weight)
+    found = KaplanMeier.of(target, weight)
+    np.testing.assert_allclose(found.at(at), 1 - curve.at(at))
+    place = np.searchsorted(found.times, at[1:], side="right") - 1
+    error = found.survival[place] * np.sqrt(found.log_variance[place])
+    np.testing.assert_allclose(error, np.sqrt(curve.variance[place]), rtol=0.05)
+    # Each patient a cluster: the variance of sums of clusters is that of independent patients.
+    alone = KaplanMeier.of(target, clusters=np.arange(len(y))).interval(at[1:])
+    for own, other in zip(alone, KaplanMeier.of(target).interval(at[1:]), strict=True):
+        np.testing.assert_allclose(own, other, atol=0.003)
+    rows, later, parts = censored_later(target, weight)
+    np.testing.assert_allclose(KaplanMeier.of(later, parts).at(at), 1 - curve.at(at), atol=0.003)
+    np.testing.assert_allclose(np.bincount(rows, parts), weight)
+    assert later.time[target.event[rows]].tolist() == target.time[target.event].tolist()
 
 
 def test_tables_of_incidences_are_evaluated_and_one_alone_at_its_times(model):

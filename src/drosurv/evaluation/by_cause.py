@@ -15,12 +15,19 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle
+from drosurv.evaluation.from_entry import log_hazard
 from drosurv.findings.adjustment import Question
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.findings.verdict import FindingRow, findings
 from drosurv.groups import Missing
-from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
+from drosurv.metrics import (
+    FollowUp,
+    brier_score_by_cause,
+    calibration_by_cause,
+    concordance_by_cause,
+    default_horizon,
+)
 from drosurv.metrics.calibration import parse_horizons
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions, final_step
@@ -96,7 +103,8 @@ def evaluate_by_cause(
         ``predicted`` and ``observed`` (Aalen-Johansen) incidence of the cause by the horizon, the interval
         ``observed_low`` to ``observed_high``, ``predicted_minus_observed``, the estimate if other causes counted as
         censored (``observed_if_others_censored``), ``brier`` at the horizon, ``c_index`` over the follow-up of
-        patients ranked by their predicted incidence at the middle horizon, patients ``at_risk`` at the horizon, all
+        patients ranked by their predicted incidence at the middle one of the horizons `at`, or else at the horizon that
+        :func:`evaluate` chooses, patients ``at_risk`` at the horizon, all
         ``patients``, their ``events`` of the cause, and its ``training_events``. NaN after the end of follow-up.
 
     Examples
@@ -122,6 +130,10 @@ def evaluate_by_cause(
         follow_up = FollowUp.of(target.of_any_cause())
     times = follow_up.event_quartiles if at is None else np.unique(parse_horizons("at", at))
     require(len(times), "at", "hold at least one time", at)
+    ranked_at = default_horizon(target.of_any_cause(), predicted.until) if at is None else middle(times)
+    # Incidences in a table are not known before its first time.
+    first = 0.0 if predicted.knows_hazards or predicted.given is None else np.min(predicted.given.times)
+    ranked_at = np.array([max(ranked_at, float(first))])
     follow_up = follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
@@ -133,7 +145,7 @@ def evaluate_by_cause(
     for cause in range(1, len(curves.causes) + 1):
         incidence = curves.incidence(cause, times, since)
         # Not by the score of the cause: a high risk of another cause, too, makes its event rare.
-        risk = incidence[:, np.searchsorted(times, middle(times))]
+        risk = log_hazard(1 - curves.incidence(cause, ranked_at, since)[:, 0])
         everybody = {(EVERYONE, ALL): np.arange(len(target))}
         for (attribute, group), members in {**everybody, **groups}.items():
             causes, seen = target.cause[members], target.time[members]

@@ -219,7 +219,7 @@ def concordance_imparity(between: GroupComparison) -> Draws:
 )
 def uno_concordance(subset: Subset, weight: FloatArray, censoring: FloatArray | None = None) -> float:
     """The c-index, weighted so that it does not depend on how patients were censored."""
-    return subset.harrell.concordance(weight, subset.uno_weight if censoring is None else censoring)
+    return subset.uno.concordance(weight, subset.uno_weight if censoring is None else censoring)
 
 
 @metric("AUC", "higher", needs=("risk",), interval="t", bounds=(0.0, 1.0), short="auc")

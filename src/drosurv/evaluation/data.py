@@ -20,6 +20,7 @@ from drosurv.findings.residual_tests import standard_error
 from drosurv.groups import Groups
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.brier import BrierAgainstNull, brier_against_null, weight_error
+from drosurv.metrics.concordance import UnoPairs
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.dynamic_auc import SortedByRisk
 from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
@@ -268,14 +269,6 @@ class Subset:
         """Events and times."""
         return self.data.target if self.rows is None else self.data.target.take(self.rows)
 
-    @property
-    def time_at_risk(self) -> FloatArray:
-        """Time of the event, of an event of another cause or of censoring, whichever is first."""
-        cohort = self.data.judged.cohort if self.data.is_judged else None
-        if cohort is None or cohort.other is None:
-            return self.target.time
-        return self._select(cohort.durations.time)
-
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""
@@ -295,8 +288,13 @@ class Subset:
 
     @cached_property
     def harrell(self) -> PairOrder:
-        """Patients sorted for Harrell's and Uno's pairs."""
+        """Patients sorted for Harrell's pairs."""
         return PairOrder.for_harrell(self.target, self.risk)
+
+    @cached_property
+    def uno(self) -> UnoPairs:
+        """Patients sorted for Uno's pairs."""
+        return UnoPairs.of(self.target, self.risk, self.harrell)
 
     @cached_property
     def imparity(self) -> PairOrder:

@@ -9,10 +9,8 @@ Scores of patients in different strata, with different entry times, or of severa
 Such patients are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
 
 One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
-an event of another cause will never have this one, and would have been observed until censoring. That time is not
-known: it is drawn from the Kaplan-Meier curve of censoring after the event. The patients then are censored data of
-the time to this event, infinite for those who never have it, and Kaplan-Meier, Brier scores and concordance of them
-estimate what Aalen-Johansen and the scores by cause do (Ruan and Gray, Statistics in Medicine 27, 2008).
+an event of another cause is known never to have this one (`other` in :class:`~drosurv.target.Target`): observed
+survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
 """
 
 from __future__ import annotations
@@ -21,13 +19,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.findings.known_curves import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.metrics.nonparametric import KaplanMeier, step_function
+from drosurv.metrics.follow_up import brier_times
 from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
 from drosurv.presentation import cause_in_words, moment
 from drosurv.target import (
@@ -50,13 +47,13 @@ _LEAST_HAZARD = 1e-12
 
 
 class FromEntry(NamedTuple):
-    """Predictions and outcomes (n,) of patients on the time scale that starts at entry, and notes about it.
+    """Predictions and outcomes (n,), a target, of patients on the time scale that starts at entry, and notes about it.
 
     `since_start` are predictions of folds on the time scale of the patients' rows, where it is another one.
     """
 
     predictions: Predictions
-    y: NDArray[Any]
+    y: Any
     follow_up: FollowUp
     notes: tuple[str, ...]
     since_start: Predictions | None = None
@@ -90,7 +87,7 @@ class TimeScale(NamedTuple):
         # Without curves the time is one of the predictions, which count from the start of the time scale.
         since = "" if curves is None or self.entry is None else " after entry"
         return FromEntry(
-            Predictions(_log_hazard(survival), curves, times, score_type="other"),
+            Predictions(log_hazard(survival), curves, times, score_type="other"),
             self.target.to_structured(),
             replace(self.follow_up, other_times=True),
             (
@@ -100,7 +97,7 @@ class TimeScale(NamedTuple):
         )
 
 
-def _log_hazard(survival: FloatArray) -> FloatArray:
+def log_hazard(survival: FloatArray) -> FloatArray:
     """Return log cumulative hazards of survival (n,), finite also for 0 and 1."""
     hazard = -np.log(np.clip(survival, np.finfo(float).tiny, 1.0))
     found: FloatArray = np.log(np.maximum(hazard, _LEAST_HAZARD))
@@ -217,39 +214,25 @@ def survival_from_entry(
     return out
 
 
-def as_one_event(target: CompetingTarget, cause: int, seed: int = 0) -> Target:
-    """Return the target of a cause; after another cause, patients count as free of it until a drawn censoring time."""
-    _, censoring = KaplanMeier.both(Target(target.cause > 0, target.time))
-    other = (target.cause > 0) & (target.cause != cause)
-    # The first time at which the curve of censoring is below a uniform share of its value at the event.
-    left = step_function(censoring.times, censoring.survival, target.time, before=1.0)
-    wanted = np.random.default_rng(seed).uniform(size=len(target)) * left
-    place = np.searchsorted(-censoring.survival, -wanted, side="left")
-    drawn = np.append(censoring.times, target.time.max())[place]
-    return Target(target.cause == cause, np.where(other, np.maximum(drawn, target.time), target.time))
-
-
 def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | None = None) -> FromEntry:
     """Return predicted incidences of a cause, as survival without it, from entry on, and its events."""
     causes, entry = parse_competing_target(y, complete=False), predicted.rows.entry
     since = CompetingTarget(causes.cause, causes.time if entry is None else causes.time - entry)
-    target, called = as_one_event(since, cause), cause_in_words(cause, cause_names(y))
+    target, called = since.among_others(cause), cause_in_words(cause, cause_names(y))
     if not target.event.any():
         raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to evaluate.")
     follow_up, given = FollowUp.of_test_patients(target), predicted.given
     horizon = default_horizon(target, predicted.until) if horizon is None else horizon
-    notes = (
-        f"events are those of {called}; patients who had another one are free of it until a time of censoring, which "
-        "is drawn from the curve of censoring.",
-    )
+    notes = (f"events are those of {called}; patients who had another one stay free of it.",)
     if predicted.knows_hazards:
         if predicted.competing is None:
             raise ArgumentError(
                 "cause",
                 f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
             )
+        scored = brier_times(follow_up, target)
         times = np.unique(
-            np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles])
+            np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles, scored])
         )
         survival = 1 - predicted.competing.incidence(cause, times, entry)
     else:
@@ -264,7 +247,5 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
     at = int(np.searchsorted(times, horizon, side="right")) - 1
     since_entry = "" if entry is None else " after entry"
     ranked = f"patients are ranked by their predicted incidence at {moment(float(times[max(at, 0)]))}{since_entry}."
-    predictions = Predictions(_log_hazard(survival[:, max(at, 0)]), survival, times, score_type="other")
-    return FromEntry(
-        predictions, target.to_structured(), replace(follow_up, other_times=True), (*notes, ranked)
-    )
+    predictions = Predictions(log_hazard(survival[:, max(at, 0)]), survival, times, score_type="other")
+    return FromEntry(predictions, target, replace(follow_up, other_times=True), (*notes, ranked))

@@ -25,7 +25,7 @@ from drosurv.findings.words import SUBGROUP
 from drosurv.metrics import d_calibration
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws, Gap, judge_gaps
-from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import Inference
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
@@ -372,14 +372,10 @@ def _at_horizon(patients: Subset, mask: BoolArray) -> tuple[float, float]:
     The observed share is the estimate of Kaplan-Meier, or of Aalen-Johansen with competing causes. Of predictions at
     few times, it is weighted for censoring as the observed events are.
     """
-    at, judged = np.array([patients.data.horizon]), patients.data.judged
-    if judged.few_times:
-        return judged.survival_from_start(mask)
-    predicted, cohort = float(patients.survival_at_horizon.mean()), judged.cohort
-    if cohort.other is None:
-        return float(KaplanMeier.of(patients.target).at(at)[0]), predicted
-    cause = np.where(cohort.target.event, 1, np.where(cohort.other, 2, 0))[mask]
-    return float(1 - aalen_johansen(cause, cohort.durations.time[mask]).at(at)[0]), predicted
+    if patients.data.judged.few_times:
+        return patients.data.judged.survival_from_start(mask)
+    observed = KaplanMeier.of(patients.target).at(np.array([patients.data.horizon]))
+    return float(observed[0]), float(patients.survival_at_horizon.mean())
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
@@ -412,7 +408,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
         observed = KaplanMeier.of(subset.target, clusters=evaluator.clusters_of(subset))
         mean = subset.curves.survival(horizons).mean(axis=0)
-        table = beside_observed(mean, observed, horizons, level, subset.time_at_risk)
+        table = beside_observed(mean, observed, horizons, level, subset.target.time)
         some = sample_of(subset, evaluator.clusters)
         predicted = some.curves.survival(horizons)
 
@@ -455,7 +451,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
             "observed": observed.at(times),
             "low": low,
             "high": high,
-            "at_risk": len(subset) - np.searchsorted(np.sort(subset.time_at_risk), times, side="left"),
+            "at_risk": len(subset) - np.searchsorted(np.sort(subset.target.time), times, side="left"),
         }
 
     return {

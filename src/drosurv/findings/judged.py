@@ -294,7 +294,11 @@ def _throughout(
             "horizon",
             f"{arg('horizon')} must be at most {end:g}, the last time of the predictions, got {horizon:g}.",
         )
-    at = default_horizon(cohort.durations, end) if horizon is None else float(horizon)
+    at = (
+        default_horizon(replace(cohort.durations, other=cohort.other), end)
+        if horizon is None
+        else float(horizon)
+    )
     how: dict[str, Any] = {"discrete": known.discrete, "weight": cohort.weight, "clusters": cohort.clusters}
     residuals = martingale_residuals(target, known.accumulated, until=known.until, **how)
     until = np.minimum(since + at, known.until)
@@ -456,7 +460,7 @@ def _at_few_times(
     survival = curves.survival(times)
     unit = rounding_unit(survival)
     if horizon is None:
-        before = times[times <= default_horizon(Target(target.event, target.time))]
+        before = times[times <= default_horizon(Target(target.event, target.time, other=cohort.other))]
         horizon = float(before[-1] if len(before) else times[0])
     else:
         horizon = float(times[np.isclose(times, horizon)][0])

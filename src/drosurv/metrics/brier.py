@@ -85,15 +85,11 @@ def _time_average(
     """Time average of each patient's weighted squared error, (n,), given their curves, or one for all at k times."""
     share, n = _shares(at), len(weights.event)
     average = np.empty(n)
-    weight_of_free = np.broadcast_to(weights.free, (n, len(at)))
     # In batches of patients: arrays of all patients and times may not fit into memory.
     for start in range(0, n, _ROWS):
         rows = slice(start, start + _ROWS)
         predicted = survival.take(rows).survival(at) if isinstance(survival, SurvivalCurves) else survival
-        ended = weights.free_until[rows, None] <= at
-        case = weights.event[rows, None] * predicted**2
-        control = weight_of_free[rows] * (1 - predicted) ** 2
-        average[rows] = np.where(ended, case, control) @ share
+        average[rows] = weights.squared_errors(at, 1 - predicted, rows) @ share
     return average
 
 
@@ -126,7 +122,8 @@ def weight_error(
     for start in range(0, len(target), _ROWS):
         rows = slice(start, start + _ROWS)
         ended, predicted = weights.free_until[rows, None] <= at, curves.take(rows).survival(at)
-        squares[rows] = np.where(ended, predicted**2, 0.0) @ share
+        squared = np.where(target.event[rows, None], predicted, 1 - predicted) ** 2
+        squares[rows] = np.where(ended, squared, 0.0) @ share
         missed += np.where(ended, 0.0, (1 - predicted) ** 2).sum(axis=0)
     cases, controls = weights.event * squares, share * weights.free * missed / len(target)
     order = np.argsort(target.time)

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from drosurv.curves import parse_survival
 from drosurv.errors import as_number, as_whole, require
 from drosurv.metrics.inference.intervals import Interval, normal_interval
-from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, weighted_quantiles
+from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, censored_later, weighted_quantiles
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
 from drosurv.metrics.scores import (
     ScoredTarget,
@@ -153,6 +153,8 @@ def integrated_calibration_index(
 
 def calibration_index(target: Target, predicted: FloatArray, horizon: float, weight: FloatArray) -> float:
     """Integrated calibration index of event probabilities (n,) by the horizon, with patient weights (n,)."""
+    patients, target, weight = censored_later(target, weight)
+    predicted = predicted[patients]
     rows = CoxRows.of(ScoredTarget(target, predicted, weight))
 
     def observed_in_all() -> float:
@@ -248,7 +250,9 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     """
     require(as_whole(n_bins) >= 2, "n_bins", "be a whole number, at least 2", n_bins)
     target = parse_target(y, require_event=False)
-    reached = parse_survival(survival, len(target), times).at_patient_times(target.time)
+    n, curves = len(target), parse_survival(survival, len(target), times)
+    rows, target, weight = censored_later(target, np.ones(n))
+    reached = (curves if len(rows) == n else curves.take(rows)).at_patient_times(target.time)
     low = np.arange(n_bins) / n_bins
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
@@ -257,10 +261,10 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     spread = ~target.event & (reached > 0)
     s = reached[spread, None]
     inside[spread] = np.clip(np.minimum(low + 1 / n_bins, s) - low, 0.0, None) / s
-    counts = inside.sum(axis=0)
-    expected = len(target) / n_bins
+    counts = weight @ inside
+    expected = n / n_bins
     statistic = float(((counts - expected) ** 2).sum() / expected)
-    return DCalibration(statistic, float(chi2.sf(statistic, n_bins - 1)), counts / len(target), len(target))
+    return DCalibration(statistic, float(chi2.sf(statistic, n_bins - 1)), counts / n, n)
 
 
 def calibration_slope(

@@ -17,7 +17,7 @@ from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.target import FloatArray, IntArray, Surv, Target
+from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
 def brier_score_by_cause(
@@ -65,14 +65,14 @@ def brier_score_by_cause(
     >>> brier_score_by_cause(follow_up, cause, time, [[0.6], [0.2], [0.4], [0.2]], [2.5]).round(3).tolist()
     [0.1]
     """
-    causes, target = _parsed(cause, time)
+    target = _parsed(cause, time).among_others(of)
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     wanted = f"not lie after the end of the training follow-up, {follow_up.end:g}"
     require((times <= follow_up.end).all(), "at", wanted, at, "censoring weights are not known later")
     weight = parse_weights(sample_weight, len(target))
     weights = follow_up.censoring_weights(target, times)
-    errors = weights.squared_errors(times, causes == of, predicted)
+    errors = weights.squared_errors(times, predicted)
     return weighted_mean(errors, weight, "the Brier score of a cause")
 
 
@@ -110,12 +110,12 @@ def calibration_by_cause(
     >>> table[["predicted", "observed", "others_censored"]].round(3).values.tolist()
     [[0.5, 0.5, 0.625]]
     """
-    causes, target = _parsed(cause, time)
+    target = _parsed(cause, time)
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     weight = parse_weights(sample_weight, len(target))
-    curve = aalen_johansen(causes, target.time, of=of, weight=weight)
-    alone = aalen_johansen(causes == of, target.time, weight=weight)
+    curve = aalen_johansen(target.cause, target.time, of=of, weight=weight)
+    alone = aalen_johansen(target.cause == of, target.time, weight=weight)
     mean = weighted_mean(predicted, weight, "mean predicted incidence")
     table = pd.DataFrame(beside_observed(mean, curve, times, level, target.time))
     table.insert(len(table.columns) - 1, "others_censored", alone.at(times))
@@ -151,17 +151,12 @@ def concordance_by_cause(
     >>> concordance_by_cause([1, 2, 1, 0], [3.0, 1.0, 2.0, 4.0], [0.5, 0.1, 0.9, 0.2])
     1.0
     """
-    causes, target = _parsed(cause, time)
-    other = (causes != 0) & (causes != of)
-    # A time after all others, so that they are observed longer than any patient with this event.
-    last = np.where(other, np.nextafter(target.time.max(), np.inf), target.time)
-    return concordance_index(Surv.from_arrays(causes == of, last), risk, sample_weight)
+    return concordance_index(_parsed(cause, time).among_others(of), risk, sample_weight)
 
 
-def _parsed(cause: Any, time: Any) -> tuple[IntArray, Target]:
-    """Causes as whole numbers, and the target in which any cause is the event."""
+def _parsed(cause: Any, time: Any) -> CompetingTarget:
     y = Surv.competing(cause, time)
-    return y["cause"], Target(y["cause"] != 0, y["time"])
+    return CompetingTarget(y["cause"], y["time"])
 
 
 def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:

@@ -5,7 +5,8 @@ Harrell's index depends on how the test patients were censored; Uno's does not.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import ScoredTarget, parse_grouped, parse_scored, warn_undefined
 from drosurv.observation import entry_times, label_codes
-from drosurv.target import FloatArray, Target
+from drosurv.target import BoolArray, FloatArray, Target
 
 
 def concordance_index(
@@ -167,6 +168,41 @@ def cross_group_concordance(
     return pd.DataFrame(values, index=index.rename("event first"), columns=index.rename("other"))
 
 
+class UnoPairs(NamedTuple):
+    """Patients sorted for Uno's concordance.
+
+    In `order`, patients with an event of another cause come after everybody. With such patients, `other` (n,), all are
+    also sorted by their `observed` times.
+    """
+
+    order: PairOrder
+    observed: PairOrder | None = None
+    other: BoolArray | None = None
+
+    @staticmethod
+    def of(target: Target, risk: FloatArray, order: PairOrder | None = None) -> UnoPairs:
+        """Sort patients; `order` is Harrell's if it is known."""
+        order = PairOrder.for_harrell(target, risk) if order is None else order
+        if target.other is None or not target.other.any():
+            return UnoPairs(order)
+        return UnoPairs(order, PairOrder.for_harrell(replace(target, other=None), risk), target.other)
+
+    def concordance(self, weight: FloatArray, event_weight: FloatArray) -> float:
+        """Return the index, with patient weights (n,) and weights (n,) of events from `FollowUp.uno_weights`."""
+        if self.observed is None or self.other is None:
+            return self.order.concordance(weight, event_weight)
+        sums = np.array(self.observed.harrell_sums(weight, event_weight))
+        # Pairs with patients who had another event before: all pairs with them, less those in which they had it later.
+        inverse = np.sqrt(event_weight)
+        free = weight * inverse * self.other
+        every, later = (
+            np.array(order.harrell_sums(weight, inverse, partner_weight=free))
+            for order in (self.order, self.observed)
+        )
+        concordant, comparable = (sums + every - later).tolist()
+        return concordant / comparable if comparable > 0 else float("nan")
+
+
 def uno_concordance(
     y_train: Any, y_test: Any, risk: Any, *, tau: float | None = None, sample_weight: Any = None
 ) -> float:
@@ -175,7 +211,8 @@ def uno_concordance(
     .. math:: C_\tau = \frac{\sum_{(i,j): Y_i < \tau} \hat G(Y_i)^{-2} \left( 1[f_i > f_j]
                              + \tfrac12 1[f_i \approx f_j] \right)}{\sum_{(i,j): Y_i < \tau} \hat G(Y_i)^{-2}}
 
-    over Harrell's pairs, with G the training patients' chance of still being observed.
+    over Harrell's pairs, with G the training patients' chance of still being observed. Of one of several causes, a
+    patient j with another one at Y_j stays in pairs with later events: their weight is 1 / (G(Y_i-) G(Y_j-)).
 
     Parameters
     ----------
@@ -196,7 +233,8 @@ def uno_concordance(
     References
     ----------
     Uno, Cai, Pencina, D'Agostino, Wei (2011), On the C-statistics for evaluating overall adequacy of risk
-    prediction procedures with censored survival data, Statistics in Medicine 30.
+    prediction procedures with censored survival data, Statistics in Medicine 30. Wolbers, Blanche, Koller, Witteman,
+    Gerds (2014), Concordance for prognostic models with competing risks, Biostatistics 15.
 
     Examples
     --------
@@ -216,7 +254,7 @@ def uno_concordance(
     weights = follow_up.uno_weights(scored.target)
     if tau is not None:
         weights[scored.target.time >= tau] = 0.0
-    value = PairOrder.for_harrell(scored.target, scored.risk).concordance(scored.weight, weights)
+    value = UnoPairs.of(scored.target, scored.risk).concordance(scored.weight, weights)
     if np.isnan(value):
         warn_undefined(
             f"Uno's concordance is undefined (NaN): no pair of the {len(scored)} patients is comparable "

@@ -8,11 +8,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from drosurv.metrics.follow_up import FollowUp, Grid, auc_times, free_until
+from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.target import FloatArray, IntArray, Target, stable_order
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, stable_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +108,20 @@ class SortedByRisk:
     """Patients sorted by risk, with what their AUC at k times needs, so that each bootstrap replicate is quick.
 
     `target` is censored at the `end` of the training follow-up. The time until which patients are known to be free of
-    the event, the `inverse` probability of being uncensored and `risk` (n,) are in the `order` of the risk.
+    any event, whether this one then `happened`, the `inverse` probability of being uncensored and `risk` (n,) are in
+    the `order` of the risk. Patients with an event of another cause stay free of this one, with their weight;
+    `uncensored` (k,) is one over the weight of other patients who are free of it at each time.
     """
 
     target: Target
     end: float
     order: IntArray
     free_until: FloatArray
+    happened: BoolArray
     inverse: FloatArray
     risk: FloatArray
     at: FloatArray
+    uncensored: FloatArray
 
     @classmethod
     def of(
@@ -125,15 +129,32 @@ class SortedByRisk:
     ) -> SortedByRisk:
         """Sort patients by risk, for the AUC at the times `at` (k,)."""
         censored, order = follow_up.censor_at_end(target), stable_order(risk)
-        inverse = follow_up.inverse_probability(censored, published=grid == "table")
-        free = censored.time if grid == "table" else free_until(censored)
-        return cls(censored, follow_up.end, order, free[order], inverse[order], risk[order], at)
+        weights = follow_up.censoring_weights(censored, at, published=grid == "table")
+        return cls(
+            censored,
+            follow_up.end,
+            order,
+            weights.free_until[order],
+            censored.event[order] | ~censored.ended[order],
+            weights.event[order],
+            risk[order],
+            at,
+            1.0 / weights.free,
+        )
 
     def auc(self, weight: FloatArray) -> AUCCurve:
         """Return the AUC at every time, with patient weights (n,)."""
         auc = np.full(len(self.at), np.nan)
         _write_auc(
-            self.free_until, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE, auc
+            self.free_until,
+            self.happened,
+            self.inverse,
+            self.risk,
+            weight[self.order],
+            self.at,
+            self.uncensored,
+            HARRELL_TOLERANCE,
+            auc,
         )
         mean = _mean(auc, KaplanMeier.of(self.target, weight).at(self.at))
         if np.isnan(mean):
@@ -156,10 +177,12 @@ def _mean(auc: FloatArray, survival: FloatArray) -> float:
 @numba.njit(cache=True, nogil=True)
 def _write_auc(
     free_until: FloatArray,
+    happened: BoolArray,
     inverse: FloatArray,
     risk: FloatArray,
     weight: FloatArray,
     at: FloatArray,
+    uncensored: FloatArray,
     tolerance: float,
     auc: FloatArray,
 ) -> None:
@@ -176,6 +199,8 @@ def _write_auc(
             while stop < len(risk) and (stop == start or risk[stop] - risk[stop - 1] <= tolerance):
                 if free_until[stop] > at[m]:
                     controls_here += weight[stop]
+                elif not happened[stop]:
+                    controls_here += weight[stop] * inverse[stop] * uncensored[m]
                 else:
                     cases_here += weight[stop] * inverse[stop]
                 stop += 1

@@ -22,27 +22,37 @@ _LEAST_DIFFERENCE, _STANDARD_ERRORS = 0.20, 3.0
 class CensoringWeights(NamedTuple):
     """Inverse probabilities with which patients are known to have had the event, or to be free of it, at k times.
 
-    A patient is known to be free of the event at t if t < `free_until` (n,), and then has the weight `free`, (k,) or by
-    group (n, k); later the weight of the `event` (n,), which is 0 for censored patients.
+    A patient is known to be free of any event at t if t < `free_until` (n,), and then has the weight `free`, (k,) or by
+    group (n, k); later the weight of the `event` (n,), which is 0 for censored patients. It is this event if it
+    `happened` (n,), and else one of another cause, after which this one cannot happen.
     """
 
     free_until: FloatArray
     event: FloatArray
     free: FloatArray
+    happened: BoolArray
 
-    def squared_errors(self, at: FloatArray, happened: BoolArray, predicted: FloatArray) -> FloatArray:
-        """Return weighted squared errors (n, k) of probabilities of the event that `happened` (n,) by k times."""
-        ended = self.free_until[:, None] <= at
-        weight = np.where(ended, self.event[:, None], self.free)
-        return weight * ((ended & happened[:, None]) - predicted) ** 2
+    def squared_errors(self, at: FloatArray, predicted: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return weighted squared errors (m, k) of probabilities (m, k) of the event by k times, for some rows."""
+        ended = self.free_until[rows, None] <= at
+        free = self.free[rows] if self.free.ndim > 1 else self.free
+        weight = np.where(ended, self.event[rows, None], free)
+        return weight * ((ended & self.happened[rows, None]) - predicted) ** 2
 
 
 def free_until(target: Target) -> FloatArray:
-    """Return the time before which each patient is known to be free of the event, (n,).
+    """Return the time before which each patient is known to be free of any event, (n,).
 
     It is the time of the event, or just after the time of censoring: a patient who is censored at t had no event by t.
     """
-    return np.where(target.event, target.time, np.nextafter(target.time, np.inf))
+    return np.where(target.ended, target.time, np.nextafter(target.time, np.inf))
+
+
+def _last_free(target: Target, grid: Grid) -> float:
+    """Return the time before which some patient is known to be free of the event."""
+    if target.other is not None and target.other.any():
+        return float("inf")
+    return float((free_until(target) if _is_inside(grid) else target.time).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +152,11 @@ class FollowUp:
 
         G(Y-) is the probability of not being censored before Y. With `published` the weights are 1 / G(Y), as in
         scikit-survival and the published tables; the two differ only if an event and a censoring have the same time.
-        Censored patients, and events after the end of the training follow-up, have weight 0.
+        Censored patients, and events after the end of the training follow-up, have weight 0; events of another cause
+        have weights too.
         """
         observed = (self.censoring_at if published else self.censoring_before)(target.time)
-        known = target.event & (observed > 0) & (target.time <= self.times[-1])
+        known = target.ended & (observed > 0) & (target.time <= self.times[-1])
         return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
 
     def uno_weights(self, target: Target) -> FloatArray:
@@ -164,8 +175,8 @@ class FollowUp:
         """
         event = self.inverse_probability(target, published=published)
         if published:
-            return CensoringWeights(target.time, event, 1.0 / self.censoring_at(at))
-        return CensoringWeights(free_until(target), event, 1.0 / self.censoring_before(at))
+            return CensoringWeights(target.time, event, 1.0 / self.censoring_at(at), target.event)
+        return CensoringWeights(free_until(target), event, 1.0 / self.censoring_before(at), target.event)
 
     @property
     def log_censoring_variance(self) -> FloatArray:
@@ -257,7 +268,7 @@ class GroupFollowUp:
         """1 / G(Y-) in each patient's group for events up to the horizon, (n,); 0 for other patients."""
         weight = np.where(self.codes < 0, np.nan, 0.0)
         for k, curve in enumerate(self.censoring):
-            rows = np.flatnonzero((self.codes == k) & target.event & (target.time <= self.horizon))
+            rows = np.flatnonzero((self.codes == k) & target.ended & (target.time <= self.horizon))
             observed = left_limit(curve.times, curve.survival, target.time[rows])
             weight[rows] = np.divide(1.0, observed, out=np.zeros(len(rows)), where=observed > 0)
         return weight
@@ -268,7 +279,7 @@ class GroupFollowUp:
         for k, curve in enumerate(self.censoring):
             observed = left_limit(curve.times, curve.survival, at)
             free[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(at)), where=observed > 0)
-        return CensoringWeights(free_until(target), self.inverse_probability(target), free)
+        return CensoringWeights(free_until(target), self.inverse_probability(target), free, target.event)
 
 
 def last_with_enough_at_risk(target: Target) -> float:
@@ -414,7 +425,7 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
     # The AUC needs a case (from the first event on), a control (somebody known to be free of the event) and a censoring
     # weight (within the training follow-up).
     start, end = float(target.time[target.event].min()), min(float(target.time.max()), follow_up.end)
-    closed = _is_inside(grid) and bool(free_until(target).max() > end)
+    closed = _is_inside(grid) and _last_free(target, grid) > end
     if times is None:
         if not (start < end or (closed and start == end)):
             return np.empty(0)
@@ -430,8 +441,7 @@ def auc_times_of(target: Target, at: FloatArray, grid: Grid = "inside") -> Float
     if not target.event.any():
         return np.empty(0)
     first = target.time[target.event].min()
-    last = (free_until(target) if _is_inside(grid) else target.time).max()
-    valid: FloatArray = at[(at >= first) & (at < last)]
+    valid: FloatArray = at[(at >= first) & (at < _last_free(target, grid))]
     return valid
 
 

@@ -16,6 +16,9 @@ from scipy.special import ndtri, stdtrit
 from drosurv.errors import as_number, require
 from drosurv.target import FloatArray, IntArray, Target, places_in
 
+# Rows into which `censored_later` divides a patient.
+_PARTS = 20
+
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeier:
@@ -31,6 +34,9 @@ class KaplanMeier:
               \left( dN_i(t_j) - Y_i(t_j) \frac{d_j}{n_j} \right)
 
     of which the squares, summed over patients, are Greenwood's variance.
+
+    Of one of several causes the curve is 1 - F, with F the incidence of Aalen-Johansen: patients who had an event of
+    another cause at Y stay at risk, at later times t with weight G(t-) / G(Y-) of not being censored by then.
     """
 
     times: FloatArray
@@ -49,8 +55,11 @@ class KaplanMeier:
         clusters: IntArray | None = None,
     ) -> KaplanMeier:
         """Estimate the curve of n patients with weights and entry times, or in clusters, each (n,)."""
-        times, at_risk, (events,) = _counts(target, [target.event], weight, entry)
-        found = cls._estimate(times, at_risk, events)
+        if target.other is None:
+            times, at_risk, (events,) = _counts(target, [target.event], weight, entry)
+            found = cls._estimate(times, at_risk, events)
+        else:
+            found = cls.both(target, weight, entry=entry)[0]
         return found if clusters is None else replace(found, in_clusters=(target, clusters))
 
     @classmethod
@@ -61,9 +70,15 @@ class KaplanMeier:
 
         At equal times events come first: a patient with the event is no longer at risk of being censored.
         """
-        marks = [target.event, ~target.event]
-        times, at_risk, (events, censored) = _counts(target, marks, weight, entry)
-        return cls._estimate(times, at_risk, events), cls._estimate(times, at_risk - events, censored)
+        marks = [target.event, target.ended, ~target.ended]
+        times, at_risk, (events, ended, censored) = _counts(target, marks, weight, entry)
+        censoring = cls._estimate(times, at_risk - ended, censored)
+        if target.other is not None:
+            assert entry is None, "with causes, times count from entry"
+            before = np.concatenate(([1.0], censoring.survival[:-1]))
+            others = np.divide(ended - events, before, out=np.zeros(len(times)), where=before > 0)
+            at_risk = at_risk + before * (np.cumsum(others) - others)
+        return cls._estimate(times, at_risk, events), censoring
 
     @classmethod
     def _estimate(cls, times: FloatArray, at_risk: FloatArray, events: FloatArray) -> KaplanMeier:
@@ -103,16 +118,26 @@ class KaplanMeier:
         place = np.searchsorted(self.times, target.time)
         ended = target.event * jump[place] - hazard[place]
         last, k = int(clusters.max()) + 1, len(np.unique(clusters))
+        # The hazard of patients with another cause after their time, and their weights by cluster.
+        later, free, share = np.zeros(len(self.times)), np.zeros(last), np.zeros(len(target))
+        if target.other is not None:
+            uncensored = np.concatenate(([1.0], KaplanMeier.both(target)[1].survival[:-1]))
+            later = np.cumsum(uncensored * jump * self.events / self.at_risk)
+            share = np.divide(target.other, uncensored[place], out=share, where=uncensored[place] > 0)
+            ended += share * later[place]
         # Sums of each cluster's rows that have ended, and numbers of its other rows, by time.
         sums, others = np.zeros(last), np.bincount(clusters, minlength=last).astype(np.float64)
         squares, seen = np.empty(len(at)), target.time[target.order]
         expected, first = step_function(self.times, hazard, at, before=0.0), 0
+        of_free = step_function(self.times, later, at, before=0.0)
         for column in np.argsort(at):
             until = int(np.searchsorted(seen, at[column], side="right"))
             rows = target.order[first:until]
             sums += np.bincount(clusters[rows], ended[rows], last)
             others -= np.bincount(clusters[rows], minlength=last)
-            squares[column], first = ((sums - expected[column] * others) ** 2).sum(), until
+            free += np.bincount(clusters[rows], share[rows], last)
+            residuals = sums - expected[column] * others - of_free[column] * free
+            squares[column], first = (residuals**2).sum(), until
         upper = (1 + level) / 2
         found: FloatArray = (
             np.sqrt(k / max(k - 1, 1) * squares) * stdtrit(max(k - 1, 1), upper) / ndtri(upper)
@@ -236,6 +261,28 @@ def _counts(
         later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
         at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
     return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]
+
+
+def censored_later(target: Target, weight: FloatArray) -> tuple[IntArray, Target, FloatArray]:
+    """Return rows (m,), targets and weights (m,) in which patients with an event of another cause are censored.
+
+    They never have this event, and would have been observed until censoring, at a time that is not known. Each is
+    several rows of equal weight, censored at quantiles of the curve of censoring after the event, so that the rows are
+    censored data of the time to this event. (Ruan and Gray, Statistics in Medicine 27, 2008, draw one such time.)
+    """
+    if target.other is None:
+        return np.arange(len(target)), target, weight
+    censoring = KaplanMeier.both(target, weight)[1]
+    parts = np.where(target.other, _PARTS, 1)
+    rows = np.repeat(np.arange(len(target)), parts)
+    part = np.arange(len(rows)) - np.repeat(np.cumsum(parts) - parts, parts)
+    time, other = target.time[rows], target.other[rows]
+    # The first time at which the curve is at most a share of its value before the event.
+    left = np.concatenate(([1.0], censoring.survival))[places_in(censoring.times, time, "left")]
+    place = np.searchsorted(-censoring.survival, -left * (1 - (part + 0.5) / _PARTS), side="left")
+    later = np.append(censoring.times, censoring.times[-1])[place]
+    until = np.where(other, np.maximum(later, time), time)
+    return rows, Target(target.event[rows], until), weight[rows] / parts[rows]
 
 
 def weighted_quantiles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def parse_scored(
     if entry is not None or strata is not None:
         since = None if entry is None else entry_times(entry, target)
         stratum = None if strata is None else label_codes("strata", strata, len(target))[0]
-        target = Target(target.event, target.time, since, stratum)
+        target = replace(target, entry=since, stratum=stratum)
     scores = parse_risk(risk, len(target))
     return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
 

@@ -385,10 +385,10 @@ def brier_losses(judged: Judged) -> FloatArray:
         found: FloatArray = at.inverse[:, -1] * (at.happened[:, -1] - at.probability[:, -1]) ** 2
         return found
     durations, other = judged.cohort.durations, judged.cohort.other
-    ends = durations if other is None else Target(durations.event | other, durations.time)
+    ends = replace(durations, other=other)
     horizon = np.array([judged.horizon])
     weights = FollowUp.of(ends, judged.cohort.copies).censoring_weights(ends, horizon)
-    return weights.squared_errors(horizon, durations.event, judged.risk[:, None]).ravel()
+    return weights.squared_errors(horizon, judged.risk[:, None]).ravel()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
