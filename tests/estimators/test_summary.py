@@ -138,7 +138,8 @@ def test_clusters_of_one_row_change_nothing_and_larger_ones_are_counted():
     plain, alone = CoxPH().fit(X, Y).summary(), CoxPH().fit(X, Y, clusters=np.arange(len(Y))).summary()
     pd.testing.assert_frame_equal(pd.DataFrame(alone), pd.DataFrame(plain))
     assert alone.caption == plain.caption
-    assert alone.notes[0] == f"{plain.notes[0]} No two rows share an id or a cluster."
+    assert alone.notes[0].startswith(f"{plain.notes[0]} No two rows share an id or a cluster. ")
+    assert 'as R\'s with clusters: method="sandwich"' in alone.notes[0]
     clustered = CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary()
     assert f"CoxPH: 200 rows in {DATA['hospital'].nunique()} clusters" in clustered.caption
 
@@ -445,5 +446,7 @@ def test_weights_with_fractions_are_summed_beside_the_numbers_of_patients(tmp_pa
                 in shown
             )
     copies = CoxPH().fit(X, y, sample_weight=np.ceil(weight)).summary()
-    assert f"{np.ceil(weight).sum():.0f} patients" in copies.caption
-    assert "weights" not in str(copies)
+    assert f"{np.ceil(weight).sum():.0f} patients in 120 weighted rows, " in copies.caption
+    assert "(sandwich), because of the weights. R takes whole-number weights for copies" in copies.notes[0]
+    assert "R takes" not in str(CoxPH().fit(X, y, sample_weight=weight).summary())
+    assert "rows" not in CoxPH().fit(X, y, sample_weight=np.ones(120)).summary().caption

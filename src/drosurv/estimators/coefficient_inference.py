@@ -261,12 +261,14 @@ def kept_training(model: SurvivalModel, asked: str) -> Any:
 
 def initial_findings(data: TrainingData) -> Findings:
     """Return findings with only the numbers of patients and events and, with clusters, of rows and clusters."""
-    n_rows, n_clusters, unweighted = 0, 0, None
+    n_rows, n_clusters, unweighted, rows_of_copies = 0, 0, None, 0
     if data.observation.clusters is not None:
         n_rows, n_clusters = len(data.X), int(data.clusters.max()) + 1
     if data.weight is not None and (data.weight % 1 != 0).any():
         alone = replace(data, weight=None)
         unweighted = int(alone.n_patients), int(alone.n_events)
+    elif data.weight is not None and (data.weight != 1).any():
+        rows_of_copies = len(data.X)
     return Findings(
         float(data.n_patients),
         float(data.n_events),
@@ -274,6 +276,7 @@ def initial_findings(data: TrainingData) -> Findings:
         n_rows=n_rows,
         n_clusters=n_clusters,
         unweighted=unweighted,
+        rows_of_copies=rows_of_copies,
     )
 
 

@@ -164,6 +164,9 @@ def test_with_clusters_the_test_uses_the_variance_of_their_sums_if_p_is_larger(s
     assert (f.sf(wanted, 1, 7) > alone.p[0]) == larger
     expected = (wanted, f.sf(wanted, 1, 7)) if larger else (alone.chi_square[0], alone.p[0])
     np.testing.assert_allclose((together.chi_square[0], together.p[0]), expected, rtol=1e-6)
+    said = "x0, all together: variance of sums over the 8 clusters, and p of chi_square / df by an F distribution"
+    assert (said in str(together)) == larger
+    assert "F distribution" not in str(alone)
     # Copies in clusters are no evidence.
     rows = np.repeat(np.arange(40), 5)
     copies = CoxPH(tol=1e-12).fit(x[rows, None], y[rows]).check_proportional_hazards("identity")

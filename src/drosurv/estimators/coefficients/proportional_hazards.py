@@ -48,6 +48,11 @@ class ProportionalHazardsTest:
         Scaled Schoenfeld residuals: estimates of the coefficients at each event.
     coef : (d,) float64
         The coefficients of the model, constant in time.
+    by_cluster : tuple of str
+        Rows of :meth:`to_frame` whose variance is that of sums over the clusters, and `p` that of an F distribution
+        with ``df`` and ``n_clusters - 1`` degrees of freedom.
+    n_clusters : int
+        Number of clusters; 0 without.
     """
 
     names: tuple[str, ...]
@@ -58,6 +63,8 @@ class ProportionalHazardsTest:
     transformed: FloatArray
     residuals: FloatArray
     coef: FloatArray
+    by_cluster: tuple[str, ...] = ()
+    n_clusters: int = 0
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
@@ -99,7 +106,11 @@ class ProportionalHazardsTest:
         return f"No evidence against proportional hazards ({p_text(self.p[-1])} for all features together)."
 
     def __str__(self) -> str:
-        return f"{self.to_frame()}\n{self.sentence()}"
+        note = (
+            f"\n{', '.join(self.by_cluster)}: variance of sums over the {self.n_clusters:,} clusters, and p of "
+            f"chi_square / df by an F distribution with df and {self.n_clusters - 1:,} degrees of freedom."
+        )
+        return f"{self.to_frame()}{note * bool(self.by_cluster)}\n{self.sentence()}"
 
     def plot(self, feature: str, ax: Axes | None = None) -> Axes:
         """Plot the residuals of a feature over time, their running mean, and the coefficient of the model.
@@ -163,16 +174,19 @@ def proportional_hazards_test(
     sets = [np.array([j]) for j in range(d)] + [np.arange(d)]
     statistic = np.array([_score_statistic(information, slope, features) for features in sets])
     degrees = np.array([1] * d + [fit.degrees])
-    p = np.asarray(chi2.sf(statistic, degrees))
+    p, k = np.asarray(chi2.sf(statistic, degrees)), 0
+    labels = tuple(f"x{j}" for j in range(d)) if names is None else tuple(names)
+    by_cluster: tuple[str, ...] = ()
     if clusters is not None:
         k, own = len(np.unique(clusters)), score(fit, g) - score(fit) @ np.linalg.pinv(plain) @ mixed
         variance = k / max(k - 1, 1) * squares(fit.case_weight[:, None] * own, clusters)
         known = np.diag(square) > 0
         robust = np.array([_statistic(variance, slope, features[known[features]]) for features in sets])
         larger = np.asarray(f.sf(robust / np.maximum(degrees, 1), degrees, max(k - 1, 1)))
+        by_cluster = tuple(name for name, used in zip((*labels, ALL), larger > p, strict=True) if used)
         statistic, p = np.where(larger > p, robust, statistic), np.fmax(p, larger)
     return ProportionalHazardsTest(
-        tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
+        labels,
         statistic,
         p,
         degrees,
@@ -180,6 +194,8 @@ def proportional_hazards_test(
         transformed[rows],
         scaled_schoenfeld(fit),
         fit.coef,
+        by_cluster,
+        k,
     )
 
 

@@ -268,12 +268,12 @@ class Findings:
     """Results of inference on the coefficients of one fit, in the units of training; none are of a single patient.
 
     `n_patients` and `n_events` are weighted; `unweighted` are the same numbers without weights, None if all weights are
-    whole numbers, which count copies. `covariances` (d, d) of the coefficients are those computed so far, by
-    method ("information", "sandwich", "bootstrap" of `n_bootstrap` refits). Of plain Cox there are the
-    `log_likelihoods` without and with its features, which coefficients are `infinite`, that is, have no finite maximum
-    likelihood estimate, the number `degrees` of linearly independent features (None with l2 > 0), and the method for
-    `ties`, empty if there are none. `plain` is plain Cox on the same patients, for a robust model. `n_rows` and
-    `n_clusters` are 0 without clusters and ids.
+    whole numbers, which count copies; `rows_of_copies` is then the number of rows, 0 without weights. `covariances` (d,
+    d) of the coefficients are those computed so far, by method ("information", "sandwich", "bootstrap" of `n_bootstrap`
+    refits). Of plain Cox there are the `log_likelihoods` without and with its features, which coefficients are
+    `infinite`, that is, have no finite maximum likelihood estimate, the number `degrees` of linearly independent
+    features (None with l2 > 0), and the method for `ties`, empty if there are none. `plain` is plain Cox on the same
+    patients, for a robust model. `n_rows` and `n_clusters` are 0 without clusters and ids.
     """
 
     n_patients: float
@@ -288,6 +288,7 @@ class Findings:
     n_rows: int = 0
     n_clusters: int = 0
     unweighted: tuple[int, int] | None = None
+    rows_of_copies: int = 0
 
     def with_bootstrap(self, draws: FloatArray) -> Findings:
         """Return the findings with the covariance of the coefficients (R, d) of bootstrap refits."""
@@ -304,7 +305,8 @@ class Findings:
         n = round(self._counts[0])
         if self.n_clusters not in (self.n_rows, n):
             return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
-        return counted_patients(n, self.n_rows if self.n_clusters == n else n)
+        rows = f" in {self.rows_of_copies:,} weighted rows" if self.rows_of_copies else ""
+        return counted_patients(n, self.n_rows if self.n_clusters == n else n) + rows
 
     @property
     def events(self) -> str:
@@ -382,11 +384,19 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
             f'Standard errors of {title} need a bootstrap: summary(method="bootstrap") in Python, or '
             "`drosurv fit ... --bootstrap 200`."
         )
-    alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
+    alone = (
+        ' No two rows share an id or a cluster. Robust ones, as R\'s with clusters: method="sandwich".'
+        if findings.n_rows == findings.n_clusters > 0
+        else ""
+    )
     if method == "bootstrap":
         return f"Standard errors from {findings.n_bootstrap:,} refits to patients drawn with replacement."
     if method == "sandwich" and findings.n_clusters < findings.n_rows:
         return f"{ORIGIN[method].removesuffix('.')}, because rows share an id or a cluster."
+    if method == "sandwich" and (findings.rows_of_copies or findings.unweighted):
+        found = f"{ORIGIN[method].removesuffix('.')}, because of the weights."
+        copies = ' R takes whole-number weights for copies of patients, as method="information" does.'
+        return found + copies * bool(findings.rows_of_copies)
     return ORIGIN[method] + alone if method == "information" else ORIGIN[method]
 
 
