@@ -136,3 +136,11 @@ def test_the_end_whose_difference_to_a_start_is_the_time_is_found():
         "exit": "'exit' minus 'entry' equals the time, in some unit, for 100 % of the patients"
     }
     assert find_leaks(frame.drop(columns="exit"), Y) == {}
+    # With entry times, the time since entry is one too.
+    late = Surv.from_arrays(EVENT, frame["exit"])
+    frame = pd.DataFrame({"days": TIME, "age": np.round(entry)})
+    since = "it equals the time since entry, in some unit, for 100 % of the patients"
+    assert find_leaks(frame, late, entry) == {"days": since}
+    assert find_leaks(frame, late) == {}
+    many = np.tile(np.arange(400), 30)
+    assert find_leaks(frame.iloc[many], late[many], entry[many]) == {"days": since}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-from math import lgamma
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
+from scipy.special import gammaln
 
 from drosurv.errors import BlockingWarning
 from drosurv.tables.columns import MOST_LEVELS
@@ -26,6 +26,8 @@ _CHANCE = 1e-6
 # Two columns of numbers are subtracted from each other if there are at most so many columns.
 _MOST_SUBTRACTED = 150
 _MOST_CODES = 10
+# Of more patients, a random sample is looked at.
+_MOST_PATIENTS = 10_000
 _FUNCTION = "it rises or falls with the time in all patients, as a function of the time does"
 
 
@@ -33,8 +35,11 @@ class LeakWarning(BlockingWarning):
     """A column may give the outcome away."""
 
 
-def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
+def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None) -> dict[str, str]:
     """Return columns that may give the outcome away, with the reason: they tell the event or the time.
+
+    `entry` (n,) are the times from which patients were under observation. Of more than 10,000 patients, a random sample
+    is looked at.
 
     Examples
     --------
@@ -48,7 +53,19 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
     target = parse_target(of_any_cause(y), require_event=False)
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
         return {}
-    found = _later_ends(frame, target.time)
+    since = None if entry is None else target.time - np.asarray(entry, dtype=np.float64)
+    if len(target) > _MOST_PATIENTS:
+        rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
+        frame, target, since = frame.iloc[rows], target.take(rows), None if since is None else since[rows]
+    numbers = _amounts(frame)
+    found = _later_ends(numbers, target.time)
+    if since is not None:
+        shares = {name: _same_times(values, since) for name, values in numbers.items()}
+        found |= {
+            name: f"it equals the time since entry, in some unit, for {100 * share:.0f} % of the patients"
+            for name, share in shares.items()
+            if share > 0.5
+        }
     for name in (one for one in frame.columns if str(one) not in found):
         how = _tells_time(to_floats(frame[name]), target.time) if holds_numbers(frame[name]) else ""
         if reason := how or _tells_event(frame[name], target.event):
@@ -74,6 +91,8 @@ def _tells_time(values: FloatArray, time: FloatArray) -> str:
 
 def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
     """Say how the levels of a column tell the event; empty if they do not, or are too many."""
+    if is_numeric_dtype(column) and column.nunique() > MOST_LEVELS:
+        return ""
     codes, names = coded(column)
     # Missing values are a level too, the last.
     levels = np.where(codes < 0, len(names), codes)
@@ -126,9 +145,8 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
     levels, codes = np.unique(values[known], return_inverse=True)
     if len(levels) < 2:
         return False
-    sizes = np.bincount(codes)
     # The number of orders of the values, of which a column without a relation to the time has each as likely.
-    log_orders = lgamma(known.sum() + 1) - sum(lgamma(size + 1) for size in sizes)
+    log_orders = gammaln(known.sum() + 1) - gammaln(np.bincount(codes) + 1).sum()
     if log_orders < -np.log(_CHANCE / 2):
         return False
     return any(
@@ -136,18 +154,21 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
     )
 
 
-def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
+def _later_ends(numbers: dict[str, FloatArray], time: FloatArray) -> dict[str, str]:
     """Return columns whose difference from another column is the time, as exit less entry is."""
-    numbers = _amounts(frame)
     found: dict[str, str] = {}
-    if len(numbers) > _MOST_SUBTRACTED:
+    if not 2 <= len(numbers) <= _MOST_SUBTRACTED:
         return found
-    some = slice(0, 10 * _FEWEST_PATIENTS)
-    for one, other in combinations(numbers, 2):
-        for start, end in ((one, other), (other, one)):
-            with np.errstate(invalid="ignore"):
-                between = numbers[end] - numbers[start]
-            if _same_times(between[some], time[some]) > 0.5 and (share := _same_times(between, time)) > 0.5:
+    some = np.flatnonzero(time > 0)[: 10 * _FEWEST_PATIENTS]
+    names, table = list(numbers), np.column_stack([values[some] for values in numbers.values()])
+    for j, start in enumerate(names):
+        with np.errstate(invalid="ignore"):
+            ratios = np.round((table - table[:, [j]]) / time[some, None], 9)
+        # If more than half of the ratios are equal, so is the one in the middle; missing ones are the last.
+        middle = np.partition(ratios, len(some) // 2, axis=0)[len(some) // 2]
+        likely = (middle > 0) & ((ratios == middle).mean(axis=0) > 0.5)
+        for end in (names[k] for k in np.flatnonzero(likely)):
+            if (share := _same_times(numbers[end] - numbers[start], time)) > 0.5:
                 found[end] = (
                     f"{end!r} minus {start!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
                 )

@@ -231,7 +231,7 @@ def _patients(
     leaks = {
         name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
         f"{arg('keep_columns')} if it is known when a prediction is made."
-        for name, reason in find_leaks(checked, patients.y).items()
+        for name, reason in find_leaks(checked, patients.y, patients.entry).items()
     }
     if leaks:
         patients = replace(patients, X=patients.X.drop(columns=list(leaks)))

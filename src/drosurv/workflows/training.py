@@ -339,7 +339,7 @@ def refuse_leaks(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None
     ]
     named += [
         f"column {name!r} may give the outcome away ({reason})"
-        for name, reason in find_leaks(X, table.y).items()
+        for name, reason in find_leaks(X, table.y, table.entry).items()
         if name not in copies
     ]
     if named:
