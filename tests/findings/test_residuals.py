@@ -298,6 +298,30 @@ def test_a_right_total_does_not_hide_a_wrong_shape():
 
 
 @pytest.mark.parametrize("few_times", [False, True])
+def test_a_slope_of_many_patients_does_not_depend_on_their_order_and_hardly_on_bins(few_times, monkeypatch):
+    target, rate, _ = patients(9, n=3_000)
+    score = np.log(rate.round(2))
+
+    def found(rows):
+        own, time = Target(target.event[rows], target.time[rows]), np.array([2.0])
+        F = -np.expm1(-2.0 * np.exp(score[rows, None]))
+        residuals = (
+            weighted_residuals(own, time, F, np.empty((3_000, 0)))
+            if few_times
+            else martingale_residuals(own, smooth(np.exp(score[rows])))
+        )
+        return slope(residuals, score[rows], np.ones(3_000, bool))
+
+    one, other = found(np.arange(3_000)), found(np.random.default_rng(0).permutation(3_000))
+    assert one.value == pytest.approx(other.value, abs=1e-8)
+    assert one.interval(0.05) == pytest.approx(other.interval(0.05), abs=1e-8)
+    monkeypatch.setattr("drosurv.findings.residual_tests._MOST_BINS", 3_000)
+    exact = found(np.arange(3_000))
+    assert one.value == pytest.approx(exact.value, abs=1e-4)
+    assert one.interval(0.05) == pytest.approx(exact.interval(0.05), abs=1e-4)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
 def test_a_slope_is_recovered(few_times):
     target, rate, x = patients(8, n=4_000)
     times, F = np.array([2.0]), -np.expm1(-2.0 * rate[:, None])

@@ -277,7 +277,7 @@ def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
 @metric("slope", "near 1", needs=("slope",))
 def calibration_slope(subset: Subset, weight: FloatArray) -> float:
     """Factor that makes log risks right: above 1 they differ too little between patients, below 1 too much."""
-    if subset.data.is_judged:
+    if subset.data.is_judged and not subset.data.slope_of_scores:
         return subset.data.judged.slope(subset.rows, weight)
     return metrics.calibration_slope(subset.target, subset.risk, sample_weight=weight)
 

@@ -64,6 +64,8 @@ def compare(
         Name to a fitted model, :class:`~drosurv.evaluation.Predictions`, a pair (times, survival) or an array of risk
         scores; the first is the one that the others are compared with. With predictions at few times, all models are
         compared at the times that these have in common, with a warning if others have other times or whole curves.
+        With log hazards alone, calibration slopes of all are those of their scores
+        (:func:`drosurv.metrics.calibration_slope`), not of their curves.
     X, y, sensitive_features, X_train, id, clusters, sample_weight
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
@@ -130,6 +132,8 @@ def compare(
         "wanted": metrics,
         "cause": judged_cause,
         "scored_at": scored_at,
+        "slope_of_scores": not all(one.has_curves for one in whole.values())
+        and all(one.has_log_hazards for one in whole.values()),
     }
     # Made once: without a seed, each model would otherwise draw other replicates.
     same = replace(inference, random_state=seed_sequence(inference.random_state))

@@ -68,7 +68,8 @@ class EvaluationData:
     from these predictions and outcomes. `given_horizon` is the horizon of the group table. Distances between patients
     are taken in the standardised `features` (n, d). The `convention` is that of disparities and time grids: as the
     paper prints them, or as its published tables use them. `pairs` of patients in disparities are all, or this many
-    random ones. With `at_times`, curves are known at their times only, however many these are.
+    random ones. With `at_times`, curves are known at their times only, however many these are; with `slope_of_scores`,
+    the calibration slope is that of the risk scores, also of a model with curves.
     """
 
     predicted: Predicted
@@ -81,6 +82,7 @@ class EvaluationData:
     pairs: Pairs = "auto"
     judge: Callable[[], Judged] | None = None
     at_times: bool = False
+    slope_of_scores: bool = False
 
     @cached_property
     def judged(self) -> Judged:

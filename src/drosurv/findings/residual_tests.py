@@ -245,11 +245,11 @@ def slope(
     if events <= 0 or expected.sum() <= 0:
         return None
     own = own - np.average(own, weights=np.maximum(expected, _TINY))
-    x, (expected, observed) = _binned(own, expected, expected, observed)
+    sum_x = float(observed @ own)
+    x, (expected,) = _binned(own, expected, expected)
     information = float(expected @ x**2)
     if information <= 1e-9:
         return None
-    sum_x = float(observed @ x)
 
     def derivative(change: float) -> float:
         tilted = expected * np.exp(change * x - (change * x).max())
@@ -287,13 +287,17 @@ def _dispersions(
 
 
 def _binned(x: FloatArray, mass: FloatArray, *sums: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-    """Return means of x, weighted by mass, and sums of others in at most 1,000 bins of x; few rows are unchanged."""
+    """Return means of x, weighted by mass, and sums of others in at most 1,000 bins of x; few rows are unchanged.
+
+    Bins have about the same mass. Equal values are in one bin, so that the order of rows has no influence.
+    """
     if len(x) <= _MOST_BINS:
         return x, list(sums)
-    order = np.argsort(x)
-    begins = np.unique(np.linspace(0, len(x), _MOST_BINS, endpoint=False).astype(np.intp))
-    total = np.add.reduceat(np.maximum(mass, _TINY)[order], begins)
-    means = np.add.reduceat((np.maximum(mass, _TINY) * x)[order], begins) / total
+    order, mass = np.argsort(x, kind="stable"), np.maximum(mass, _TINY)
+    first = np.flatnonzero(np.diff(x[order], prepend=-np.inf))
+    before = (np.cumsum(mass[order]) - mass[order])[first] / mass.sum()
+    begins = first[np.flatnonzero(np.diff(np.floor(_MOST_BINS * before), prepend=-1.0))]
+    means = np.add.reduceat((mass * x)[order], begins) / np.add.reduceat(mass[order], begins)
     return means, [np.add.reduceat(one[order], begins) for one in sums]
 
 
@@ -391,10 +395,12 @@ class _AtOneTime:
         self.information = float(slack @ self.own**2)
         self.variance_at = float(self.own**2 @ (F * (1 - F) * ((1 - F) * at_events + F * at_free)))
         happened = known * residuals.happened[member, last]
-        sums = mass, known, happened, at_events, at_free, mass * np.log(hazard)
-        self.x, found = _binned(self.own, mass, *sums)
-        self.mass, self.known, self.happened, self.at_events, self.at_free, log_hazard = found
-        self.hazard = np.exp(log_hazard / np.maximum(self.mass, _TINY)) if len(self.x) < len(F) else hazard
+        self.happened, self.happened_x = float(happened.sum()), float(happened @ self.own)
+        counted = np.maximum(known, _TINY)
+        sums = mass, counted, at_events, at_free, counted * np.log(hazard)
+        self.x, found = _binned(self.own, counted, *sums)
+        self.mass, self.known, self.at_events, self.at_free, log_hazard = found
+        self.hazard = np.exp(log_hazard / self.known)
 
     def statistic(self, change: float) -> tuple[float, float]:
         """Return the weighted sum of residuals after a change of the slope, and its variance.
@@ -403,9 +409,10 @@ class _AtOneTime:
         """
         F = -np.expm1(-self._hazard(self._shift(change), change))
         slack = self.mass * (1 - F) * -np.log1p(-np.minimum(F, 1 - 1e-12))
-        w = self.x - np.average(self.x, weights=np.maximum(slack, _TINY))
+        centre = float(np.average(self.x, weights=np.maximum(slack, _TINY)))
+        w, observed = self.x - centre, self.happened_x - centre * self.happened
         variance = F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free)
-        return float(w @ (self.happened - self.known * F)), float(w**2 @ variance)
+        return observed - float(w @ (self.known * F)), float(w**2 @ variance)
 
     def _hazard(self, shift: float, change: float) -> FloatArray:
         found: FloatArray = self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0))
@@ -413,7 +420,7 @@ class _AtOneTime:
 
     def _shift(self, change: float) -> float:
         """Return the shift of log hazards that predicts as many events as were observed, by Newton's method."""
-        observed, shift = float(self.happened.sum()), 0.0
+        observed, shift = self.happened, 0.0
         for _ in range(_MOST_STEPS if 0 < observed < self.known.sum() else 0):
             hazard = self._hazard(shift, change)
             predicted, slope = float(self.known @ -np.expm1(-hazard)), self.known @ (hazard * np.exp(-hazard))
