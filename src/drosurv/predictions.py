@@ -33,9 +33,20 @@ from drosurv.curves import (
 from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
-from drosurv.presentation import listing
+from drosurv.presentation import cause_in_words, listing
 from drosurv.solvers.arrays import on_host
-from drosurv.target import FloatArray, IntArray, is_tensor, of_any_cause, parse_target
+from drosurv.target import (
+    FloatArray,
+    IntArray,
+    cause_names,
+    chosen_cause,
+    has_causes,
+    is_tensor,
+    number_of_cause,
+    of_any_cause,
+    parse_target,
+    require_same_causes,
+)
 
 ScoreType = Literal["log hazard", "log time", "other"]
 # Score types of scikit-survival's models, and of its boosted models by loss; all others are "other".
@@ -73,8 +84,8 @@ class Predictions:
         What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
     incidence : mapping of causes to (n, k) arrays, optional
-        With competing causes: the probability of an event of each cause, from 1, by the `times`. `survival` is by
-        default 1 minus their sum. Of one cause alone, it is judged at these times only.
+        With competing causes: the probability of an event of each cause, given by its number, from 1, or its name, by
+        the `times`. `survival` is by default 1 minus their sum. Of one cause alone, it is judged at these times only.
     design : (n, p) array, optional
         With `trained_on`, the columns that linear models have coefficients for: tests allow for the error of these.
     by_cause : CompetingCurves, optional
@@ -94,7 +105,7 @@ class Predictions:
     trained_on: Sequence[tuple[IntArray, Any]] | None = None
     curve_type: CurveType = "points"
     score_type: ScoreType = "log hazard"
-    incidence: Mapping[int, Any] | None = None
+    incidence: Mapping[Any, Any] | None = None
     design: FloatArray | None = None
     by_cause: CompetingCurves | None = None
 
@@ -368,6 +379,60 @@ def as_predictions(
     if need_curves:
         _ = predicted.survival_curves
     return predicted
+
+
+def of_causes(model: Any, cause: Any, y: Any, *, name: str = "model") -> tuple[Any, int | None]:
+    """Return a model, or predictions, for the causes of `y`, and the number of the cause chosen by number or name.
+
+    Incidences that are given by the names of causes get the numbers that these have in `y`. Raise if the model has the
+    causes in another order, or if no cause is chosen and only incidences of some are given. Warn if the model names
+    other causes, or predicts several and `y` has one event.
+    """
+    number, names, given = chosen_cause(cause, y), cause_names(y), unwrapped(model)
+    if isinstance(given, Predictions) and given.incidence is not None:
+        try:
+            numbers = [number_of_cause(key, names) for key in given.incidence]
+        except ArgumentError:
+            known = (
+                f"those of y, {listing(list(map(repr, names)))}"
+                if names
+                else "numbers, as y has no names of them"
+            )
+            keys = list(given.incidence)
+            raise ArgumentError.must(name, f"have incidences of causes that are {known}", keys) from None
+        model = given = replace(given, incidence=dict(zip(numbers, given.incidence.values(), strict=True)))
+        _require_all_causes(given, numbers, number, y, name)
+    require_same_causes(getattr(final_step(model), "cause_names_", ()), y, name)
+    several = int(getattr(final_step(model), "n_causes_", 1))
+    if isinstance(given, Predictions) and given.incidence is not None:
+        several = len(given.incidence)
+    if several > 1 and cause is None and not has_causes(y):
+        warn_caller(
+            f"{arg(name)} predicts events of {several} causes, and y has one event: it is compared with an event of "
+            f"any cause. To judge one cause, build y with Surv.competing and pass {arg('cause')}.",
+            argument="y",
+        )
+    return model, number
+
+
+def _require_all_causes(
+    given: Predictions, numbers: Sequence[int], cause: int | None, y: Any, name: str
+) -> None:
+    """Raise if incidences of some causes would be compared with events of any cause."""
+    if cause is not None or not has_causes(y) or given.incidence is None:
+        return
+    total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in given.incidence.values())
+    happened = y[y.dtype.names[0]]
+    missing = sorted(set(happened[happened > 0].tolist()) - set(numbers))
+    # Survival may be given beside the incidence.
+    if missing and np.array_equal(np.asarray(given.survival), 1.0 - total):
+        called = cause_names(y)
+        has = listing([cause_in_words(one, called) for one in numbers])
+        raise ArgumentError(
+            "cause",
+            f"{arg(name)} has incidences of {has} only, and y also events of {cause_in_words(missing[0], called)}: "
+            f"pass {arg('cause', numbers[0])}.",
+        )
 
 
 def require_model(model: Any, name: str = "model") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, InputError, row_number
+from drosurv.errors import ArgumentError, InputError, arg, row_number, warn_caller
 from drosurv.outcome_names import value_of_event
 
 if TYPE_CHECKING:
@@ -187,6 +187,18 @@ def chosen_cause(cause: Any, y: Any) -> int | None:
         unchanged: int | None = cause
         return unchanged
     return number_of_cause(cause, cause_names(y))
+
+
+def require_same_causes(names: Sequence[str], y: Any, model: str = "model") -> None:
+    """Raise if `y` has the causes that a model calls `names` in another order; warn if it names other causes."""
+    called = cause_names(y)
+    own, of_y = ([name.casefold() for name in some] for some in (names, called))
+    if all(first == second for first, second in zip(own, of_y, strict=False)):
+        return
+    both = f"{arg(model)} has the causes {', '.join(map(repr, names))}, and y {', '.join(map(repr, called))}"
+    if set(own) & set(of_y):
+        raise ArgumentError("y", f"{both}: number the causes of y in the order of the model.")
+    warn_caller(f"{both}: causes are matched by their numbers.", argument="y")
 
 
 def of_any_cause(y: Any) -> Any:

@@ -7,6 +7,7 @@ from scipy.integrate import trapezoid
 
 from drosurv import CauseSpecificCox, CoxPH, Surv, audit, certify, compare, evaluate, monitor, repair
 from drosurv.errors import InputError
+from drosurv.evaluation import evaluate_by_cause, get_scorer, make_scorers
 from drosurv.metrics import FollowUp, aalen_johansen, concordance_by_cause
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
 from drosurv.metrics.follow_up import brier_times
@@ -334,3 +335,94 @@ def test_survival_at_few_times_is_evaluated_at_them_for_events_of_any_cause_too(
     for metric in ("integrated_brier_score", "brier_skill", "calibration_difference", "likelihood_gain"):
         assert found.value(metric) == pytest.approx(expected.value(metric), abs=1e-9)
     assert found.value("brier_skill") > 0
+
+
+def every_judgement(model, X, y, **how):
+    """Yield every function that judges a model of causes, by name, called with these patients."""
+    start = {"start": np.zeros(len(y)), "every": 1.0, "lag": 4.0}
+    calls = {
+        "evaluate": lambda: evaluate(model, X, y, **how, **QUICK),
+        "audit": lambda: audit(model, X, y, **how),
+        "certify": lambda: certify(model, X, y, n_bootstrap=19, **how),
+        "compare": lambda: compare({"one": model}, X, y, **how, **QUICK),
+        "monitor": lambda: monitor(model, X, y, **start, **how),
+        "repair": lambda: repair(model, X, y, frozen=True, **how),
+        "scorer": lambda: get_scorer("c_index", cause=how.get("cause"))(model, X, y),
+    }
+    yield from calls.items()
+
+
+def test_incidences_of_some_causes_are_not_compared_with_events_of_any(model):
+    X, y, _ = cohort(3, n=300)
+    times = [0.5, 2.0]
+    second = Predictions(incidence={2: table(model, X, times)[2]}, times=times)
+    for name, ask in every_judgement(second, X, y):
+        if name != "scorer":
+            with pytest.raises(InputError, match="incidences of cause 2 only, and y also events of cause 1"):
+                ask()
+    # Survival of no event at all may be given beside it.
+    survival = model.predict_survival_function(X, times=times)
+    whole = Predictions(survival=survival, incidence=second.incidence, times=times)
+    found, wanted = (evaluate(one, None, y, **QUICK).groups for one in (whole, (times, survival)))
+    pd.testing.assert_frame_equal(found, wanted)
+
+
+def test_incidences_are_given_by_number_or_name(model):
+    X, y, _ = cohort(3, n=300)
+    times, named = [0.5, 2.0], Surv.competing(y["cause"], y["time"], names=["relapse", "death"])
+    numbered = table(model, X, times)
+    by_name = Predictions(incidence={"Death": numbered[2], "relapse": numbered[1]}, times=times)
+    found = evaluate(by_name, None, named, cause="death", **QUICK)
+    wanted = evaluate(Predictions(incidence=numbered, times=times), None, named, cause=2, **QUICK)
+    pd.testing.assert_frame_equal(found.groups, wanted.groups)
+    assert set(evaluate_by_cause(by_name, None, named)["cause"]) == {"relapse", "death"}
+    with pytest.raises(InputError, match="have incidences of causes that are numbers, as y has no names"):
+        evaluate(by_name, None, y, cause=1)
+    wrong = Predictions(incidence={"other": numbered[1]}, times=times)
+    with pytest.raises(InputError, match="those of y, 'relapse' and 'death', got \\['other'\\]"):
+        evaluate(wrong, None, named, cause=1)
+
+
+def test_causes_in_another_order_than_in_training_are_refused():
+    X, y, _ = cohort(0, n=300)
+    names = ["relapse", "death"]
+    model = CauseSpecificCox().fit(X, Surv.competing(y["cause"], y["time"], names=names))
+    swapped = Surv.competing(np.array([0, 2, 1])[y["cause"]], y["time"], names=names[::-1])
+    said = "'relapse', 'death', and y 'death', 'relapse'"
+    for _, ask in every_judgement(model, X, swapped, cause="death"):
+        with pytest.raises(InputError, match=said):
+            ask()
+    for ask in (model.score, lambda X, y, cause: evaluate_by_cause(model, X, y)):
+        with pytest.raises(InputError, match=said):
+            ask(X, swapped, "death")
+    plain = CauseSpecificCox().fit(X, y)
+    with pytest.raises(InputError, match=f"reference has the causes {said}"):
+        evaluate(plain, X, swapped, cause=1, reference=model, **QUICK)
+    others = Surv.competing(y["cause"], y["time"], names=["Rezidiv", "Tod"])
+    with pytest.warns(UserWarning, match="causes are matched by their numbers"):
+        evaluate(model, X, others, cause=2, **QUICK)
+    fewer = y["cause"] < 2
+    only = Surv.competing(y["cause"][fewer], y["time"][fewer], names=names[:1])
+    assert evaluate(model, X[fewer], only, cause="relapse", **QUICK).by_cause is not None
+
+
+def test_a_model_of_causes_says_that_one_event_is_compared_with_any_cause(model):
+    X, y, _ = cohort(7, n=300)
+    event = Surv.from_arrays(y["cause"] > 0, y["time"])
+    with pytest.warns(UserWarning, match="predicts events of 2 causes, and y has one event: .* of any cause"):
+        evaluate(model, X, event, **QUICK)
+
+
+def test_scorers_score_one_cause_or_any(model):
+    X, y, site = cohort(7, n=300)
+    names = ["c_index", "uno_c", "auc", "neg_ibs", "neg_ici", "likelihood_gain", "worst_group_c"]
+    for cause in (2, None):
+        wanted = evaluate(model, X, y, cause=cause, sensitive_features=site, **QUICK)
+        scorers = make_scorers(names, cause=cause)
+        found = [scorers[name](model, X, y, sensitive_features=site) for name in names]
+        values = [wanted.value(name) for name in ("concordance_index", "uno_concordance", "dynamic_auc")]
+        values += [-wanted.value("integrated_brier_score"), -wanted.value("integrated_calibration_index")]
+        values += [wanted.value("likelihood_gain"), wanted.groups.query("group != 'all'")["c_index"].min()]
+        np.testing.assert_allclose(found, values, rtol=1e-9)
+    with pytest.warns(UserWarning, match="it needs log hazard, which the predictions do not give"):
+        assert np.isnan(get_scorer("gain_over_null", cause=1)(model, X, y))

@@ -39,7 +39,7 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert 0.8 < repair["ratio"] < 1.25
     text = report.to_html()
     assert "The event is an event of cause 1." in text
-    assert "patients who had another one are free of it until a time of censoring" in text
+    assert "patients who had another one stay free of it" in text
     # Of a cause, pages show incidences: a patient who died of another cause has not survived.
     everybody = report.tables["groups"].rows[0]
     assert {"Incidence at time 2, predicted", "Incidence at time 2, observed"} <= set(

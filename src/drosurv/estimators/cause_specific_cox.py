@@ -49,6 +49,7 @@ from drosurv.target import (
     cause_names,
     number_of_cause,
     parse_competing_target,
+    require_same_causes,
 )
 
 
@@ -277,6 +278,8 @@ class CauseSpecificCox(SurvivalModel):
         hazards of the other causes too. In both, patients with another event never have this one
         (:func:`drosurv.metrics.concordance_by_cause`).
         """
+        check_is_fitted(self)
+        require_same_causes(self.cause_names_, y)
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=self._row(cause) + 1))
 

@@ -30,7 +30,7 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.calibration import parse_horizons
 from drosurv.observation import Rows
-from drosurv.predictions import Predicted, as_predictions, final_step
+from drosurv.predictions import Predicted, as_predictions, final_step, of_causes
 from drosurv.presentation import cause_label
 from drosurv.target import IntArray, cause_names, parse_competing_target
 
@@ -120,7 +120,7 @@ def evaluate_by_cause(
     """
     target = parse_competing_target(y, complete=False)
     rows = Rows.parse(target.of_any_cause(), entry=entry, strata=strata, offset=offset)
-    predicted = as_predictions(model, X, len(target), rows=rows)
+    predicted = as_predictions(of_causes(model, 1, y)[0], X, len(target), rows=rows)
     curves, final, since = predicted.competing, final_step(predicted.model), rows.entry
     if curves is None:
         raise ArgumentError.must("model", "predict each cause, as CauseSpecificCox does", model)

@@ -21,7 +21,7 @@ from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import Predicted, as_predictions, final_step, one_row_each
+from drosurv.predictions import Predicted, as_predictions, final_step, of_causes, one_row_each
 from drosurv.presentation import first_upper, listing
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, chosen_cause
@@ -116,7 +116,13 @@ def compare(
     patients = one_row_each(y, observed)
     y, observed = patients.y, patients.observed
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
-    models = {name: patients.of(model) for name, model in models.items()}
+    given_causes = {
+        name: of_causes(patients.of(model), cause, y, name=f"models[{name!r}]")
+        for name, model in models.items()
+    }
+    models = {name: model for name, (model, _) in given_causes.items()}
+    if reference is not None:
+        reference, _ = of_causes(reference, cause, y, name="reference")
     whole, judged_cause = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
     predicted, scored_at = _at_common_times(whole, y, judged_cause)
     name, first = next(iter(whole.items()))

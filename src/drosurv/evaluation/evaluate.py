@@ -52,12 +52,18 @@ from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import Predicted, as_predictions, final_step, model_name, one_row_each
+from drosurv.predictions import (
+    Predicted,
+    as_predictions,
+    final_step,
+    model_name,
+    of_causes,
+    one_row_each,
+)
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (
     FloatArray,
-    chosen_cause,
     has_causes,
     of_any_cause,
     parse_competing_target,
@@ -202,6 +208,9 @@ def evaluate(
     how = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
     rows = Rows.parse(y, **how, sample_weight=sample_weight)
     rows = replace(rows, labels=row_labels(X))
+    model, number = of_causes(model, cause, y)
+    if reference is not None:
+        reference, _ = of_causes(reference, cause, y, name="reference")
     return evaluate_rows(
         model,
         X,
@@ -214,7 +223,7 @@ def evaluate(
         X_train=X_train,
         reference=reference,
         reference_name=reference_name,
-        cause=chosen_cause(cause, y),
+        cause=number,
         subgroups=subgroups,
     )
 

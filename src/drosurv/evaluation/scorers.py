@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +13,11 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
+from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.metrics.scores import warn_undefined
-from drosurv.predictions import as_predictions
-from drosurv.target import parse_target
+from drosurv.predictions import as_predictions, of_causes
+from drosurv.target import has_causes, of_any_cause, parse_target
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,11 @@ def known_scores() -> dict[str, Score]:
 class SurvivalScorer:
     """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; parameters as in :func:`get_scorer`."""
 
-    def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
+    def __init__(
+        self, name: str, *, y_train: Any = None, intersections: bool = False, cause: int | str | None = None
+    ) -> None:
         require(name in known_scores(), "name", f"be one of {sorted(known_scores())}", name)
-        self.name, self.y_train, self.intersections = name, y_train, intersections
+        self.name, self.y_train, self.intersections, self.cause = name, y_train, intersections, cause
 
     def __repr__(self) -> str:
         return f"get_scorer({self.name!r})"
@@ -69,17 +72,29 @@ class SurvivalScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> float:
         """Score a fitted estimator on patients it has not seen; groups are for scores that compare groups."""
         score = known_scores()[self.name]
-        target = parse_target(y, require_event=False)
+        target = parse_target(of_any_cause(y), require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
+        estimator, cause = of_causes(estimator, self.cause, y, name="estimator")
         predicted = as_predictions(estimator, X, len(target), name="estimator")
-        patients = Subset(EvaluationData(predicted, target, self.y_train))
-        evaluator = Evaluator(patients, attributes, [score.metric.name])
+        if has_causes(y):
+            how: dict[str, Any] = {"y_train": self.y_train, "wanted": [score.metric.name], "cause": cause}
+            evaluator = replace(prepare(predicted, y, **how), attributes=attributes)
+            patients = evaluator.everyone
+        else:
+            require(cause is None, "cause", "be left out where y has no causes", cause)
+            patients = Subset(EvaluationData(predicted, target, self.y_train))
+            evaluator = Evaluator(patients, attributes, [score.metric.name])
         if {"survival", "gains"} & set(score.metric.needs):
             # Raise an error that names the model if it has no curves.
             _ = patients.data.curves
         found = _values(evaluator, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
-        if undefined:
+        if evaluator.lacks(score.metric):
+            needs = ", ".join(score.metric.needs)
+            warn_undefined(
+                f"{self.name} is undefined (NaN): it needs {needs}, which the predictions do not give."
+            )
+        elif undefined:
             warn_undefined(
                 f"{self.name} is undefined (NaN) for {', '.join(undefined)}, which it leaves out: too few patients "
                 "or events in this fold."
@@ -112,7 +127,9 @@ class SurvivalScorer:
         return [intersection_of(attributes)] if self.intersections else attributes
 
 
-def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -> SurvivalScorer:
+def get_scorer(
+    name: str, *, y_train: Any = None, intersections: bool = False, cause: int | str | None = None
+) -> SurvivalScorer:
     """Return a scorer for ``scoring=`` of scikit-learn's cross-validation and searches.
 
     Overall: "c_index", "uno_c", "auc", "log_partial_likelihood", "gain_over_null", "neg_ibs", "brier_skill",
@@ -124,7 +141,8 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
     Scores that compare groups request ``sensitive_features`` through scikit-learn's metadata routing. With
     `intersections`, groups are the intersections of all attributes. Censoring weights come from the follow-up of the
     training patients, which fitted estimators of this library keep; for others, such as scikit-survival's, give the
-    training targets `y_train`.
+    training targets `y_train`. Models of causes are scored by events of one `cause`, by number or name, else of any
+    cause; scores that need log hazards, such as "gain_over_null", are then NaN.
 
     Examples
     --------
@@ -146,11 +164,15 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
     >>> bool((found["test_worst_group_c"] < found["test_c_index"]).all())
     True
     """
-    return SurvivalScorer(name, y_train=y_train, intersections=intersections)
+    return SurvivalScorer(name, y_train=y_train, intersections=intersections, cause=cause)
 
 
 def make_scorers(
-    names: Iterable[str] | None = None, *, y_train: Any = None, intersections: bool = False
+    names: Iterable[str] | None = None,
+    *,
+    y_train: Any = None,
+    intersections: bool = False,
+    cause: int | str | None = None,
 ) -> dict[str, SurvivalScorer]:
     """Return several scorers by name, by default all, for ``scoring=``; other parameters as in :func:`get_scorer`.
 
@@ -161,7 +183,8 @@ def make_scorers(
     ['neg_ibs', 'worst_group_c']
     """
     wanted = known_scores() if names is None else names
-    return {name: get_scorer(name, y_train=y_train, intersections=intersections) for name in wanted}
+    how: dict[str, Any] = {"y_train": y_train, "intersections": intersections, "cause": cause}
+    return {name: get_scorer(name, **how) for name in wanted}
 
 
 def _values(evaluator: Evaluator, score: Score) -> dict[str, float]:

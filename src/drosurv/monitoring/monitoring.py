@@ -17,7 +17,7 @@ from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interv
 from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import Interval, excluded_sentence
-from drosurv.predictions import as_predictions
+from drosurv.predictions import as_predictions, of_causes
 from drosurv.presentation import (
     cause_in_words,
     counted,
@@ -33,7 +33,6 @@ from drosurv.target import (
     Surv,
     Target,
     cause_names,
-    chosen_cause,
     has_causes,
     parse_target,
 )
@@ -123,7 +122,7 @@ def monitor(
     require(0 < as_number(alpha) < 1, "alpha", "lie between 0 and 1", alpha)
     require(1 <= as_number(tolerance) < np.inf, "tolerance", "be a factor of at least 1", tolerance)
     require(0 <= as_number(lag) < np.inf, "lag", "be a time of at least 0", lag)
-    cause = chosen_cause(cause, y)
+    model, cause = of_causes(model, cause, y)
     target = _target(y, cause)
     n = len(target)
     rows = Rows.parse(target, entry=entry)

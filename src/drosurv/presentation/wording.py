@@ -336,7 +336,7 @@ def cause_in_words(cause: int | None, names: Sequence[str] = ()) -> str:
     """
     if cause is None:
         return f"any cause ({listing(list(map(repr, names)))})" if names else "any cause"
-    return repr(names[cause - 1]) if names else cause_title(cause)
+    return repr(names[cause - 1]) if cause <= len(names) else cause_title(cause)
 
 
 def cause_label(cause: int, names: Sequence[str] = ()) -> int | str:
@@ -345,7 +345,7 @@ def cause_label(cause: int, names: Sequence[str] = ()) -> int | str:
     >>> cause_label(2, ["cancer", "other death"]), cause_label(2)
     ('other death', 2)
     """
-    return names[cause - 1] if names else cause
+    return names[cause - 1] if cause <= len(names) else cause
 
 
 def cause_title(label: int | str) -> str:

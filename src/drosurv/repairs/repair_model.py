@@ -14,13 +14,12 @@ from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import ArgumentError, arg, require, warn_caller
 from drosurv.estimators.baseline import checked_times
-from drosurv.predictions import Predictions, as_predictions, final_step, is_score
+from drosurv.predictions import Predictions, as_predictions, final_step, is_score, of_causes
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.target import (
     FloatArray,
     cause_names,
-    chosen_cause,
     has_causes,
     of_any_cause,
     parse_competing_target,
@@ -100,7 +99,7 @@ def repair(
                     name,
                     f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
                 )
-        cause = chosen_cause(cause, y)
+        model, cause = of_causes(model, cause, y)
         if cause is None:
             kept, y = RepairedCox(**options), of_any_cause(y)
         else:

@@ -24,7 +24,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.planning import excluded_errors
-from drosurv.predictions import as_predictions, one_row_each
+from drosurv.predictions import as_predictions, of_causes, one_row_each
 from drosurv.presentation import (
     Column,
     Table,
@@ -56,7 +56,6 @@ from drosurv.target import (
     FloatArray,
     Target,
     cause_names,
-    chosen_cause,
     has_causes,
     of_any_cause,
     parse_target,
@@ -187,7 +186,7 @@ def certify(
     """
     weight = parse_weights(sample_weight, len(y))
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
-    number = chosen_cause(cause, y)
+    model, number = of_causes(model, cause, y)
     found = certify_rows(
         model,
         X,

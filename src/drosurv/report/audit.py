@@ -25,6 +25,7 @@ from drosurv.predictions import (
     as_predictions,
     final_step,
     is_score,
+    of_causes,
     one_row_each,
     prepared,
     require_fitted,
@@ -48,7 +49,7 @@ from drosurv.report.evidence import Evidence, Page
 from drosurv.report.report import AuditReport
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
-from drosurv.target import chosen_cause, has_causes, of_any_cause, parse_target
+from drosurv.target import has_causes, of_any_cause, parse_target
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
@@ -182,7 +183,9 @@ def audit(
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
     )
-    cause = chosen_cause(cause, y)
+    model, cause = of_causes(model, cause, y)
+    if reference is not None:
+        reference, _ = of_causes(reference, cause, y, name="reference")
     model, causes = unwrapped(model), has_causes(y)
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
