@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
@@ -176,6 +177,20 @@ def test_every_scaler_is_undone_whichever_way_it_scales(scalers):
     plain = CoxPH(tol=1e-12).fit(X, Y).summary()
     scaled = drosurv.summary(make_pipeline(*scalers, CoxPH(tol=1e-12)).fit(X, Y))
     pd.testing.assert_frame_equal(pd.DataFrame(scaled), pd.DataFrame(plain), rtol=1e-6, atol=1e-9)
+
+
+def test_the_scalers_of_a_column_transformer_are_undone():
+    first, second, *others = FEATURES
+    parts = [
+        ("scaled", make_pipeline(SimpleImputer(), StandardScaler()), [second]),
+        ("left", "drop", others[:1]),
+        ("ranged", MinMaxScaler((-1, 3)), [first]),
+    ]
+    chosen = make_pipeline(ColumnTransformer(parts, remainder="passthrough"), CoxPH(tol=1e-12)).fit(X, Y)
+    plain = CoxPH(tol=1e-12).fit(X[[second, first, *others[1:]]], Y).summary()
+    found = drosurv.summary(chosen)
+    assert found.index[:2].tolist() == [f"scaled__{second}", f"ranged__{first}"]
+    np.testing.assert_allclose(found[["coef", "se(coef)"]], plain[["coef", "se(coef)"]], rtol=1e-6)
 
 
 def test_features_that_others_were_made_of_lend_them_neither_name_nor_unit():

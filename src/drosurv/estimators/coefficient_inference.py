@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
@@ -352,7 +353,8 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     Parameters
     ----------
     model : estimator or Pipeline
-        Steps may be a :class:`drosurv.tables.TableEncoder`, or scikit-learn's scalers.
+        Steps may be a :class:`drosurv.tables.TableEncoder`, or scikit-learn's scalers, also in a
+        ``ColumnTransformer``. What other steps make, such as principal components, has their units.
     level, method, **options
         As in :meth:`drosurv.CoxPH.summary`.
 
@@ -417,11 +419,7 @@ def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, Float
             names, known = None, {}
             continue
         names = [str(name) for name in step.get_feature_names_out(names)]
-        scale = _fitted_array(step, ("scale_",), len(names), 1.0)
-        center = _fitted_array(step, ("mean_", "center_"), len(names), 0.0)
-        if isinstance(step, MinMaxScaler):
-            scale = 1.0 / scale
-            center = -scale * _fitted_array(step, ("min_",), len(names), 0.0)
+        scale, center = _scaling(step, len(names))
         before = [known.get(name, (1.0, 0.0)) for name in names]
         known = {
             name: (s * factor, c + s * shift)
@@ -433,6 +431,22 @@ def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, Float
         return None, None, None
     scales, centers = np.array([known[name] for name in names]).reshape(-1, 2).T
     return names, scales, centers
+
+
+def _scaling(step: Any, d: int) -> tuple[FloatArray, FloatArray]:
+    """Return the scale and center (d,) of the features that a step makes."""
+    scale = _fitted_array(step, ("scale_",), d, 1.0)
+    center = _fitted_array(step, ("mean_", "center_"), d, 0.0)
+    if isinstance(step, MinMaxScaler):
+        scale = 1.0 / scale
+        center = -scale * _fitted_array(step, ("min_",), d, 0.0)
+    if isinstance(step, ColumnTransformer):
+        for name, inner, _ in step.transformers_:
+            place = step.output_indices_[name]
+            _, scales, centers = _units([one for one in _working([inner]) if one != "drop"])
+            if scales is not None and len(scales) == place.stop - place.start:
+                scale[place], center[place] = scales, centers
+    return scale, center
 
 
 def _fitted_array(step: Any, attributes: Sequence[str], d: int, default: float) -> FloatArray:
