@@ -127,6 +127,15 @@ def as_whole(value: object) -> float:
     return as_number(value) if isinstance(value, Integral) else math.nan
 
 
+def as_names(given: str | Iterable[object]) -> list[str]:
+    """Return names that were given as a sequence, or as one text, which is one name.
+
+    >>> as_names("age"), as_names(["age", "sex"])
+    (['age'], ['age', 'sex'])
+    """
+    return [given] if isinstance(given, str) else [str(name) for name in given]
+
+
 def check_choice(name: str, value: Any, choices: Sequence[object]) -> None:
     """Raise unless the value is one of the choices."""
     require(value in choices, name, f"be one of {choices}", value)

@@ -52,7 +52,7 @@ def test_names_are_no_groups():
 
 
 def test_many_different_numbers_ask_for_a_cut():
-    with pytest.raises(ValueError, match=r"30 different numbers.*groups='age>55'"):
+    with pytest.raises(ValueError, match=r"30 different numbers.*groups=\['age>55'\]"):
         group_labels(FRAME, ["age"])
 
 

@@ -264,7 +264,7 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
     continent = np.where(np.isin(region, ["north", "south"]), "one", "two")
     (text,) = said(clean.assign(continent=continent, region=region))
     assert "column 'region' determines 'continent'" in text
-    assert text.endswith("Pass drop='continent'.")
+    assert text.endswith("Pass drop=['continent'].")
     coded = clean.assign(continent=(continent == "one") + 1, region=region)
     assert said(coded) == []
     assert len(said(coded, categorical=["continent"])) == 1
@@ -279,7 +279,7 @@ def test_features_named_like_other_outcomes_are_named(clean, name, values):
     frame = clean.assign(**{name: np.arange(200.0) % values})
     (text,) = said(frame)
     assert text.startswith(f"column {name!r} is named like an event or a time of follow-up")
-    assert f"drop={name!r}" in text
+    assert f"drop=[{name!r}]" in text
     assert said(frame, keep_columns=[name]) == []
 
 

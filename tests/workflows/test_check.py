@@ -106,8 +106,8 @@ def test_times_between_columns_of_numbers_are_in_their_unit(patients):
 def test_all_guesses_stand_in_one_line_below_the_verdict(found):
     lines = found.summary(width=300).splitlines()
     (place,) = (k for k, line in enumerate(lines) if line.startswith("Model:"))
-    told = "- Guessed from names and values: time='days', event='died', id='patient_id', groups='sex', event_value='1'."
-    assert lines[place + 2].startswith(told)
+    told = "time='days', event='died', id='patient_id', groups=['sex'], event_value='1'."
+    assert lines[place + 2].startswith(f"- Guessed from names and values: {told}")
     assert found.to_dict()["guessed"] == {
         "time": "days",
         "event": "died",
@@ -142,6 +142,26 @@ def test_too_few_events_are_an_error(patients):
     few = patients.assign(died=(patients.index < 5).astype(float))
     with pytest.raises(ValueError, match="at least 20 are needed"):
         drosurv.check(few.drop(columns="last_seen"))
+
+
+def test_what_is_no_table_is_refused(patients):
+    twice = pd.concat([patients, patients[["x1"]]], axis=1)
+    for table, message in (
+        (patients.to_numpy(), "table must be a DataFrame of pandas or polars, .* got ndarray"),
+        (patients[:0], "table must have rows"),
+        (twice, "table has two columns named 'x1'"),
+        (patients.assign(x1=[[1, 2]] * N), "column 'x1' holds lists"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            drosurv.check(table)
+
+
+def test_numbers_as_names_of_columns_are_texts_and_a_cut_without_another_side_is_told(patients):
+    wanted = WantedColumns(groups=["sex", "7>1000"], drop=["last_seen"])
+    prepared = prepare_table(patients.rename(columns={"x1": 7}), wanted, None, "the table")
+    assert "7" in prepared.table.X
+    (problem,) = (text for text in prepared.problems if "compared" in text)
+    assert problem == "the groups of '7>1000' cannot be compared: all patients are in one, <=1000."
 
 
 def test_rows_after_the_first_event_are_left_out():

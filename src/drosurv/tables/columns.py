@@ -17,6 +17,7 @@ from drosurv.tables.number_texts import like_number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     coded,
+    factorized,
     has_decimal_comma,
     holds_numbers,
     label,
@@ -141,15 +142,22 @@ class CategoryColumn:
         """What is done to the column, in words."""
         return f"indicators of {shown(self.others)} against {self.reference!r}"
 
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The levels by the labels that they may have: of booleans, 1 and 0 too."""
+        also = {"1": "True", "0": "False"} if set(self.levels) == {"True", "False"} else {}
+        return {**{level: level for level in self.levels}, **also}
+
     def unseen(self, column: pd.Series[Any]) -> pd.Series[int]:
         """Levels that training never saw, and the number of rows of each."""
         found = labels(column).value_counts()
-        return found[~found.index.isin(self.levels)]
+        return found[~found.index.isin(list(self.spellings))]
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
         """Return the features (n, levels - 1) of a column; `unseen` is "reference" or "error"."""
         codes, names = coded(column)
-        if not set(names) <= set(self.levels):
+        known = self.spellings
+        if not set(names) <= set(known):
             new = self.unseen(column)
             where = counted(int(new.sum()), "row")
             held = quoted(new)
@@ -160,7 +168,7 @@ class CategoryColumn:
         places = {name: place for place, name in enumerate(self.others)}
         # Missing values have the code -1, which takes the last element.
         filled = places.get(self.most_frequent, -1) if self.most_frequent else -1
-        place = np.array([*(places.get(name, -1) for name in names), filled])[codes]
+        place = np.array([*(places.get(known.get(name, ""), -1) for name in names), filled])[codes]
         indicators = (place[:, None] == np.arange(len(places))).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
         return standard
@@ -168,12 +176,14 @@ class CategoryColumn:
     def as_encoded(self, column: pd.Series[Any]) -> pd.Series[Any]:
         """Return the column with the levels that unseen ones, and missing values if training had none, are taken as."""
         known, number = labels(column), pd.api.types.is_numeric_dtype(column)
-        unseen = known.notna() & ~known.isin(self.levels)
+        unseen = known.notna() & ~known.isin(list(self.spellings))
         missing = known.isna() & (self.n_missing == 0)
         if not (unseen | missing).any():
             return column
         taken = {
-            name: float(name) if number else name for name in (self.reference, self.most_frequent) if name
+            name: float({"True": "1", "False": "0"}.get(name, name)) if number else name
+            for name in (self.reference, self.most_frequent)
+            if name
         }
         most_frequent = taken.get(self.most_frequent, taken[self.reference])
         return column.astype(object).mask(unseen, taken[self.reference]).mask(missing, most_frequent)
@@ -212,12 +222,7 @@ def learn_column(
         raise HoldsDates(name)
     if column.dtype.kind == "c":
         raise InputError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
-    try:
-        codes, distinct = pd.factorize(column)
-    except TypeError as error:
-        raise InputError(
-            f"column {name!r} holds lists or other collections: drop it, or take them apart."
-        ) from error
+    codes, distinct = factorized(column)
     n_missing = int((codes < 0).sum())
     if len(distinct) == 0:
         return LeftOutColumn(name, "it is empty", n_missing)

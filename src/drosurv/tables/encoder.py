@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, InputError, arg, require, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, as_names, require, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.columns import (
@@ -24,7 +24,7 @@ from drosurv.tables.columns import (
 )
 from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.problems import mostly_missing
-from drosurv.tables.reading import require_columns
+from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import holds_numbers, quoted
 from drosurv.target import FloatArray
 
@@ -112,10 +112,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         require(self.unseen in UNSEEN, "unseen", f"be one of {UNSEEN}", self.unseen)
         X = in_pandas(X)
         frame = _as_frame(X)
-        require_columns(frame, self.categorical, "categorical")
-        require_columns(frame, self.drop, "drop")
+        drop = as_names(self.drop)
+        require_columns(frame, as_names(self.categorical), "categorical")
+        require_columns(frame, drop, "drop")
         require_columns(frame, list(self.reference or {}), "reference")
-        columns = self._learn(frame.drop(columns=list(self.drop)))
+        columns = self._learn(frame.drop(columns=drop))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
             # scikit-learn's checks of estimators look for the number of samples.
@@ -148,12 +149,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns: list[Column] = []
         problems: list[InputError] = []
         dates: list[str] = []
+        categorical = as_names(self.categorical)
         for name in frame.columns:
             try:
                 columns.append(
                     learn_column(
                         frame[name],
-                        categorical=name in self.categorical,
+                        categorical=name in categorical,
                         standardize=self.standardize,
                         reference=(self.reference or {}).get(str(name)),
                     )
@@ -400,13 +402,6 @@ def _dates_error(names: list[str]) -> ArgumentError:
 
 def _as_frame(X: Any) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
-        texts = isinstance(X.columns.dtype, pd.StringDtype)
-        frame = X if texts else X.set_axis(X.columns.map(str), axis="columns")
-        if frame.columns.has_duplicates:
-            raise InputError(f"X has two columns named {frame.columns[frame.columns.duplicated()][0]!r}.")
-    else:
-        values = check_array(X, dtype=None, ensure_all_finite=False)
-        frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
-    if len(frame) == 0 or frame.shape[1] == 0:
-        raise InputError(f"X must have rows and columns, got shape {frame.shape}.")
-    return frame
+        return as_table(X, "X")
+    values = check_array(X, dtype=None, ensure_all_finite=False)
+    return pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
-from drosurv.observation import in_pandas
+from drosurv.errors import ArgumentError, arg, as_names
 from drosurv.outcome_names import names_event, names_time, plain, words
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
 from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
-from drosurv.tables.reading import require_columns
+from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
 from drosurv.target import FloatArray
 
@@ -87,7 +86,7 @@ class GuessedColumns:
         """
         values = {role: getattr(self, role) for role in self.guessed} | {"event_value": event_value}
         parts = [
-            arg(role, ",".join(value) if isinstance(value, tuple) else value)
+            arg(role, list(value) if isinstance(value, tuple) else value)
             for role, value in values.items()
             if value
         ]
@@ -121,7 +120,7 @@ def guess_columns(
     >>> found.time, found.event, found.id, found.groups
     ('months', 'died', 'id', ('sex',))
     """
-    frame = in_pandas(frame)
+    frame, drop = as_table(frame, "frame"), as_names(drop)
     given = {"time": time, "event": event, "id": id, "entry": entry}
     for role, column in given.items():
         if column is not None:
@@ -157,6 +156,7 @@ def guess_columns(
         if groups:
             guessed.append("groups")
             notes.append(f"groups are defined by {listing(list(groups))}.")
+    groups = as_names(groups)
     question = ""
     if entry is None:
         question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")

@@ -257,7 +257,7 @@ def _other_outcomes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Ar
     if found:
         named = listing([repr(name) for name in found], 6)
         columns = f"column {named} is" if len(found) == 1 else f"columns {named} are"
-        remedy = arg("drop", ",".join(map(str, found)))
+        remedy = arg("drop", list(map(str, found)))
         yield ArgumentWarning(
             "drop",
             f"{columns} named like an event or a time of follow-up and used to predict: drop what is known only later "
@@ -317,7 +317,7 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
             yield ArgumentWarning(
                 "drop",
                 f"column {narrow!r} determines {wide!r}, as a region determines its continent: their coefficients are "
-                f"not identifiable and have no standard errors. Pass {arg('drop', wide)}.",
+                f"not identifiable and have no standard errors. Pass {arg('drop', [wide])}.",
             )
 
 

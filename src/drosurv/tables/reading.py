@@ -21,8 +21,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, did_you_mean, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentWarning,
+    InputError,
+    arg,
+    as_names,
+    did_you_mean,
+    require,
+    warn_caller,
+)
 from drosurv.files import whole_file
+from drosurv.observation import in_pandas
 from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (
     SAMPLE_BYTES,
@@ -258,6 +269,28 @@ class FileFormat:
         return text
 
 
+def as_table(given: Any, name: str = "table") -> pd.DataFrame:
+    """Return a table of pandas or polars with texts as names of its columns; messages call the argument `name`.
+
+    Raise for anything else, and unless the table has rows, and columns with different names.
+    """
+    frame = in_pandas(given)
+    if not isinstance(frame, pd.DataFrame):
+        raise ArgumentTypeError(
+            name,
+            f"{arg(name)} must be a DataFrame of pandas or polars, or the path of a file, got "
+            f"{type(given).__name__}.",
+        )
+    if not isinstance(frame.columns.dtype, pd.StringDtype):
+        frame = frame.set_axis(frame.columns.map(str), axis="columns")
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ArgumentError(name, f"{arg(name)} has two columns named {twice!r}: rename or drop one.")
+    if len(frame) == 0 or frame.shape[1] == 0:
+        raise ArgumentError(name, f"{arg(name)} must have rows and columns, got shape {frame.shape}.")
+    return frame
+
+
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
     """Raise if a column is missing, and suggest the nearest name; `role` is the argument that named the column."""
     for column in columns:
@@ -357,7 +390,7 @@ def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str]
     """Return the texts that mean missing in every column, and those given as ``column=text``, by column."""
     everywhere: set[str] = {*MISSING}
     by_column: dict[str, set[str]] = {}
-    for entry in missing:
+    for entry in as_names(missing):
         # Texts such as ">=90", and names of columns, may themselves hold an equals sign.
         named = [name for name in text.columns if re.match(rf"{re.escape(name)}\s*=", entry)]
         if named:

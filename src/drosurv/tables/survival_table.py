@@ -17,12 +17,13 @@ from drosurv.errors import (
     ArgumentWarning,
     InputError,
     arg,
+    as_names,
     as_number,
     require,
     row_number,
     warn_caller,
 )
-from drosurv.observation import check_clusters, given_arguments, in_pandas, label_codes
+from drosurv.observation import check_clusters, given_arguments, label_codes
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import in_future
@@ -34,7 +35,7 @@ from drosurv.tables.problems import (
     refuse_totals,
     table_problems,
 )
-from drosurv.tables.reading import Confirmation, FileFormat, TableNote, require_columns
+from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
@@ -76,7 +77,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
             raise ArgumentError(
                 "groups",
                 f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for "
-                f"example {arg('groups', f'{spec}>{middle}')}, or name it in {arg('categorical')} if they are codes.",
+                f"example {arg('groups', [f'{spec}>{middle}'])}, or name it in {arg('categorical')} if they are codes.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
@@ -502,10 +503,12 @@ def read_survival_table(
     ['age', 'sex=m']
     """
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
+    groups, features, drop = map(as_names, (groups, features, drop))
+    categorical, numeric, keep_columns = map(as_names, (categorical, numeric, keep_columns))
     if isinstance(path, (str, os.PathLike)):
         frame = (file_format or FileFormat()).read(path)
     else:
-        frame, path = in_pandas(path), "the training table"
+        frame, path = as_table(path), "the training table"
     # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")

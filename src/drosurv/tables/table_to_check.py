@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, row_number
-from drosurv.observation import in_pandas
 from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
+from drosurv.tables.reading import FileFormat, as_table, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable, refuse_same_column
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import labels, quoted, to_floats
@@ -164,7 +163,7 @@ def prepare_table(
             marks = marks.recognised(table)
             frame = marks.read(table)
         else:
-            frame = in_pandas(table)
+            frame = as_table(table)
         kept = [*patient_columns(frame), *wanted.categorical]
         frame, strays = strays_as_missing(frame, marks.decimal, kept)
         found, columns = wanted.guess(frame)
@@ -242,6 +241,13 @@ def _patients(
         why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
+    problems += [
+        f"the groups of {name!r} cannot be compared: all patients are in one, {label}."
+        for name, (label, *others) in (
+            (name, one.unique()) for name, one in patients.sensitive_features.items()
+        )
+        if not others
+    ]
     given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}
     texts = map(str, patients.problems(table_name, **given))
     # The question about entry times stands beside the guesses.

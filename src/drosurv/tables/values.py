@@ -40,9 +40,19 @@ def label(value: Any) -> str:
     return str(value).strip()
 
 
+def factorized(column: pd.Series[Any]) -> tuple[IntArray, Any]:
+    """Return the code of each value, (n,), -1 where it is missing, and the different values in order of appearance."""
+    try:
+        return pd.factorize(column)
+    except TypeError as error:
+        raise InputError(
+            f"column {column.name!r} holds lists or other collections: drop it, or take them apart."
+        ) from error
+
+
 def coded(column: pd.Series[Any]) -> tuple[IntArray, list[str]]:
     """Return the code of each value's label, (n,), -1 where it is missing, and the labels in order of appearance."""
-    codes, values = pd.factorize(column)
+    codes, values = factorized(column)
     names = list(map(label, values))
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
     if len(places) < len(names):
@@ -105,8 +115,7 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
     if isinstance(column.dtype, pd.StringDtype):
         return bool(column.array.isna().all())
     return all(
-        isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
-        for value in column.dropna().unique()
+        isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in factorized(column)[1]
     )
 
 

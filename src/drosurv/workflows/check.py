@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, arg, as_records
+from drosurv.errors import ArgumentError, arg, as_names, as_records
 from drosurv.estimators import CauseSpecificCox, CoxPHCV
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
@@ -267,11 +267,11 @@ def check(
         end,
         entry,
         id,
-        groups,
-        drop,
-        categorical,
-        numeric,
-        keep_columns,
+        None if groups is None else as_names(groups),
+        as_names(drop),
+        as_names(categorical),
+        as_names(numeric),
+        as_names(keep_columns),
         time_unit,
         None if cause is None else str(cause),
         clusters,
