@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from scipy.special import gammaln
 
 from drosurv.errors import BlockingWarning
 from drosurv.tables.columns import MOST_LEVELS
@@ -145,6 +144,8 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
     levels, codes = np.unique(values[known], return_inverse=True)
     if len(levels) < 2:
         return False
+    from scipy.special import gammaln  # Here, so that mistakes in a table are answered before it is imported.
+
     # The number of orders of the values, of which a column without a relation to the time has each as likely.
     log_orders = gammaln(known.sum() + 1) - gammaln(np.bincount(codes) + 1).sum()
     if log_orders < -np.log(_CHANCE / 2):
