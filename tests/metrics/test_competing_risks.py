@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.metrics import FollowUp, calibration_at, concordance_index
+from drosurv.groups import parse_groups
+from drosurv.metrics import FollowUp, calibration_at, concordance_index, dynamic_auc, uno_concordance
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.competing_risks import (
     brier_score_by_cause,
@@ -10,7 +11,7 @@ from drosurv.metrics.competing_risks import (
     concordance_by_cause,
 )
 from drosurv.metrics.nonparametric import aalen_johansen
-from drosurv.target import Surv
+from drosurv.target import CompetingTarget, Surv
 
 
 def cohort(seed, n=300, causes=2, censored=True):
@@ -128,3 +129,37 @@ def test_patients_without_weight_have_no_score_and_a_warning_says_so():
     with pytest.warns(UndefinedMetricWarning, match="mean predicted survival is undefined"):
         table = calibration_at(y, [[0.5]] * 2, [1.5], times=[1.0], sample_weight=nobody)
     assert table[["predicted", "observed", "difference"]].isna().all(axis=None)
+
+
+def one_of_two_causes(seed, n=120):
+    """Tied times of two causes, with shorter follow-up in the second half, and incidences that tell little."""
+    rng = np.random.default_rng(seed)
+    time, end = rng.exponential(1.0, n), rng.exponential(np.where(np.arange(n) < n / 2, 4.0, 0.8))
+    cause = np.where(time > end, 0, rng.integers(1, 3, n))
+    target = CompetingTarget(cause, np.ceil(4 * np.minimum(time, end)) / 4).among_others(2)
+    return target, np.sort(rng.uniform(0, 1, (n, 3)), axis=1)
+
+
+def test_weights_of_patients_count_them_as_often_where_another_cause_is_known():
+    target, incidence = one_of_two_causes(0)
+    weight = np.random.default_rng(1).integers(0, 3, len(target))
+    rows, follow_up = np.repeat(np.arange(len(target)), weight), FollowUp.of(target)
+    risk, copies = incidence[:, 1], target.take(rows)
+    for metric in (
+        lambda target, risk, w=None: concordance_index(target, risk, w),
+        lambda target, risk, w=None: uno_concordance(follow_up, target, risk, sample_weight=w),
+        lambda target, risk, w=None: dynamic_auc(follow_up, target, risk, [0.5, 1.25], sample_weight=w),
+    ):
+        assert metric(target, risk, weight) == pytest.approx(metric(copies, risk[rows]))
+
+
+def test_groups_of_different_follow_up_have_their_own_weights_where_another_cause_is_known():
+    target, incidence = one_of_two_causes(2)
+    at, half = np.array([0.25, 0.5, 0.75]), np.arange(len(target)) < 60
+    groups = parse_groups(np.where(half, "a", "b"), len(target))
+    scores = brier_against_null(FollowUp.of(target), target, 1 - incidence, at, groups=groups).model
+    for inside in (half, ~half):
+        own = target.take(inside)
+        cause = np.where(own.event, 2, np.where(own.other, 1, 0))
+        brier = brier_score_by_cause(FollowUp.of(own), cause, own.time, incidence[inside], at, of=2)
+        assert scores[inside].mean() == pytest.approx(brier @ [0.25, 0.5, 0.25])

@@ -130,10 +130,10 @@ def evaluate_by_cause(
         follow_up = FollowUp.of(target.of_any_cause())
     times = follow_up.event_quartiles if at is None else np.unique(parse_horizons("at", at))
     require(len(times), "at", "hold at least one time", at)
-    ranked_at = default_horizon(target.of_any_cause(), predicted.until) if at is None else middle(times)
+    horizon = default_horizon(target.of_any_cause(), predicted.until) if at is None else middle(times)
     # Incidences in a table are not known before its first time.
     first = 0.0 if predicted.knows_hazards or predicted.given is None else np.min(predicted.given.times)
-    ranked_at = np.array([max(ranked_at, float(first))])
+    ranked_at = np.array([max(horizon, float(first))])
     follow_up = follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end

@@ -199,7 +199,7 @@ class UnoPairs(NamedTuple):
             np.array(order.harrell_sums(weight, inverse, partner_weight=free))
             for order in (self.order, self.observed)
         )
-        concordant, comparable = (sums + every - later).tolist()
+        concordant, comparable = map(float, sums + every - later)
         return concordant / comparable if comparable > 0 else float("nan")
 
 
