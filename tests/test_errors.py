@@ -7,8 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import AcceleratedFailureTime, CoxPH, DROCox, Surv, errors
+from drosurv import (
+    AcceleratedFailureTime,
+    CoxPH,
+    DROCox,
+    Surv,
+    audit,
+    compare,
+    errors,
+    evaluate,
+    monitor,
+    plan,
+)
 from drosurv.curves import parse_survival
+from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number
 from drosurv.metrics import concordance_index, decisions, individual_disparity
 from drosurv.observation import parse_observation
@@ -40,6 +52,43 @@ def test_it_is_a_value_error_and_survives_pickling():
     error = pickle.loads(pickle.dumps(ArgumentError.must("alpha", "lie in (0, 1]", 0)))
     assert isinstance(error, ValueError)
     assert (str(error), error.argument) == ("alpha must lie in (0, 1], got 0.", "alpha")
+
+
+DATA = make_hidden_minority(40, random_state=0)
+COX = CoxPH(l2=0.1).fit(DATA.X, DATA.y)
+GAP = np.where(np.arange(40)[:, None] == 3, np.nan, np.full((40, 1), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda X, y: compare([COX, COX], X, y), "models must be a mapping .* got list"),
+        (
+            lambda X, y: compare({"a": COX}, X, y, metrics="c"),
+            "metrics must be among concordance_index, .*'c'",
+        ),
+        (lambda X, y: plan(event_rate=0.2, groups=["w"]), "groups must be a mapping .* got list"),
+        (lambda X, y: evaluate(COX, X, y, subgroups=["x1>0"]), "subgroups must be a mapping .* got list"),
+        (lambda X, y: audit(([1.0], 0 * GAP), X, y, folds=3), "folds must be left out"),
+        (lambda X, y: evaluate(([1.0], GAP), X, y), r"survival is missing in 1 of 40 rows \(first: row 4\)"),
+        (lambda X, y: CoxPH().fit(y, X), "X holds events and times, as y does"),
+        (lambda X, y: Surv.from_dataframe(X, "event", "time"), "data must be a DataFrame, got str"),
+        (lambda X, y: CoxPH().fit(X, y, id=np.arange(40) // 2), "name the patient in clusters instead"),
+        (
+            lambda X, y: monitor(
+                COX,
+                X,
+                Surv.from_arrays(y["event"], 5000 * y["time"]),
+                start=["2001-01-01"] * 40,
+                time_unit="months",
+            ),
+            "time_unit must be the unit of the times; the longest would be",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(call, said):
+    with pytest.raises(ValueError, match=said):
+        call(DATA.X, DATA.y)
 
 
 def test_a_message_may_be_about_no_argument():

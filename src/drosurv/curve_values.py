@@ -320,6 +320,12 @@ def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
     wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
     if wrong.any():
         row = row_number(np.argwhere(wrong)[0][0], given)
+        if len(absent := np.unique(np.argwhere(np.isnan(values))[:, 0])):
+            raise ArgumentError(
+                "survival",
+                f"{arg('survival')} is missing in {len(absent):,} of {len(values):,} rows (first: row "
+                f"{row_number(absent[0], given)}): predict for all patients, or leave those rows out.",
+            )
         raise ArgumentError(
             "survival",
             f"{arg('survival')} must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -134,6 +134,14 @@ def as_names(given: str | Iterable[object]) -> list[str]:
     (['age'], ['age', 'sex'])
     """
     return [given] if isinstance(given, str) else [str(name) for name in given]
+
+
+def check_mapping(name: str, value: Any, example: str) -> None:
+    """Raise unless the value is a mapping such as the `example`."""
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(
+            name, f"{arg(name)} must be a mapping such as {example}, got {type(value).__name__}."
+        )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[object]) -> None:

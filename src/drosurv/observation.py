@@ -408,7 +408,8 @@ def _check_rows_of_patients(
         raise ArgumentError(
             "id",
             f"{arg('id')} names several rows of one patient (first at row {row_number(first)}), but there are no "
-            f"entry times: give each row's start as entry.",
+            f"entry times: give each row's start as {arg('entry')}; or, if rows run at the same time, as those of two "
+            f"eyes, name the patient in {arg('clusters')} instead.",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
     if over.any():

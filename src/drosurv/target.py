@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, InputError, arg, row_number, warn_caller
+from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, row_number, warn_caller
 from drosurv.outcome_names import value_of_event
 
 if TYPE_CHECKING:
@@ -333,8 +333,13 @@ class Surv:
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
         """Build ``y`` from the names of the event column and of the time column of a DataFrame."""
+        if not hasattr(data, "columns"):
+            raise ArgumentTypeError(
+                "data",
+                f"data must be a DataFrame, got {type(data).__name__}: Surv.from_dataframe('event', 'time', data).",
+            )
         for argument, column in (("event", event), ("time", time)):
-            if column not in data.columns:
+            if column not in list(data.columns):
                 raise InputError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
         events, times = data[event].to_numpy(), data[time].to_numpy()
         if not _are_flags(events) and _are_flags(times) and events.dtype.kind in "iuf":

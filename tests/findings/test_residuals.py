@@ -74,6 +74,14 @@ def test_the_censoring_curve_without_columns_is_kaplan_meiers_with_events_leavin
     np.testing.assert_allclose(1 / model.inverse_probability(time), [before[at] for at in time], rtol=1e-6)
 
 
+def test_the_weight_after_the_last_censoring_has_a_limit():
+    """Relative hazards differ so much that the hazard of some patients exceeds the largest exponent."""
+    time, columns = np.arange(1.0, 401.0), np.linspace(3.0, -3.0, 400)[:, None] ** 3
+    model = fit_censoring(time, np.ones(400, dtype=bool), columns, np.ones(400))
+    assert model.cumulative_hazard(np.full(400, 999.0)).max() > 710
+    assert model.inverse_probability(np.full(400, 999.0)).max() == pytest.approx(50.0)
+
+
 def test_patients_who_start_at_different_times_have_censoring_curves_of_their_own():
     rng = np.random.default_rng(8)
     start = np.repeat([0.0, 1.0, 2.0], [60, 80, 12])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, warn_caller
+from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
@@ -111,8 +111,12 @@ def compare(
     inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
     given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
     observed = Rows.parse(y, **given, sample_weight=sample_weight)
+    check_mapping("models", models, "{'Cox': model, 'published': other}")
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
+    metrics = None if metrics is None else as_names(metrics)
+    if unknown := [name for name in metrics or () if name not in CATALOGUE]:
+        raise ArgumentError.must("metrics", f"be among {', '.join(CATALOGUE)}", unknown[0])
     patients = one_row_each(y, observed)
     y, observed = patients.y, patients.observed
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))

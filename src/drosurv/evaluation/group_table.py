@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, check_mapping
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import Horizon, Subset
@@ -388,7 +388,9 @@ def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     """Return the rows of the patients of each subgroup, from masks (n,) by name."""
     found = {}
-    for name, mask in dict(subgroups or {}).items():
+    subgroups = {} if subgroups is None else subgroups
+    check_mapping("subgroups", subgroups, "{'above 65': X['age'] > 65}")
+    for name, mask in subgroups.items():
         inside = np.asarray(mask)
         if inside.shape != (n,) or inside.dtype != bool:
             raise ArgumentError(

@@ -67,7 +67,8 @@ class CensoringModel:
 
     def inverse_probability(self, before: FloatArray, after: FloatArray | None = None) -> FloatArray:
         """Return 1 / G (n,), G the probability of no censoring before a time, given none up to another."""
-        found: FloatArray = np.minimum(np.exp(self.cumulative_hazard(before, after)), 1.0 / LEAST_PROBABILITY)
+        hazard = self.cumulative_hazard(before, after)
+        found: FloatArray = np.exp(np.minimum(hazard, -np.log(LEAST_PROBABILITY)))
         return found
 
     def covariance(

@@ -45,6 +45,8 @@ MONTHS_BETWEEN_FALSE_ALARMS = 240
 _COUNTS = ("date", "attribute", "group", "patients", "events", "expected", "ratio")
 # Largest log of a number.
 _MOST = 700.0
+# No patient is followed for so many years.
+_MOST_YEARS = 150
 # More series are drawn without bands, which would cover each other.
 _MOST_BANDS = 3
 
@@ -139,6 +141,10 @@ def monitor(
         patient_numbers(id, started, *scaled),
         float(lag),
     )
+    years = calendar.unit * target.time.max() / 365.25
+    if calendar.dated:
+        longest = f"be the unit of the times; the longest would be {years:,.0f} years"
+        require(years < _MOST_YEARS, "time_unit", longest, time_unit)
     series = log.series(sensitive_features, float(alpha))
     looks = calendar.looks(every, log.first, log.last, log.happened)
     with recording_warnings() as warned:

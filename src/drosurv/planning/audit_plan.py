@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv.errors import ArgumentError, arg, as_number, check_count, require
+from drosurv.errors import ArgumentError, arg, as_number, check_count, check_mapping, require
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.planning.excluded_errors import factor_of
 from drosurv.planning.risk_spread import NormalLogRisks
@@ -198,7 +198,9 @@ def _checked(
     check_count("n_columns", n_columns)
     check_count("n_tests", n_tests)
     rates = {EVERYBODY: (1.0, float(event_rate))}
-    for name, given in (groups or {}).items():
+    groups = {} if groups is None else groups
+    check_mapping("groups", groups, "{'women': 0.5}, with the share of each group")
+    for name, given in groups.items():
         share, rate = given if isinstance(given, tuple) else (given, event_rate)
         require(0 < as_number(share) <= 1, "groups", f"give {name!r} a share in (0, 1]", share)
         require(0 < as_number(rate) < 1, "groups", f"give {name!r} an event rate between 0 and 1", rate)

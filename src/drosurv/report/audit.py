@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.curves import PointCurves
-from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, row_labels
+from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
@@ -194,6 +194,8 @@ def audit(
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not is_score(model):
+        untrained = "be left out where predictions are given, since only a model can be trained on folds"
+        require(hasattr(model, "fit"), "folds", untrained, folds)
         parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.cluster_codes)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["model"] |= {"Folds": len(parts)}

@@ -303,8 +303,11 @@ def encode_features(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> 
         raise ArgumentError("X",
             "X is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "
             "values.")  # fmt: skip
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind in ("M", "m"):
         raise ArgumentError("X", "X holds dates: turn them into numbers, such as ages or numbers of days.")
+    if kind == "V":
+        raise ArgumentError("X", "X holds events and times, as y does: features come first, as in fit(X, y).")
     if fit:
         model.__dict__.pop("encoder_", None)
         if _needs_encoding(X):
