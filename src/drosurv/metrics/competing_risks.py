@@ -133,7 +133,8 @@ def concordance_by_cause(
     Parameters
     ----------
     risk : (n,) array
-        Risk scores of the cause, such as its predicted incidence at a horizon; higher means an earlier event.
+        Risk scores of the cause, such as its predicted incidence at a horizon; higher means an earlier event. Scores
+        within 1e-8 are tied: of very small incidences, pass logarithms, as :func:`~drosurv.evaluate` does.
     cause, time, of, sample_weight
         As in :func:`brier_score_by_cause`.
 
