@@ -35,6 +35,7 @@ from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
 from drosurv.presentation import cause_in_words, listing
 from drosurv.solvers.arrays import on_host
+from drosurv.tables.encoder import TableEncoder
 from drosurv.target import (
     FloatArray,
     IntArray,
@@ -321,6 +322,21 @@ def is_score(model: Any) -> bool:
     """Whether a model, and not an array of predictions, is a published score: known at some times, and never fitted."""
     final = final_step(model)
     return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
+
+
+def columns_used(model: Any, X: Any = None) -> list[str]:
+    """Return the columns of a table that a model predicts from; of a model without names, those of `X`.
+
+    There are none for predictions that were given as numbers.
+    """
+    model = unwrapped(model)
+    if isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__"):
+        return []
+    first = model[0] if hasattr(model, "steps") else getattr(model, "encoder_", None)
+    used = getattr(model, "feature_names_in_", getattr(X, "columns", ()))
+    if isinstance(first, TableEncoder):
+        used = getattr(first, "used_", [name for name in used if name not in first.drop])
+    return [str(name) for name in used]
 
 
 def require_fitted(model: Any) -> Any:

@@ -124,7 +124,7 @@ def test_a_repair_finds_the_wrong_group_and_is_saved(score, tmp_path):
 @pytest.mark.parametrize("judge", [drosurv.audit, drosurv.certify, drosurv.evaluate, drosurv.repair])
 def test_times_in_another_unit_than_those_of_the_patients_are_refused(judge):
     X = pd.DataFrame({"age": np.linspace(40, 80, 200)})
-    y = drosurv.Surv.from_arrays(np.arange(200) % 2 == 0, np.linspace(30, 3000, 200))
+    y = drosurv.Surv.from_arrays(np.arange(200) % 2 == 0, np.roll(np.linspace(30, 3000, 200), 90))
     score = PublishedCox({"age": 0.05}, {5: 0.9, 10: 0.8}, center={"age": 60})
     with pytest.raises(
         ArgumentError, match="end at time 10, before the first event: predict later times, in the unit"

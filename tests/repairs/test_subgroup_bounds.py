@@ -109,7 +109,7 @@ def test_weighted_events_below_0_are_shown_as_none():
     judged = judged_patients(as_predictions(given, None, len(y)), y, Rows(), features=X)
     late = (X["entry"] > 0.8).to_numpy()
     assert judged.residuals.observed[late, 0].sum() < -1
-    found = certify(given, X, y, n_bootstrap=99)
+    found = certify(given, X, y, keep_columns=["entry"], n_bootstrap=99)
     rows = found.significant if found.rescaled is None else pd.concat([found.significant, found.rescaled])
     early = rows[(rows["question"] == "timing") & (rows["since"] == 0)]
     assert (early["observed"] == 0).any()
@@ -349,7 +349,7 @@ def test_probabilities_of_one_have_no_variance_and_no_subgroup_is_found_by_it():
     # Everybody has a third more events than predicted: corrected probabilities of half of them are 1.
     event = rng.random(400) < np.minimum(1.0, 1.4 * F)
     y = Surv.from_arrays(event, np.where(event, rng.uniform(0, 2, 400), 3.0))
-    found = certify((np.array([2.0]), 1 - F[:, None]), X, y, n_bootstrap=59)
+    found = certify((np.array([2.0]), 1 - F[:, None]), X, y, keep_columns=["a"], n_bootstrap=59)
     assert found.rescaled is not None
     assert np.isfinite(found.bounds["bound"].astype(float)).all()
 

@@ -142,5 +142,7 @@ def test_the_end_whose_difference_to_a_start_is_the_time_is_found():
     since = "it equals the time since entry, in some unit, for 100 % of the patients"
     assert find_leaks(frame, late, entry) == {"days": since}
     assert find_leaks(frame, late) == {}
+    # Age at entry is known, although it is never above the age at the end.
+    assert find_leaks(pd.DataFrame({"since": entry - 1}), late, entry) == {}
     many = np.tile(np.arange(400), 30)
     assert find_leaks(frame.iloc[many], late[many], entry[many]) == {"days": since}

@@ -13,6 +13,7 @@ from drosurv.cli.options import (
     FileOptions,
     Groups,
     Horizon,
+    KeepColumns,
     Names,
     RunOptions,
     TargetOptions,
@@ -66,6 +67,7 @@ def audit(
     given: AuditedPredictions,
     page: PageOptions,
     groups: Groups = (),
+    keep_columns: KeepColumns = (),
     output: Path = option(
         "File to write: .html for the browser, .md or .json.",
         None,
@@ -100,6 +102,7 @@ def audit(
         "random_state": run.seed,
         "horizon": page.horizon,
         "threshold": page.threshold,
+        "keep_columns": list(keep_columns),
     }
     if given.predictions is not None:
         if any(one is not None for one in (judged.model, folds, train, judged.coefficients)) or alphas:
@@ -208,6 +211,7 @@ def _audit_model(
     audited_model, features = opened.estimator, opened.features(table.frame)
     given = audit_rows(table, folds, settings["random_state"]) | opened.observed(table.frame, judged.strata)
     given["cause"] = cause_number(judged.cause, table)
+    settings["keep_columns"] += opened.kept_columns
     described: Any = None
     if folds is None:
         given["reference"], described = opened.plain_cox(), opened.encoder

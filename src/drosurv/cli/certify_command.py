@@ -8,7 +8,15 @@ from pathlib import Path
 import typer
 
 from drosurv.cli.model_options import JudgedModel
-from drosurv.cli.options import FileOptions, RunOptions, TargetOptions, cause_number, command, option
+from drosurv.cli.options import (
+    FileOptions,
+    KeepColumns,
+    RunOptions,
+    TargetOptions,
+    cause_number,
+    command,
+    option,
+)
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, write_plot
 
 
@@ -18,6 +26,7 @@ def certify(
     target: TargetOptions,
     file: FileOptions,
     judged: JudgedModel,
+    keep_columns: KeepColumns = (),
     alpha: float = option("Size of the smallest subgroup, as a share of the patients.", default=0.05),
     horizon: float | None = option(
         "Time of the Brier score, and until which events are counted; by default about the median follow-up, and "
@@ -51,6 +60,7 @@ def certify(
         horizon=horizon,
         level=level,
         features=opened.describing(table),
+        keep_columns=[*keep_columns, *opened.kept_columns],
         **table.judged_rows,
         **opened.observed(table.frame, judged.strata),
         cause=cause_number(judged.cause, table),

@@ -72,6 +72,13 @@ Groups = Annotated[
     Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
 Drop = Annotated[Names, about("Columns not to use as features.")]
+KeepColumns = Annotated[
+    Names,
+    about(
+        "Columns to use although they look like the outcome: they are known when a prediction is made.",
+        _COLUMNS,
+    ),
+]
 Clusters = Annotated[
     str | None,
     about("Column of clusters: different patients who may be alike, such as hospitals or litters.", _COLUMNS),
@@ -298,11 +305,7 @@ class FeatureOptions:
 
     drop: Drop = ()
     numeric: Names = option("Columns that are amounts although they look like codes.", _COLUMNS, default=())
-    keep_columns: Names = option(
-        "Columns to use although they look like the outcome: they are known when a prediction is made.",
-        _COLUMNS,
-        default=(),
-    )
+    keep_columns: KeepColumns = ()
 
 
 @dataclass(frozen=True, kw_only=True)

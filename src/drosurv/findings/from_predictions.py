@@ -19,6 +19,7 @@ from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, Predictions, final_step
 from drosurv.presentation import cause_in_words, moment
+from drosurv.tables.leaks import find_leaks
 from drosurv.target import (
     BoolArray,
     CompetingTarget,
@@ -85,7 +86,7 @@ def judged_patients(
         else FollowUp.parse(trained),
         folds=folds,
         other=other,
-        columns=_censoring_columns(groups, features, len(target)),
+        columns=_censoring_columns(groups, _known(predicted, features, y, rows.entry), len(target)),
         weight=rows.weight,
         clusters=rows.cluster_codes,
         patients=rows.patient_codes,
@@ -270,6 +271,13 @@ def design_columns(predicted: Predicted) -> FloatArray | None:
     if design is not None and Z.shape[1] == estimator.n_features_in_:
         Z = design.standardised(Z.astype(np.float64))
     return None if Z.shape[1] != coef.shape[-1] else Z.astype(np.float64)
+
+
+def _known(predicted: Predicted, features: Any, y: Any, entry: FloatArray | None) -> Any:
+    """Return the features of predictions at some times without columns that give the outcome away."""
+    if not isinstance(features, pd.DataFrame) or not isinstance(predicted.curves, PointCurves):
+        return features
+    return features.drop(columns=list(find_leaks(features, y, entry)), errors="ignore")
 
 
 def _censoring_columns(groups: FloatArray | None, features: Any, n: int) -> FloatArray:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
-from drosurv.errors import ArgumentError, arg, require, warn_caller
+from drosurv.errors import ArgumentError, arg, each_warning_once, require, warn_caller
 from drosurv.estimators.baseline import checked_times
-from drosurv.predictions import Predictions, as_predictions, final_step, is_score, of_causes
+from drosurv.findings.known_columns import known_columns
+from drosurv.observation import in_pandas
+from drosurv.predictions import Predictions, as_predictions, columns_used, final_step, is_score, of_causes
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.target import (
@@ -26,12 +30,14 @@ from drosurv.target import (
 )
 
 
+@each_warning_once
 def repair(
     model: Any,
     X: Any,
     y: Any,
     *,
     features: Any = None,
+    keep_columns: Sequence[str] = (),
     frozen: bool = False,
     clusters: Any = None,
     sample_weight: Any = None,
@@ -56,7 +62,11 @@ def repair(
     y : structured array (n,)
         Event flag and time; see :class:`drosurv.Surv`. With causes, name one as `cause`.
     features : (n, d') DataFrame, optional
-        Columns that rules may use, in units a reader knows; ``X`` by default.
+        Columns that rules may use, in units a reader knows; ``X`` by default. If given, a frozen model is corrected by
+        no other columns of X than these and its own.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made although they look like the outcome. Others that look like it
+        are not used to correct the model.
     frozen : bool
         Whether the model is fitted already and not refitted. Then the probability of a false repair is bounded for any
         data: see the guide on repairs.
@@ -91,6 +101,9 @@ def repair(
     >>> str(repaired.repairs_[-1].rule)
     'x5 > 0.54'
     """
+    known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
+    known.warn()
+    X, features = known.X, known.features
     if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__") or is_score(model):
         refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
         for name, value in refused.items():
@@ -105,7 +118,7 @@ def repair(
         else:
             kept = _of_cause(model, y, cause, options)
             y = parse_competing_target(y, complete=False).of_cause(cause)
-        return kept._fit_frozen(model, X, y, features, entry, clusters, id)
+        return kept._fit_frozen(model, _of_model(model, X, features), y, features, entry, clusters, id)
     if cause is not None or has_causes(y):
         raise ArgumentError(
             "cause",
@@ -120,6 +133,17 @@ def repair(
         )
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
+
+
+def _of_model(model: Any, X: Any, features: Any) -> Any:
+    """Return the columns of X that a frozen model uses or that are among the features, if features are given."""
+    X, chosen = in_pandas(X), set(getattr(in_pandas(features), "columns", ()))
+    # The rules of a repaired model may use any column.
+    if not isinstance(X, pd.DataFrame) or not chosen or hasattr(final_step(model), "repairs_"):
+        return X
+    own = {*columns_used(model, X), *chosen}
+    used = [name for name in X.columns if name in own]
+    return X[used] if used else X
 
 
 def _is_fitted(model: Any) -> bool:

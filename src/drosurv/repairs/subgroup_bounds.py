@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged
+from drosurv.findings.known_columns import known_columns
 from drosurv.findings.questions import group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
@@ -81,6 +83,7 @@ def certify(
     brier_time: float | None = None,
     level: float = 0.95,
     features: Any = None,
+    keep_columns: Sequence[str] = (),
     id: Any = None,
     n_bootstrap: int | None = None,
     random_state: int | np.random.Generator | None = 0,
@@ -117,6 +120,9 @@ def certify(
         Confidence of the bounds, for all subgroups at once; 1 - level is the chance of a false alarm.
     features : DataFrame (n, d'), optional
         Columns that may define subgroups, in units and names that a reader knows; ``X`` by default.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made although they look like the outcome. Others that look like it
+        define no subgroups.
     id : (n,) labels, optional
         Patient of each row. With `entry`, each patient is predicted from the first row; else the rows of a patient are
         a cluster.
@@ -187,6 +193,8 @@ def certify(
     weight = parse_weights(sample_weight, len(y))
     rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
     model, number = of_causes(model, cause, y)
+    known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
+    known.warn()
     found = certify_rows(
         model,
         X,
@@ -196,7 +204,7 @@ def certify(
         horizon=horizon,
         brier_time=brier_time,
         level=level,
-        features=features,
+        features=known.features,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
         cause=number,
@@ -207,7 +215,7 @@ def certify(
             f"smallest p-value is 3/{n_bootstrap + 1}. At least {fewest:,} are needed.",
             argument="n_bootstrap",
         )
-    notes = found.notes
+    notes = (*found.notes, *filter(None, (known.problem, known.note)))
     if rows.n_clusters:
         who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
         notes = (*notes, f"there are {who}.")

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from drosurv.curves import PointCurves
-from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels
+from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels, warn_caller
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import UNTESTED, hazards_statement
 from drosurv.findings.from_predictions import require_an_event
+from drosurv.findings.known_columns import known_columns
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
@@ -81,6 +82,7 @@ def audit(
     threshold: float | None = None,
     cause: int | str | None = None,
     features: Any = None,
+    keep_columns: Sequence[str] = (),
     search_rules: bool = True,
     folds: Folds | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
@@ -122,6 +124,9 @@ def audit(
         One of several causes, of a model of causes or of predicted incidences.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made although they look like the outcome. Others that look like it
+        define no subgroups; if the model uses one, the verdict is that the data have a problem.
     search_rules : bool
         Whether to search the columns for subgroups whose predictions are wrong.
     folds : int, or pairs of arrays, optional
@@ -189,6 +194,13 @@ def audit(
     model, causes = unwrapped(model), has_causes(y)
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
+    known = known_columns(model, X, y, features, entry=rows.entry, keep_columns=keep_columns)
+    features = known.features
+    if known.note:
+        warn_caller(known.note, argument="keep_columns")
+    found = {known.problem: "blocking", known.note: "note"}
+    told = [{"severity": severity, "text": text} for text, severity in found.items() if text]
+    page = replace(page, warnings=[*page.warnings, *told])
     if features is None:
         features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
     estimator = final_step(model)

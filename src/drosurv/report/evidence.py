@@ -399,6 +399,8 @@ class Evidence:
         y = of.target.to_structured() if self.cause is None else of.y
         how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
         how["clusters"] = of.rows.cluster_codes
+        # They were looked at already.
+        how["keep_columns"] = list(getattr(of.features, "columns", ()))
         if of.rows.clusters is not None and of.rows.id is None:
             # Each row is a patient.
             how["id"] = np.arange(len(of.y))

@@ -10,7 +10,7 @@ from pandas.api.types import is_numeric_dtype
 
 from drosurv.errors import BlockingWarning
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.values import coded, floats, holds_numbers, to_floats
+from drosurv.tables.values import coded, floats, holds_numbers
 from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
@@ -52,28 +52,28 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None) -> dict[str, str]
     target = parse_target(of_any_cause(y), require_event=False)
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
         return {}
-    since = None if entry is None else target.time - np.asarray(entry, dtype=np.float64)
+    start = np.zeros(len(target)) if entry is None else np.asarray(entry, dtype=np.float64)
     if len(target) > _MOST_PATIENTS:
         rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
-        frame, target, since = frame.iloc[rows], target.take(rows), None if since is None else since[rows]
+        frame, target, start = frame.iloc[rows], target.take(rows), start[rows]
     numbers = _amounts(frame)
     found = _later_ends(numbers, target.time)
-    if since is not None:
-        shares = {name: _same_times(values, since) for name, values in numbers.items()}
+    if entry is not None:
+        shares = {name: _same_times(values, target.time - start) for name, values in numbers.items()}
         found |= {
             name: f"it equals the time since entry, in some unit, for {100 * share:.0f} % of the patients"
             for name, share in shares.items()
             if share > 0.5
         }
     for name in (one for one in frame.columns if str(one) not in found):
-        how = _tells_time(to_floats(frame[name]), target.time) if holds_numbers(frame[name]) else ""
+        how = _tells_time(floats(frame[name]), target.time, start) if holds_numbers(frame[name]) else ""
         if reason := how or _tells_event(frame[name], target.event):
             found[str(name)] = reason
     return found
 
 
-def _tells_time(values: FloatArray, time: FloatArray) -> str:
-    """Say how numbers tell the time; empty if they do not."""
+def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
+    """Say how numbers tell the time; empty if they do not. What happened before `entry` is known then."""
     known = np.isfinite(values)
     if len(np.unique(values[known])) <= MOST_LEVELS:
         return _FUNCTION if _is_function_of(time, values) else ""
@@ -83,7 +83,12 @@ def _tells_time(values: FloatArray, time: FloatArray) -> str:
     if (same := _same_times(values, time)) > _SAME_TIMES:
         return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
     # Beside the times of all patients too: of something early, those who had it have few short times.
-    if min(_chance_never_later(values[known], time[known], times) for times in (time[known], time)) < _CHANCE:
+    later = (values[known] > entry[known]).any()
+    if (
+        later
+        and min(_chance_never_later(values[known], time[known], times) for times in (time[known], time))
+        < _CHANCE
+    ):
         return "it is never above the time, as the time of something that happened during follow-up"
     return _FUNCTION if _is_function_of(time, values) else ""
 
@@ -169,7 +174,9 @@ def _later_ends(numbers: dict[str, FloatArray], time: FloatArray) -> dict[str, s
         middle = np.partition(ratios, len(some) // 2, axis=0)[len(some) // 2]
         likely = (middle > 0) & ((ratios == middle).mean(axis=0) > 0.5)
         for end in (names[k] for k in np.flatnonzero(likely)):
-            if (share := _same_times(numbers[end] - numbers[start], time)) > 0.5:
+            with np.errstate(invalid="ignore"):
+                between = numbers[end] - numbers[start]
+            if (share := _same_times(between, time)) > 0.5:
                 found[end] = (
                     f"{end!r} minus {start!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
                 )

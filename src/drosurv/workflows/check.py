@@ -343,6 +343,7 @@ def check_prepared(
             sensitive_features=patients.groups,
             **audit_rows(patients, _FOLDS, random_state),
             features=X,
+            keep_columns=list(X.columns),
             horizon=horizon,
             cause=cause,
             n_bootstrap=n_bootstrap,

@@ -40,13 +40,17 @@ def repair_from_table(
     """
     options |= table.row_arguments
     if opened is not None:
-        return repair(opened.model, opened.describing(table), table.y, frozen=True, **options)
+        kept = [*keep_columns, *opened.kept_columns]
+        return repair(
+            opened.model, opened.describing(table), table.y, frozen=True, keep_columns=kept, **options
+        )
     refuse_leaks(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)
+    how = {"keep_columns": list(X.columns), **options}
     if predictions is not None:
-        return repair(predictions, X, table.y, frozen=True, **options)
-    return repair(base, X, table.y, **options)
+        return repair(predictions, X, table.y, frozen=True, **how)
+    return repair(base, X, table.y, **how)
 
 
 def corrected(

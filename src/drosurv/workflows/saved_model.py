@@ -16,7 +16,7 @@ from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.observation import Rows
-from drosurv.predictions import one_row_each
+from drosurv.predictions import columns_used, one_row_each
 from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
@@ -27,7 +27,7 @@ from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
 from drosurv.tables.survival_table import noted_id
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.target import of_any_cause, parse_target
-from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
+from drosurv.workflows.training import fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
 _FAR = 10
@@ -107,6 +107,11 @@ class OpenedModel:
     def _features_in(self) -> list[str]:
         """Columns of a table that the model predicts from."""
         return list(columns_used(self.model)) if hasattr(self.model, "feature_names_in_") else []
+
+    @property
+    def kept_columns(self) -> list[str]:
+        """Columns that were judged when the model was trained, whether they give the outcome away; none of a score."""
+        return [] if isinstance(self.model, PublishedCox) else self._features_in
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Return the columns that rules may use: those of the model, and those that define groups."""

@@ -24,6 +24,7 @@ from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import given_arguments
+from drosurv.predictions import columns_used
 from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported
@@ -177,13 +178,6 @@ class Trained:
 def fingerprint(path: Path) -> str:
     """Return the SHA-256 of a file, by which a model's training file is recognised."""
     return sha256(path.read_bytes()).hexdigest()
-
-
-def columns_used(model: Any) -> list[str]:
-    """Return the columns of a table that a fitted model predicts from."""
-    first = model[0] if isinstance(model, Pipeline) else getattr(model, "encoder_", None)
-    used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
-    return [str(name) for name in used]
 
 
 def is_plain_cox(model: Any) -> bool:
