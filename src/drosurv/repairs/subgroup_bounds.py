@@ -542,9 +542,9 @@ class SubgroupBounds:
             verb = "differs" if len(found) == 1 else "differ"
             differ = f"{counted(len(found), 'subgroup')} {verb} significantly from what the model predicts"
             sentences.append(f"{after}{differ}: {shown}{more}.")
-        elif self.n_bootstrap < (fewest := _fewest_replicates(self.level)):
+        elif self.n_bootstrap < (enough := _fewest_replicates(self.level)):
             few = f"the smallest p-value of {self.n_bootstrap} replicates is 3/{self.n_bootstrap + 1}"
-            sentences.append(f"No subgroup can be significant: {few}; at least {fewest:,} are needed.")
+            sentences.append(f"No subgroup can be significant: {few}; at least {enough:,} are needed.")
         else:
             none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
