@@ -13,6 +13,16 @@ TIME = RNG.exponential(1000, 400)
 Y = Surv.from_arrays(EVENT, TIME)
 
 
+def test_a_number_with_nearly_as_many_values_as_patients_tells_no_event():
+    weight = pd.DataFrame({"weight": 50.0 + np.arange(60) % 50})
+    assert (
+        find_leaks(
+            weight, Surv.from_arrays(np.arange(60) % 2 == 0, np.random.default_rng(5).exponential(size=60))
+        )
+        == {}
+    )
+
+
 @pytest.mark.parametrize(
     "column",
     [

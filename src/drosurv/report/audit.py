@@ -196,10 +196,11 @@ def audit(
     _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
     known = known_columns(model, X, y, features, entry=rows.entry, keep_columns=keep_columns)
     features = known.features
-    if known.note:
-        warn_caller(known.note, argument="keep_columns")
-    found = {known.problem: "blocking", known.note: "note"}
-    told = [{"severity": severity, "text": text} for text, severity in found.items() if text]
+    left_out = known.note if search_rules else ""
+    if left_out:
+        warn_caller(left_out, argument="keep_columns")
+    severities = {known.problem: "blocking", left_out: "note"}
+    told = [{"severity": severity, "text": text} for text, severity in severities.items() if text]
     page = replace(page, warnings=[*page.warnings, *told])
     if features is None:
         features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))

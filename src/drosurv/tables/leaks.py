@@ -15,6 +15,7 @@ from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
+_FEWEST_PER_LEVEL = 5
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
@@ -108,7 +109,9 @@ def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
     # Such as death in hospital. A level without any event is no leak: patients who entered last may have none.
     sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
     most = int(sure.argmax())
-    if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
+    # Levels of single patients agree with any event.
+    several = len(patients) <= n / _FEWEST_PER_LEVEL
+    if several and agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
         return f"it tells the event of {100 * agreement:.0f} % of the patients"
     if rate ** int(sure[most]) < _CHANCE:
         return f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
