@@ -242,11 +242,9 @@ def _patients(
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
     problems += [
-        f"the groups of {name!r} cannot be compared: all patients are in one, {label}."
-        for name, (label, *others) in (
-            (name, one.unique()) for name, one in patients.sensitive_features.items()
-        )
-        if not others
+        f"the groups of {name!r} cannot be compared: all patients are in one, {of.iloc[0]}."
+        for name, of in patients.sensitive_features.items()
+        if len(of.unique()) == 1
     ]
     given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}
     texts = map(str, patients.problems(table_name, **given))
