@@ -39,6 +39,15 @@ def arg(name: str, value: object = None, *, text: str = "") -> str:
     return f"{name}={text}" if text else name
 
 
+def call(python: str, command: str) -> str:
+    """Return what the user may run, in backquotes: a call in Python, or a command if one is running.
+
+    >>> call("drosurv.check(table)", "drosurv check table.csv")
+    '`drosurv.check(table)`'
+    """
+    return f"`{python if SPELLING.get(None) is None else command}`"
+
+
 def row_labels(table: Any) -> NDArray[Any] | None:
     """Return what the user of a pandas table calls its rows (n,): numbers in the file, from 1, or texts; else None.
 

@@ -69,11 +69,11 @@ def test_plain_words_are_understood_and_said_aloud(events, said):
 
 
 def test_a_third_value_is_named_as_a_possible_competing_cause():
-    said = "If '1' and '2' are competing causes, .* `drosurv check --cause 1`, or model all with"
+    said = "If '1' and '2' are competing causes, .* `check.table, cause='1'.`, or model all with `Cause"
     # The most frequent one is suggested.
     with pytest.raises(ValueError, match=said):
         parse([0, 1, 1, 2])
-    with pytest.raises(ValueError, match="`drosurv check --cause cancer`"):
+    with pytest.raises(ValueError, match=r"`check\(table, cause='cancer'\)`"):
         parse(["alive"] * 9 + ["cancer"] * 6 + ["other death"] * 8)
     with pytest.raises(ValueError, match=r"It holds .*: pass the value that means it as event_value"):
         parse(["good", "bad", "ugly"])

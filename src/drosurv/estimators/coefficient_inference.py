@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError, InputError, arg, check_choice
+from drosurv.errors import ArgumentError, InputError, arg, call, check_choice
 from drosurv.estimators.base import SolvedModel, SurvivalModel
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.coefficients import (
@@ -334,8 +334,8 @@ def encoder_notes(encoder: Any) -> list[str]:
         notes.append(f"Reference levels: {', '.join(levels)}.")
     if filled:
         notes.append(
-            f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: drop the "
-            "rows first, or train with `drosurv fit ... --complete-cases`."
+            f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: train "
+            f"without their rows ({call('X.dropna()', 'drosurv fit ... --complete-cases')})."
         )
     unused = [f"{c.name} ({c.reason})" for c in encoder.columns_ if isinstance(c, LeftOutColumn)]
     if unused:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import InputError
+from drosurv.errors import InputError, call
 from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
 from drosurv.repairs.bayes_factors import EffectColumns
@@ -204,7 +204,7 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
     if repair.linear_in:
         sentences.append(
             f"A nonlinear effect of {repair.linear_in!r}, which is linear in the base model, would look the same: "
-            "compare with the base model CoxPHCV (`drosurv repair --model cox-cv`)."
+            f"compare with the base model CoxPHCV ({call('repair(CoxPHCV(), X, y)', 'drosurv repair --model cox-cv')})."
         )
     before, after, gain = repair.before, repair.after, repair.gain_inside
     if repair.version != "level" and before.low <= 1 <= before.high:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg, row_number
+from drosurv.errors import ArgumentError, InputError, arg, call, row_number
 from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
@@ -218,9 +218,10 @@ def _patients(
     if several:
         patients = patients.until_first_event()
         later = counted(n_rows - len(patients), "row")
+        same = call("read_survival_table(..., first_event=True)", "drosurv fit --first-event")
         problems.append(
             f"{counted(several, 'patient')} of {patients.n_patients:,} with several events: the first is predicted, "
-            f"and {later} after it left out. `drosurv fit --first-event` does the same."
+            f"and {later} after it left out. {same} does the same."
         )
         # Such as the number of the event.
         _, constant = _unusable_columns(patients.X, set(), wanted.categorical)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, arg, row_number, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, call, row_number, warn_caller
 from drosurv.outcome_names import ALIVE, NO, UNKNOWN, YES, names_event, value_of_event, value_word, words
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, how_read, time_between, unit_between
@@ -370,10 +370,11 @@ class TargetColumns:
         if 2 <= len(causes) < len(counts) <= 6:
             # The most frequent one, unless it is called that of others.
             suggested = next((cause for cause in causes if "other" not in words(cause)), causes[0])
+            judge = call(f"check(table, cause={suggested!r})", f"drosurv check --cause {quote(suggested)}")
+            model = call("CauseSpecificCox()", "drosurv fit --model cause-specific-cox")
             first = (
                 f". If {listing(list(map(repr, causes)))} are competing causes, such as a disease and death without "
-                f"it, judge one with `drosurv check --cause {quote(suggested)}`, or model all with `drosurv fit "
-                "--model cause-specific-cox`. Otherwise pass"
+                f"it, judge one with {judge}, or model all with {model}. Otherwise pass"
             )
         return ArgumentError(
             "event_value",

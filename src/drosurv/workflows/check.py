@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, arg, as_names, as_records
+from drosurv.errors import ArgumentError, arg, as_names, as_records, call
 from drosurv.estimators import CauseSpecificCox, CoxPHCV
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
@@ -38,10 +38,6 @@ _REPAIR_AND_SUBGROUPS = (
     "Repair chooses its own cuts, and also searches for effects of features that differ in a subgroup. The section on "
     "subgroups compares observed with expected events in subgroups with fixed cuts. So the two may name different "
     "subgroups, with different numbers."
-)
-_NO_REPAIR = (
-    "Repair was not tried: with causes it needs a model of other patients, from `drosurv fit --hold-out`, and then "
-    "`drosurv repair --model`."
 )
 # A summary names up to so many columns in a row.
 _MOST_NAMED = 20
@@ -161,7 +157,7 @@ class CheckResult:
             "cox": None if self.cox is None else self.cox.reset_index().to_dict("records"),
             "proportional_hazards": self.hazards,
             "repair": {
-                "status": _NO_REPAIR if self.repaired is None else self.repaired.status_,
+                "status": _no_repair() if self.repaired is None else self.repaired.status_,
                 "words": [] if self.repaired is None else self.repaired.in_words(self.table.columns.unit),
             },
             "report": self.report.to_dict(),
@@ -305,10 +301,13 @@ def check_prepared(
             f"{patients.n_patients:,}: at least {_FEWEST_EVENTS} are needed to check a model.",
         )
     if cause is not None and patients.entry is not None:
+        fit = call(
+            "CauseSpecificCox().fit(X, y, entry=entry)",
+            "drosurv fit --model cause-specific-cox --hold-out test.csv",
+        )
+        judge = call("audit(model, X_test, y_test, entry=entry_test, cause=1)", "drosurv audit --cause")
         raise ArgumentError(
-            "cause",
-            f"{arg('cause')} cannot be used with {arg('entry')} here: use `drosurv fit --model cause-specific-cox "
-            "--hold-out test.csv`, and then `drosurv audit --cause`.",
+            "cause", f"{arg('cause')} cannot be used with {arg('entry')} here: use {fit}, and then {judge}."
         )
     estimator = CoxPHCV(random_state=random_state) if cause is None else CauseSpecificCox()
     with warnings.catch_warnings(record=True):
@@ -382,7 +381,13 @@ def _n_events(patients: SurvivalTable, cause: int | None) -> int:
 
 def _changes(repaired: RepairedCox | None, unit: str) -> list[str]:
     """Return what was repaired, or why nothing was, in sentences; `unit` is that of times."""
-    return [_NO_REPAIR] if repaired is None else repaired.in_words(unit) or [repaired.status_]
+    return [_no_repair()] if repaired is None else repaired.in_words(unit) or [repaired.status_]
+
+
+def _no_repair() -> str:
+    fit = call("CauseSpecificCox().fit(X, y)", "drosurv fit --hold-out")
+    repair = call("repair(model, X_test, y_test, frozen=True, cause=1)", "drosurv repair --model")
+    return f"Repair was not tried: with causes it needs a model of other patients, from {fit}, and then {repair}."
 
 
 def _train(prepared: TableToCheck, estimator: Any) -> Trained:
