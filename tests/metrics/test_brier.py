@@ -130,7 +130,7 @@ def bad(message, **changes):
         bad("strictly ascending", times=[30.0, 20.0]),
         bad("49 curves for 50 patients", survival=np.full((49, 2), 0.5)),
         bad("probabilities between 0 and 1, got 3.0", survival=np.full((50, 2), 3.0)),
-        bad("probabilities between 0 and 1, got nan", survival=np.full((50, 2), np.nan)),
+        bad("survival is missing in 50 of 50 rows", survival=np.full((50, 2), np.nan)),
         bad("shape", survival=np.full(50, 0.5)),
         bad(
             "'inside' or 'table', got 'outside'", times=None, survival=[lambda t: t * 0] * 50, grid="outside"

@@ -188,7 +188,7 @@ def test_folds_are_joined_in_the_order_of_the_patients():
             [[0.9, 1.2]] * 2,
             "got 1.2 for row 1; pass survival functions, not cumulative hazards .* divide percentages by 100",
         ),
-        ([1.0, 2.0], [[0.9, np.nan]] * 2, "between 0 and 1, got nan"),
+        ([1.0, 2.0], [[0.9, np.nan]] * 2, "survival is missing in 2 of 2 rows"),
         (
             [1.0, 2.0],
             [[0.9, 0.8], [0.5, 0.6]],

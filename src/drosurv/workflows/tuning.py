@@ -91,13 +91,13 @@ def tune(
     `categorical` and `keep_columns` are as in :func:`train`.
     """
     require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
-    refuse_leaks(table, keep_columns)
     if table.columns.entry is not None:
         raise ArgumentError(
             "entry",
             f"{arg('entry')} is not supported by a search, which scores settings on patients who are observed from "
             "time 0: fit each setting by itself, and compare them on held-out patients.",
         )
+    refuse_leaks(table, keep_columns)
     points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     settings = [clone(estimator).set_params(**point) for point in points]
     encoder = table_encoder(table, categorical)
