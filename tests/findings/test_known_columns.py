@@ -5,7 +5,9 @@ import pytest
 import drosurv
 from drosurv import CoxPH, PublishedCox, Surv
 from drosurv.errors import ArgumentWarning
+from drosurv.findings.known_columns import known_columns
 from drosurv.tables import LeakWarning
+from drosurv.tables.leaks import find_leaks
 
 N = 400
 LEFT_OUT = r"^columns 'days' .* and 'died' .* may give the outcome away, and were not used to find subgroups"
@@ -73,3 +75,14 @@ def test_a_model_that_uses_the_time_has_a_data_problem_unless_the_column_is_know
         drosurv.repair(model, X[~train], y[~train], frozen=True, max_repairs=0)
     in_folds = drosurv.audit(CoxPH(), X, y, folds=3, **given)
     assert in_folds.parts["verdict"].facts["status"] == "data_problem"
+
+
+def test_a_level_whose_patients_all_had_the_event_may_be_a_good_marker():
+    """Stage IV with a long follow-up: training asks about such a column, an audit does not condemn the model."""
+    event = np.r_[np.ones(140, np.bool_), np.zeros(60, np.bool_)]
+    y = Surv.from_arrays(event, np.arange(1.0, 201.0))
+    X = pd.DataFrame({"stage": np.r_[np.repeat("IV", 60), np.tile(["I", "II"], 70)]})
+    assert "stage" in find_leaks(X, y)
+    known = known_columns(None, X, y)
+    assert not known.problem
+    assert not known.note

@@ -65,7 +65,8 @@ def known_columns(
         return KnownColumns(X, features)
     frame = pd.concat(tables, axis=1)
     looked_at = frame.loc[:, ~frame.columns.duplicated() & ~frame.columns.isin(list(keep_columns))]
-    found = find_leaks(looked_at, y, entry)
+    # A level whose patients all had the event is no reason to condemn a model: it may be a good marker.
+    found = find_leaks(looked_at, y, entry, of_levels=False)
     if not found:
         return KnownColumns(X, features)
     own = set(columns_used(model, given["X"]))

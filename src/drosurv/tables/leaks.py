@@ -35,11 +35,12 @@ class LeakWarning(BlockingWarning):
     """A column may give the outcome away."""
 
 
-def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None) -> dict[str, str]:
+def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: bool = True) -> dict[str, str]:
     """Return columns that may give the outcome away, with the reason: they tell the event or the time.
 
     `entry` (n,) are the times from which patients were under observation. Of more than 10,000 patients, a random sample
-    is looked at.
+    is looked at. If `of_levels`, a column is also named if all patients of one level had the event, as by chance those
+    of a good marker may.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None) -> dict[str, str]
         }
     for name in (one for one in frame.columns if str(one) not in found):
         how = _tells_time(floats(frame[name]), target.time, start) if holds_numbers(frame[name]) else ""
-        if reason := how or _tells_event(frame[name], target.event):
+        if reason := how or _tells_event(frame[name], target.event, of_levels):
             found[str(name)] = reason
     return found
 
@@ -94,7 +95,7 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     return _FUNCTION if _is_function_of(time, values) else ""
 
 
-def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
+def _tells_event(column: pd.Series[Any], event: BoolArray, of_levels: bool) -> str:
     """Say how the levels of a column tell the event; empty if they do not, or are too many."""
     if is_numeric_dtype(column) and column.nunique() > MOST_LEVELS:
         return ""
@@ -113,7 +114,7 @@ def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
     several = len(patients) <= n / _FEWEST_PER_LEVEL
     if several and agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
         return f"it tells the event of {100 * agreement:.0f} % of the patients"
-    if rate ** int(sure[most]) < _CHANCE:
+    if of_levels and rate ** int(sure[most]) < _CHANCE:
         return f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
     return ""
 
