@@ -58,7 +58,7 @@ def test_commands_use_the_litters_that_a_model_was_trained_with(drosurv, files):
         f"{RATS // 2} patients in {LITTERS // 2} clusters (litter)",
     )
     found = drosurv.json("evaluate", *paths, "--bootstrap", "20")
-    table = pd.read_csv(files / "test.csv")
+    table = pd.read_csv(files / "test.csv", float_precision="round_trip")
     model, y = library.load(files / "m"), library.Surv.from_dataframe("tumour", "weeks", table)
     wanted = library.evaluate(
         model, table[["dose", "sex"]], y, clusters=table["litter"], n_bootstrap=20
