@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import drosurv as library
+from drosurv.tables.reading import read_frame
 
 RATS, LITTERS = 240, 80
 TARGET = ("--time", "weeks", "--event", "tumour")
@@ -58,7 +59,7 @@ def test_commands_use_the_litters_that_a_model_was_trained_with(drosurv, files):
         f"{RATS // 2} patients in {LITTERS // 2} clusters (litter)",
     )
     found = drosurv.json("evaluate", *paths, "--bootstrap", "20")
-    table = pd.read_csv(files / "test.csv", float_precision="round_trip")
+    table = read_frame(files / "test.csv")
     model, y = library.load(files / "m"), library.Surv.from_dataframe("tumour", "weeks", table)
     wanted = library.evaluate(
         model, table[["dose", "sex"]], y, clusters=table["litter"], n_bootstrap=20
