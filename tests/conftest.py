@@ -136,11 +136,11 @@ def downloads(data_directory, shared_folder):
 @pytest.fixture(scope="module", autouse=True)
 def few_replicates_of_searches():
     """Where nothing else is asked for, searches of subgroups draw 199 replicates, and remedies grow 10 trees."""
-    from drosurv.repairs import subgroup_bounds
+    from drosurv.repairs import certification
     from drosurv.report.sections.subgroup_sections import TREES
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subgroup_bounds, "REPLICATES", 199)
+        patch.setattr(certification, "REPLICATES", 199)
         patch.setitem(TREES, "max_iter", 10)
         yield
 
@@ -165,7 +165,7 @@ def quick_check():
         patch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
         patch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
         patch.setattr(checking, "_FOLDS", 3)
-        patch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
+        patch.setattr("drosurv.repairs.certification.REPLICATES", 39)
         yield
 
 

@@ -47,7 +47,7 @@ def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
     for name, most in {"load_flc": 900, "load_nwtco": 2100, "make_hidden_minority": 900}.items():
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name), most))
     monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=4))
-    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
+    monkeypatch.setattr("drosurv.repairs.certification.REPLICATES", 39)
     monkeypatch.setenv("COLUMNS", "80")
     names = {}
     with pd.option_context("display.max_columns", 0):

@@ -49,7 +49,7 @@ _HOME = {
     "Trees": "drosurv.estimators",
     "all_estimators": "drosurv.estimators.base",
     "audit": "drosurv.report.audit",
-    "certify": "drosurv.repairs.subgroup_bounds",
+    "certify": "drosurv.repairs.certification",
     "check": "drosurv.workflows.check",
     "compare": "drosurv.evaluation.compare",
     "evaluate": "drosurv.evaluation.evaluate",

@@ -49,7 +49,7 @@ def call(python: str, command: str) -> str:
 
 
 def row_labels(table: Any) -> NDArray[Any] | None:
-    """Return what the user of a pandas table calls its rows (n,): numbers in the file, from 1, or texts; else None.
+    """Return the names of the rows of a pandas table (n,): numbers in its file, from 1 on, or texts; None for others.
 
     Rows of a file are numbered from 0 and keep their number when others are left out.
 
@@ -68,7 +68,7 @@ def row_labels(table: Any) -> NDArray[Any] | None:
 
 
 def row_number(place: int | np.integer[Any], table: Any = None) -> int:
-    """Return the number by which messages name the row at a place: in the file of a pandas table, or counted from 1.
+    """Return the number of a row for messages: its number in the file of a pandas table, or else its place from 1 on.
 
     Messages name rows by this function.
 

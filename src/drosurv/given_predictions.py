@@ -213,7 +213,7 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
         return found.times
     if found.unit not in DAYS or unit not in DAYS:
         name, option = found.names[0], arg("time_unit")
-        # In Python there is no such argument of predictions.
+        # Commands have an option for the unit; in Python there is none.
         first = f"{option} days, weeks, months or years, or " if option.startswith("-") else ""
         raise ArgumentError(
             "survival",
@@ -301,7 +301,7 @@ def _ask_if_implausible(
 
 
 def _entries(names: Sequence[str], times: FloatArray | None = None) -> list[str]:
-    """Return what names columns and their times; the word TIME if these are to be filled in."""
+    """Return COLUMN=TIME for each column, as users write it; without times, the word TIME stands there."""
     at = ["TIME"] * len(names) if times is None else [f"{time:g}" for time in times]
     return [f"{name}={time}" for name, time in zip(names, at, strict=True)]
 

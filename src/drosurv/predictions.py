@@ -11,14 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from drosurv.any_model import (
+    final_step,
+    model_name,
+    own_columns,
+    prepared,
+    require_fitted,
+    training_follow_up,
+    unwrapped,
+)
 from drosurv.curve_values import CurveValues, ModelValues, StepFunction, TableValues, checked_survival
 from drosurv.curves import (
     CompetingCurves,
@@ -32,10 +37,8 @@ from drosurv.curves import (
 )
 from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
 from drosurv.metrics.scores import parse_risk
-from drosurv.observation import Rows, ends_of_patients, in_pandas, parse_observation
+from drosurv.observation import Rows, in_pandas
 from drosurv.presentation import cause_in_words, listing
-from drosurv.solvers.arrays import on_host
-from drosurv.tables.encoder import TableEncoder
 from drosurv.target import (
     FloatArray,
     IntArray,
@@ -44,8 +47,6 @@ from drosurv.target import (
     has_causes,
     is_tensor,
     number_of_cause,
-    of_any_cause,
-    parse_target,
     require_same_causes,
 )
 
@@ -56,8 +57,6 @@ _SKSURV_SCORES: dict[str, ScoreType] = {
     "CoxnetSurvivalAnalysis": "log hazard",
     "IPCRidge": "log time",
 }
-# Largest number of columns that a note names.
-_MOST_NAMED = 5
 _BOOSTING_SCORES: dict[str, ScoreType] = {"coxph": "log hazard", "squared": "log time", "ipcwls": "log time"}
 
 
@@ -318,35 +317,6 @@ class Predicted:
             raise ArgumentError("X", f"X has {rows} rows for the {self.n} patients of y: give one row each.")
 
 
-def is_score(model: Any) -> bool:
-    """Whether a model, and not an array of predictions, is a published score: known at some times, and never fitted."""
-    final = final_step(model)
-    return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
-
-
-def columns_used(model: Any, X: Any = None) -> list[str]:
-    """Return the columns of a table that a model predicts from; of a model without names, those of `X`.
-
-    There are none for predictions that were given as numbers.
-    """
-    model = unwrapped(model)
-    if isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__"):
-        return []
-    first = model[0] if hasattr(model, "steps") else getattr(model, "encoder_", None)
-    used = getattr(model, "feature_names_in_", getattr(X, "columns", ()))
-    if isinstance(first, TableEncoder):
-        used = getattr(first, "used_", [name for name in used if name not in first.drop])
-    return [str(name) for name in used]
-
-
-def require_fitted(model: Any) -> Any:
-    """Return the last step of a model; raise NotFittedError if it is an estimator that is not fitted."""
-    fitted = final_step(model)
-    if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
-        check_is_fitted(fitted)
-    return fitted
-
-
 def as_predictions(
     model: Any,
     X: Any,
@@ -565,50 +535,6 @@ def score_type(model: Any) -> ScoreType:
     return (_BOOSTING_SCORES if boosted else _SKSURV_SCORES).get(name, "other")
 
 
-def model_name(model: Any) -> str:
-    """Return the name of a model for tables: its class, or "predictions" for arrays."""
-    if isinstance(model, Predictions) or not hasattr(model, "predict"):
-        return "predictions"
-    return type(model).__name__
-
-
-def training_follow_up(model: Any) -> Any:
-    """Return the follow-up of the training patients, which fitted models of this library keep; None for others."""
-    return getattr(final_step(model), "follow_up_", None)
-
-
-def unwrapped(model: Any) -> Any:
-    """Return the best model of a finished search, or the model inside of a frozen one; any other model unchanged."""
-    if hasattr(model, "best_estimator_") and not hasattr(model, "predict_survival_function"):
-        return unwrapped(model.best_estimator_)
-    if type(model).__name__ == "FrozenEstimator":
-        return unwrapped(model.estimator)
-    return model
-
-
-def final_step(model: Any) -> Any:
-    """Return the last step of a Pipeline, or the model itself; of a finished search, that of its best model."""
-    steps = getattr(unwrapped(model), "steps", None)
-    return unwrapped(steps[-1][1]) if steps else unwrapped(model)
-
-
-def own_columns(model: Any, X: Any) -> Any:
-    """Return the columns of a DataFrame that a model was fitted on, in their order; any other X unchanged."""
-    names, X = getattr(model, "feature_names_in_", None), in_pandas(X)
-    # The rules of a repaired model may use further columns: it takes its own.
-    if names is None or not isinstance(X, pd.DataFrame) or getattr(model, "_own_features", False):
-        return X
-    differ = list(X.columns) != list(names) and set(names) <= set(X.columns)
-    return X[list(names)] if differ else X
-
-
-def prepared(model: Any, X: Any) -> Any:
-    """Return X transformed by all steps of a Pipeline but the last; for other models, the columns that they take."""
-    model = unwrapped(model)
-    X = own_columns(model, X)
-    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
-
-
 # Rows of arguments.
 
 
@@ -634,65 +560,3 @@ def take(X: Any, rows: Any) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if is_tensor(X) else np.asarray(X)[rows]
-
-
-class Patients(NamedTuple):
-    """Targets of patients, the arguments about their rows, the `rows` of the table that they come from, and notes.
-
-    `rows` are None if they are all rows in order. `changing`, the last note, names features that change over time;
-    it is empty if none does.
-    """
-
-    y: NDArray[Any]
-    observed: Rows
-    rows: IntArray | None = None
-    notes: tuple[str, ...] = ()
-    changing: str = ""
-
-    def of(self, given: Any) -> Any:
-        """Select the patients' rows of an argument with one value per row of the table."""
-        return given if self.rows is None else select_rows(given, self.rows)
-
-
-def one_row_each(y: Any, observed: Rows, features: Any = None) -> Patients:
-    """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
-
-    A prediction can use only the first row, of which a note is given if the `features` of others differ. The target of
-    a patient is the first event, or the end of the last row; ids are left out, as every row is a patient. Without entry
-    times, rows of one patient stay: they are correlated.
-    """
-    y, notes, changing = np.asarray(y), [], ""
-    rows = until = np.arange(len(y))
-    if observed.id is not None and observed.entry is not None:
-        target = parse_target(of_any_cause(y))
-        patient = parse_observation(target, entry=observed.entry, id=observed.id).patient
-        assert patient is not None, "parsed from an id"
-        rows, until = ends_of_patients(patient, target)
-        observed = replace(observed, id=None)
-        if len(rows) < len(y):
-            notes.append(
-                f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "
-                "followed until the first event or the end of the last row."
-            )
-            changing = _changing(features, rows[patient])
-            notes += [changing] if changing else []
-    copies = observed.take(rows).copies
-    if copies is not None:
-        rows, until = rows[copies], until[copies]
-    if len(rows) == len(y) and np.array_equal(rows, np.arange(len(y))):
-        return Patients(y, observed, None, tuple(notes), changing)
-    return Patients(y[until], observed.take(rows), rows, tuple(notes), changing)
-
-
-def _changing(features: Any, first: IntArray) -> str:
-    """Name the columns with a known value that differs from that of the patient's `first` row, (n,); empty if none."""
-    if features is None:
-        return ""
-    X = in_pandas(features)
-    if not hasattr(X, "columns"):
-        X = pd.DataFrame(np.asarray(on_host(X))).add_prefix("x")
-    known = ((str(name), pd.factorize(column)[0]) for name, column in X.items())
-    names = [repr(name) for name, codes in known if ((codes != codes[first]) & (codes >= 0)).any()]
-    change = "changes" if len(names) == 1 else "change"
-    used = "only the values of each patient's first row were used to predict and to judge."
-    return f"{listing(names, _MOST_NAMED)} {change} over time: {used}" if names else ""

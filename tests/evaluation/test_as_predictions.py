@@ -10,9 +10,10 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis, IPCRidge
 from sksurv.svm import FastSurvivalSVM
 
 from drosurv import audit, certify, evaluate, observation
+from drosurv.any_model import training_follow_up
 from drosurv.estimators import CoxPH
 from drosurv.metrics import concordance_index
-from drosurv.predictions import Predictions, as_predictions, training_follow_up
+from drosurv.predictions import Predictions, as_predictions
 
 TIMES = np.array([0.0, 1.0, 7.0, 7.5, 30.0, 500.0])
 

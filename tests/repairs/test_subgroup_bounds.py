@@ -15,7 +15,8 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
-from drosurv.repairs import drawn_events, subgroup_bounds
+from drosurv.repairs import certification, drawn_events
+from drosurv.repairs.certification import brier_losses
 from drosurv.repairs.drawn_events import PatientEvents, censoring_times
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
@@ -26,7 +27,7 @@ from drosurv.repairs.simultaneous_tests import (
     judged_subgroups,
     signed_root_deviance,
 )
-from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds, brier_losses
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.target import Target, parse_target
 
 GRID = np.linspace(0.01, 3, 300)
@@ -605,7 +606,7 @@ def test_adjusted_bounds_keep_only_what_further_tests_leave_significant():
 
 
 def test_replicates_are_enough_for_the_adjusted_level(monkeypatch):
-    monkeypatch.setattr(subgroup_bounds, "REPLICATES", 999)
-    assert subgroup_bounds.enough_replicates(0.95, 1.0) == 999
+    monkeypatch.setattr(certification, "REPLICATES", 999)
+    assert certification.enough_replicates(0.95, 1.0) == 999
     for level, factor in ((0.95, 5.0), (0.95, 40.0), (0.99, 8.0)):
-        assert factor * 3 / (subgroup_bounds.enough_replicates(level, factor) + 1) < (1 - level) / 3
+        assert factor * 3 / (certification.enough_replicates(level, factor) + 1) < (1 - level) / 3

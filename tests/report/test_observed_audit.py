@@ -12,7 +12,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.observation import Rows
-from drosurv.predictions import one_row_each
+from drosurv.patient_rows import one_row_each
 from drosurv.report import Page, audit
 from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 

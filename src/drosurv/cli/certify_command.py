@@ -45,7 +45,7 @@ def certify(
     """
     import pandas as pd
 
-    from drosurv.repairs.subgroup_bounds import certify as certified
+    from drosurv.repairs.certification import certify as certified
 
     data = judged.table("certify")
     check_outputs([output], judged.inputs, force=run.force, plot=plot)

@@ -72,9 +72,9 @@ def evaluate(
 
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
     """
+    from drosurv.any_model import training_follow_up
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.evaluation.attributes import with_intersections
-    from drosurv.predictions import training_follow_up
     from drosurv.workflows.saved_model import OpenedModel
 
     data = judged.table("evaluate")

@@ -96,7 +96,7 @@ def repair(
         raise InputError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         frame, columns = source.read(), None
-        from drosurv.predictions import final_step
+        from drosurv.any_model import final_step
         from drosurv.repairs.repair_views import linear_effects
         from drosurv.target import cause_names
         from drosurv.workflows import repairing

@@ -27,8 +27,8 @@ def summary(
     Example: drosurv summary model
     """
     from drosurv import summary as summarised
+    from drosurv.any_model import final_step
     from drosurv.errors import ArgumentError
-    from drosurv.predictions import final_step
     from drosurv.presentation import cause_label
     from drosurv.repairs.repair_views import linear_effects, repair_table
     from drosurv.tables.reading import FileFormat

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle
@@ -30,7 +31,7 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.calibration import parse_horizons
 from drosurv.observation import Rows
-from drosurv.predictions import Predicted, as_predictions, final_step, of_causes
+from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.presentation import cause_label
 from drosurv.target import IntArray, cause_names, parse_competing_target
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -21,7 +22,8 @@ from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import Predicted, as_predictions, final_step, of_causes, one_row_each
+from drosurv.patient_rows import one_row_each
+from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.presentation import first_upper, listing
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, chosen_cause
@@ -213,7 +215,7 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
 def _at_common_times(
     predicted: dict[str, Predicted], y: Any, cause: int | None
 ) -> tuple[dict[str, Predicted], FloatArray | None]:
-    """Return predictions at times that all models with curves are known at, and the times between which to score them.
+    """Return predictions at the times that all models predict, and the times between which gains are scored.
 
     With predictions at few times, these are their common times, with a warning if some models have others, or curves
     that are known throughout. Without, predictions are returned unchanged, and None.

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.any_model import final_step, model_name
 from drosurv.errors import ArgumentError, arg, each_warning_once, row_labels
 from drosurv.evaluation.attributes import (
     ALL,
@@ -52,14 +53,8 @@ from drosurv.metrics import FollowUp, median_follow_up
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import (
-    Predicted,
-    as_predictions,
-    final_step,
-    model_name,
-    of_causes,
-    one_row_each,
-)
+from drosurv.patient_rows import one_row_each
+from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.presentation import counted, listing, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import (

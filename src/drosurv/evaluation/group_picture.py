@@ -78,7 +78,7 @@ def shortened(text: str, width: int) -> str:
         return text
     _, comma, time = text.rpartition(", ")
     end = f"...{comma}{time}" if comma else "..."
-    # Without room for some of the rule, the time is cut as well.
+    # If there is no room for the rule beside the time, the time is left out.
     end = end if len(end) <= width - _LEAST_RULE else "..."
     return f"{text[: width - len(end)]}{end}"
 

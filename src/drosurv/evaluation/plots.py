@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from drosurv.any_model import final_step, unwrapped
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, MANY_GROUPS, NEW_GROUP, funnel
 from drosurv.evaluation.reference import disparity_column
 from drosurv.observation import in_pandas
-from drosurv.predictions import final_step, unwrapped
 from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray

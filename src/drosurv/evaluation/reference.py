@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
@@ -16,7 +17,7 @@ from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.metrics import FollowUp, calibration_slope, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import gain_over_null, kept_share
 from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.predictions import as_predictions, final_step
+from drosurv.predictions import as_predictions
 from drosurv.solvers.arrays import on_host
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray, Target

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.any_model import final_step, prepared, unwrapped
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import Row
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.findings.verdict import Judgement
-from drosurv.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import (
     Column,
     Statement,

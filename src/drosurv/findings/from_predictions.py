@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from drosurv.any_model import final_step
 from drosurv.curve_values import minus_log
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
 from drosurv.errors import ArgumentError, arg, require
@@ -17,7 +18,7 @@ from drosurv.findings.judged import Cohort, Judged, judge_curves
 from drosurv.findings.known_curves import few_times, known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
-from drosurv.predictions import Predicted, Predictions, final_step
+from drosurv.predictions import Predicted, Predictions
 from drosurv.presentation import cause_in_words, moment
 from drosurv.tables.leaks import find_leaks
 from drosurv.target import (
@@ -110,7 +111,7 @@ def judged_patients(
 
 
 def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
-    """Raise if predictions at some times, not of folds, end before the first event, as those in another unit do."""
+    """Raise if the last predicted time is before the first event: the times probably are in another unit."""
     curves = predicted.curves
     if not isinstance(curves, PointCurves) or curves.times is None or predicted.trained_on is not None:
         return

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from drosurv.any_model import columns_used
 from drosurv.errors import arg, warn_caller
 from drosurv.observation import in_pandas
-from drosurv.predictions import columns_used
 from drosurv.presentation import listing
 from drosurv.tables.leaks import LeakWarning, find_leaks
 

@@ -35,7 +35,8 @@ _LEAST_SQUARES = 0.85
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
 _MOST_STEPS = 50
-# Share of the distance from 1 to an observed ratio, in logs, from which on the variance is that of the observed events.
+# Between 1 and this share of the observed log ratio, the variance rises from that of right predictions to that of the
+# observed events.
 _OWN_SHARE = 0.25
 
 

@@ -192,7 +192,8 @@ class UnoPairs(NamedTuple):
         if self.observed is None or self.other is None:
             return self.order.concordance(weight, event_weight)
         sums = np.array(self.observed.harrell_sums(weight, event_weight))
-        # Pairs with patients who had another event before: all pairs with them, less those in which they had it later.
+        # Pairs in which the other patient had an event of another cause before: all pairs with such patients, less
+        # those in which it came later.
         inverse = np.sqrt(event_weight)
         free = weight * inverse * self.other
         every, later = (

@@ -16,7 +16,7 @@ from scipy.special import ndtri, stdtrit
 from drosurv.errors import as_number, require
 from drosurv.target import FloatArray, IntArray, Target, places_in
 
-# Rows into which `censored_later` divides a patient.
+# Number of rows that stand for a patient with another cause in `censored_later`.
 _PARTS = 20
 
 
@@ -125,7 +125,7 @@ class KaplanMeier:
             later = np.cumsum(uncensored * jump * self.events / self.at_risk)
             share = np.divide(target.other, uncensored[place], out=share, where=uncensored[place] > 0)
             ended += share * later[place]
-        # Sums of each cluster's rows that have ended, and numbers of its other rows, by time.
+        # Of each cluster: the sum over rows that have ended by a time, and the number of its other rows.
         sums, others = np.zeros(last), np.bincount(clusters, minlength=last).astype(np.float64)
         squares, seen = np.empty(len(at)), target.time[target.order]
         expected, first = step_function(self.times, hazard, at, before=0.0), 0

@@ -134,7 +134,7 @@ def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
     # Copies: numba would compile the loops again for arrays that are read-only or not contiguous.
     time, event, risk = np.array(target.time), np.array(target.event), np.array(risk)
     if target.other is not None:
-        # Patients with an event of another cause never have this one: they are observed longer than anybody with it.
+        # Patients with an event of another cause never have this one: they count as observed longer than all others.
         time[target.other] = np.nextafter(time.max(initial=0.0), np.inf)
     memory = np.empty((7, n), np.intp)
     ranks, tied, places, spare = memory[:3].reshape(n, 3), memory[3:5].reshape(n, 2), memory[5], memory[6]

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.any_model import final_step
 from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, row_number, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
 from drosurv.findings.known_curves import known_throughout
 from drosurv.monitoring.looks import Calendar
 from drosurv.observation import label_codes
-from drosurv.predictions import Predicted, final_step
+from drosurv.predictions import Predicted
 from drosurv.presentation import counted
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, batches
 

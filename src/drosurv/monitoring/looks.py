@@ -55,7 +55,7 @@ class Calendar:
 
     @property
     def latest(self) -> float:
-        """Position of the latest date that is not in the future; infinite where positions are no dates."""
+        """Position of the latest date that is not in the future; infinite if positions are numbers, not dates."""
         return float(days(pd.Series([latest_date()]))[0]) if self.dated else np.inf
 
     def dates(self, positions: FloatArray) -> Any:

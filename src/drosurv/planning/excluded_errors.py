@@ -101,7 +101,7 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
-    """Return a sentence on the ratios, by name, that cannot be excluded; an interval without an end excludes none."""
+    """Return a sentence on the ratios that cannot be excluded, from their intervals by name of the group."""
     known = [
         f"{ratio_text(low or 0.0)} to {ratio_text(high)} times for {name}"
         for name, (low, high) in errors.items()
@@ -118,7 +118,7 @@ def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interva
 
 
 def _is_known(interval: Interval) -> bool:
-    """Whether an interval excludes any ratio."""
+    """Whether both ends of an interval are known, so that it excludes some ratios."""
     low, high = interval
     return low is not None and high is not None and bool(np.isfinite(high))
 

@@ -109,7 +109,7 @@ class Column:
 
 
 def aligned(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Return columns whose values all have as many decimals as the largest; those from 1,000 on still have none.
+    """Return columns in which all values have as many decimals as the largest value; from 1,000 on, none.
 
     >>> rows = [{"gain": 0.00099}, {"gain": 0.0123}]
     >>> [column.cell(row) for column in aligned([Column("gain", "Gain", "value")], rows) for row in rows]

@@ -16,7 +16,7 @@ HUGE = 1e9
 _TINY = 1e-6
 # Smaller numbers are rounding errors of 0.
 _ZERO = 1e-12
-# Larger ratios of events are not told apart.
+# Larger ratios of events are written as "more than 1,000".
 _LARGEST_RATIO = 1000
 # Significant digits of numbers in files.
 _DIGITS = 6
@@ -63,7 +63,7 @@ def counted(n: int, what: str) -> str:
 
 
 def counted_patients(patients: int, rows: int = 0, clusters: int = 0, clusters_name: str = "") -> str:
-    """Return a number of patients, after that of their rows if it is larger, and of the clusters they are in, if any.
+    """Return a number of patients in words, with the number of their rows if larger, and of their clusters if any.
 
     >>> counted_patients(3), counted_patients(1200, rows=1300), counted_patients(300, 300, 100, "litter")
     ('3 patients', '1,300 rows of 1,200 patients', '300 patients in 100 clusters (litter)')

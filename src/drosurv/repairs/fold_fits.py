@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError
-from drosurv.predictions import as_predictions, final_step, take
+from drosurv.predictions import as_predictions, take
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.expected import SMALLEST_EXPECTED, Expected, expected_of_fitted
 from drosurv.target import BoolArray, FloatArray, IntArray, Target

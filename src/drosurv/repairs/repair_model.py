@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.any_model import columns_used, final_step, is_score
 from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import ArgumentError, arg, each_warning_once, require, warn_caller
 from drosurv.estimators.baseline import checked_times
 from drosurv.findings.known_columns import known_columns
 from drosurv.observation import in_pandas
-from drosurv.predictions import Predictions, as_predictions, columns_used, final_step, is_score, of_causes
+from drosurv.predictions import Predictions, as_predictions, of_causes
 from drosurv.presentation import cause_in_words
 from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.target import (
@@ -136,7 +137,7 @@ def repair(
 
 
 def _of_model(model: Any, X: Any, features: Any) -> Any:
-    """Return the columns of X that a frozen model uses or that are among the features, if features are given."""
+    """Return X; if features are given, only the columns that the frozen model uses and the columns of the features."""
     X, chosen = in_pandas(X), set(getattr(in_pandas(features), "columns", ()))
     # The rules of a repaired model may use any column.
     if not isinstance(X, pd.DataFrame) or not chosen or hasattr(final_step(model), "repairs_"):

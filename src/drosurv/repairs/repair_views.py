@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
+from drosurv.any_model import final_step
 from drosurv.errors import InputError, call
-from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods

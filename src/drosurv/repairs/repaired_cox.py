@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, InputError, arg, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
@@ -18,7 +19,7 @@ from drosurv.findings.from_predictions import require_an_event
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Observation, Rows, draw_folds, generator, parse_observation
-from drosurv.predictions import as_predictions, final_step
+from drosurv.predictions import as_predictions
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes

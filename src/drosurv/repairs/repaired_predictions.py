@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from drosurv.any_model import final_step
 from drosurv.curves import CurveType, PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.observation import in_pandas
-from drosurv.predictions import as_predictions, final_step, take
+from drosurv.predictions import as_predictions, take
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard

@@ -9,11 +9,12 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from drosurv.any_model import final_step, prepared
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import DROCox
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.predictions import Predictions, final_step, prepared, select_rows
+from drosurv.predictions import Predictions, select_rows
 from drosurv.target import IntArray
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from drosurv.any_model import final_step, is_score, prepared, require_fitted, training_follow_up, unwrapped
 from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels, warn_caller
 from drosurv.estimators.network_settings import readable_parameters
@@ -20,20 +21,8 @@ from drosurv.findings.known_columns import known_columns
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
-from drosurv.predictions import (
-    Predicted,
-    Predictions,
-    as_predictions,
-    final_step,
-    is_score,
-    of_causes,
-    one_row_each,
-    prepared,
-    require_fitted,
-    require_model,
-    training_follow_up,
-    unwrapped,
-)
+from drosurv.patient_rows import one_row_each
+from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from drosurv.any_model import final_step, prepared
 from drosurv.curve_values import TableValues
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
@@ -20,7 +21,7 @@ from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.findings.from_predictions import design_columns
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, draw_folds, generator
-from drosurv.predictions import Predicted, as_predictions, final_step, prepared, take
+from drosurv.predictions import Predicted, as_predictions, take
 from drosurv.target import BoolArray, FloatArray, IntArray, of_any_cause, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import (
@@ -37,13 +38,14 @@ from drosurv.findings.verdict import (
 from drosurv.findings.words import event_in_words
 from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
-from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
+from drosurv.predictions import Predicted, as_predictions, select_rows
 from drosurv.presentation import counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.certification import certify_rows, enough_replicates
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.repairs.rules import Condition
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
-from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify_rows, enough_replicates
+from drosurv.repairs.subgroup_bounds import SubgroupBounds
 from drosurv.report.alpha_path import Stop
 from drosurv.tables import TableEncoder
 from drosurv.target import (

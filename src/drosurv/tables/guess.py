@@ -388,7 +388,7 @@ def _group(column: pd.Series[Any]) -> str | None:
         return None
     if holds_numbers(column) and column.nunique() > _MOST_LEVELS:
         if CODE_NAME.search(name):
-            # No number of a hospital is more than another.
+            # Numbers of hospitals are names, not amounts: they are not cut into low and high ones.
             return None
         values = floats(column)
         years = re.search("age|alter", name, re.IGNORECASE) and np.nanmax(values) <= _OLDEST

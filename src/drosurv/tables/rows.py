@@ -154,7 +154,8 @@ class RowHashes:
     def seen_in(self, X: pd.DataFrame, y: Any, patients: IntArray | None = None) -> RowsSeen | None:
         """Count the rows of a table that were trained on; None if the table lacks a column.
 
-        With `patients`, (n,), equal for rows of one patient, count the patients of whom any row was trained on.
+        `patients` (n,) are numbers of patients. If they are given, patients are counted instead: those of whom at least
+        one row was trained on.
         """
         if not set(self.columns) <= set(X.columns):
             return None

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
+from drosurv.any_model import columns_used
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.observation import Rows
-from drosurv.predictions import columns_used, one_row_each
+from drosurv.patient_rows import one_row_each
 from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn

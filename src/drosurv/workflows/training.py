@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from drosurv.any_model import columns_used
 from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
@@ -24,7 +25,6 @@ from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import given_arguments
-from drosurv.predictions import columns_used
 from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported

@@ -316,7 +316,7 @@ def _of_column(
         cells = {g: NOTHING if k is None else found[g].count_text(k) for g, k in ones.items()}
         yield row(f"{named} = 1", cells)
     else:
-        # Calendar years have no separator of thousands.
+        # Years such as 2021 are written without a comma.
         comma = "" if _holds_years(column) else ","
         yield row(f"{named}, mean (SD)", {g: one.mean_text.replace(",", comma) for g, one in found.items()})
     if any(one.missing for one in found.values()):

@@ -1,0 +1,83 @@
+"""What a model of any library is: its last step, its columns, its name, and whether it is fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from drosurv.observation import in_pandas
+from drosurv.tables.encoder import TableEncoder
+
+
+def unwrapped(model: Any) -> Any:
+    """Return the best model of a finished search, or the model inside of a frozen one; any other model unchanged."""
+    if hasattr(model, "best_estimator_") and not hasattr(model, "predict_survival_function"):
+        return unwrapped(model.best_estimator_)
+    if type(model).__name__ == "FrozenEstimator":
+        return unwrapped(model.estimator)
+    return model
+
+
+def final_step(model: Any) -> Any:
+    """Return the last step of a Pipeline, or the model itself; of a finished search, that of its best model."""
+    steps = getattr(unwrapped(model), "steps", None)
+    return unwrapped(steps[-1][1]) if steps else unwrapped(model)
+
+
+def require_fitted(model: Any) -> Any:
+    """Return the last step of a model; raise NotFittedError if it is an estimator that is not fitted."""
+    fitted = final_step(model)
+    if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
+        check_is_fitted(fitted)
+    return fitted
+
+
+def is_score(model: Any) -> bool:
+    """Whether a model, and not an array of predictions, is a published score: known at some times, and never fitted."""
+    final = final_step(model)
+    return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model for tables: its class, or "predictions" for arrays."""
+    return type(model).__name__ if hasattr(model, "predict") else "predictions"
+
+
+def training_follow_up(model: Any) -> Any:
+    """Return the follow-up of the training patients, which fitted models of this library keep; None for others."""
+    return getattr(final_step(model), "follow_up_", None)
+
+
+def columns_used(model: Any, X: Any = None) -> list[str]:
+    """Return the columns of a table that a model predicts from; of a model without names, those of `X`.
+
+    There are none for predictions that were given as numbers.
+    """
+    model = unwrapped(model)
+    if not hasattr(model, "predict"):
+        return []
+    first = model[0] if hasattr(model, "steps") else getattr(model, "encoder_", None)
+    used = getattr(model, "feature_names_in_", getattr(X, "columns", ()))
+    if isinstance(first, TableEncoder):
+        used = getattr(first, "used_", [name for name in used if name not in first.drop])
+    return [str(name) for name in used]
+
+
+def own_columns(model: Any, X: Any) -> Any:
+    """Return the columns of a DataFrame that a model was fitted on, in their order; any other X unchanged."""
+    names, X = getattr(model, "feature_names_in_", None), in_pandas(X)
+    # The rules of a repaired model may use further columns: it takes its own.
+    if names is None or not isinstance(X, pd.DataFrame) or getattr(model, "_own_features", False):
+        return X
+    differ = list(X.columns) != list(names) and set(names) <= set(X.columns)
+    return X[list(names)] if differ else X
+
+
+def prepared(model: Any, X: Any) -> Any:
+    """Return X transformed by all steps of a Pipeline but the last; for other models, the columns that they take."""
+    model = unwrapped(model)
+    X = own_columns(model, X)
+    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X

@@ -1,0 +1,374 @@
+"""Bound the error of a model in all subgroups that one or two conditions define, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
+from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.judged import Judged
+from drosurv.findings.known_columns import known_columns
+from drosurv.findings.questions import group_sums
+from drosurv.findings.questions import n_patients as count_patients
+from drosurv.findings.residual_tests import level as level_test
+from drosurv.findings.residual_tests import timing as timing_test
+from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
+from drosurv.metrics import FollowUp
+from drosurv.metrics.scores import parse_weights
+from drosurv.observation import Rows, generator
+from drosurv.patient_rows import one_row_each
+from drosurv.predictions import as_predictions, of_causes
+from drosurv.presentation import (
+    cause_in_words,
+    counted_patients,
+    moment,
+)
+from drosurv.repairs.drawn_events import PatientEvents
+from drosurv.repairs.rules import readable_table
+from drosurv.repairs.simultaneous_tests import (
+    LEAST_EXPECTED,
+    bounded_means,
+    compare_events,
+    events_of,
+    judged_subgroups,
+)
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
+from drosurv.target import (
+    BoolArray,
+    FloatArray,
+    Target,
+    cause_names,
+    has_causes,
+    of_any_cause,
+    parse_target,
+)
+
+LEAST_PATIENTS = 50
+
+
+@each_warning_once
+def certify(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    alpha: float = 0.05,
+    horizon: float | None = None,
+    brier_time: float | None = None,
+    level: float = 0.95,
+    features: Any = None,
+    keep_columns: Sequence[str] = (),
+    id: Any = None,
+    n_bootstrap: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    cause: int | str | None = None,
+) -> SubgroupBounds:
+    """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
+
+    Subgroups are made of conditions on the columns: numbers above or not above a decile, a category or any other, a
+    missing value; one condition, or two joined by "and", with more than 60 columns on the same column only. Those with
+    at least the share `alpha` of the patients and at least 10 predicted events are tested all at once, on patients that
+    the model was not trained on.
+
+    Parameters
+    ----------
+    model : fitted survival model, :class:`drosurv.evaluation.Predictions`, or a pair (times, survival)
+        It must predict survival curves: risk scores alone do not give a number of events.
+    X : (n, d) array or DataFrame
+        Features, as the model takes them, of patients that it was not trained on.
+    y : structured array (n,)
+        Events and times of the same patients; with competing causes, an event of any cause unless `cause` says which.
+    alpha : float
+        Size of the smallest subgroup, as a share of the patients in (0, 1]; the rows of one patient have equal shares.
+    horizon : float, optional
+        Time until which events are counted, and of the Brier score; by default the whole follow-up is counted.
+    brier_time : float, optional
+        Time of the Brier score, if not the `horizon`. Without both it is the median follow-up, but at most the last
+        time at which a tenth of the patients is at risk, and one of the times of predictions at few times.
+    level : float
+        Confidence of the bounds, for all subgroups at once; 1 - level is the chance of a false alarm.
+    features : DataFrame (n, d'), optional
+        Columns that may define subgroups, in units and names that a reader knows; ``X`` by default.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made although they look like the outcome. Others that look like it
+        define no subgroups.
+    id : (n,) labels, optional
+        Patient of each row. With `entry`, each patient is predicted from the first row; else the rows of a patient are
+        a cluster.
+    n_bootstrap : int, optional
+        Number of simulations of events, and of bootstrap multipliers, by default 999. The smallest p-value is
+        3 / (n_bootstrap + 1), so that with fewer than 59 nothing is significant at the level 0.95.
+    random_state : int, Generator or None
+        Seed or source of randomness.
+    entry, strata, offset : (n,), optional
+        Entry times, strata and offset of the patients, for models that take them.
+    sample_weight : (n,), optional
+        Weights of the patients; 2 counts a patient twice.
+    clusters : (n,) labels, optional
+        Patients with the same label, such as those of one hospital, may be correlated. All rows of an `id` are in one
+        cluster.
+    cause : int or str, optional
+        Judge one of several causes; the Brier score is that of its incidence.
+
+    Returns
+    -------
+    SubgroupBounds
+
+    Notes
+    -----
+    *Observed / expected events* are those of :mod:`drosurv.findings`: over the follow-up where curves are known
+    throughout, by the last predicted time, weighted for censoring, where predictions are known at few times. The
+    statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
+
+    *Timing.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
+    expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share
+    of all events of the subgroup, whether their total is right or wrong: the statistic is the difference of square
+    roots of counts, over the dispersion.
+
+    *Adjustment.* The distribution of the largest and smallest statistic of the number of events, and of the largest
+    absolute statistic of parts, over all subgroups, if the model is right, is simulated: p-values are shares of these
+    simulations, times three. Events are drawn from the model's curves, until the patient's censoring time. This is the
+    observed one; for patients with an event it is drawn from the Kaplan-Meier curve of censoring after the event. So a
+    right model has a significant subgroup with probability of at most 1 - level, for any number of events. Bounds on
+    the ratio are those that the same statistic does not reject on either side. With clusters, the rows of a cluster
+    have the same outcome in a share of the simulations, chosen so that the sums of clusters vary as much as observed.
+
+    The predictions of a fitted model have an estimation error, which is added to the variance if the number of
+    training events is known; of predictions in folds, errors cancel, and it is subtracted. Bounds are for the given
+    predictions, and do not contain this error.
+
+    *Brier score and gain over the null model.* Means over a subgroup with one-sided bounds from the largest
+    studentised deviation, by a multiplier bootstrap with one multiplier per patient or cluster.
+
+    *Assumptions.* Patients (or clusters) are independent, and censoring is independent of the event time given the
+    features; where curves are known throughout, for the Brier score, and for simulated censoring times after an event,
+    censoring has the same distribution for all patients. Subgroups that need more than two columns, finer cuts, or
+    columns that were not measured are not covered.
+
+    *Many patients.* The simulations are of a sample of at most 200,000 patients, with 10,000 expected events if there
+    are as many: the distribution of the most extreme statistic hardly changes with more. Replicates run in threads on
+    all cores; the result does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
+    >>> model = drosurv.CoxPH().fit(train.X, train.y)
+    >>> bounds = drosurv.certify(model, test.X, test.y, n_bootstrap=59)
+    >>> "x5 > " in bounds.significant["group"].iloc[0]
+    True
+    """
+    weight = parse_weights(sample_weight, len(y))
+    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
+    model, number = of_causes(model, cause, y)
+    known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
+    known.warn()
+    found = certify_rows(
+        model,
+        X,
+        y,
+        replace(rows, weight=weight),
+        alpha=alpha,
+        horizon=horizon,
+        brier_time=brier_time,
+        level=level,
+        features=known.features,
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
+        cause=number,
+    )
+    if n_bootstrap is not None and n_bootstrap < (fewest := fewest_replicates(level)):
+        warn_caller(
+            f"with {arg('n_bootstrap', n_bootstrap)}, no subgroup can be significant at the level {level:g}: the "
+            f"smallest p-value is 3/{n_bootstrap + 1}. At least {fewest:,} are needed.",
+            argument="n_bootstrap",
+        )
+    notes = (*found.notes, *filter(None, (known.problem, known.note)))
+    if rows.n_clusters:
+        who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
+        notes = (*notes, f"there are {who}.")
+    if has_causes(y):
+        notes = (*notes, f"events are those of {cause_in_words(number, cause_names(y))}.")
+    return replace(found, notes=notes)
+
+
+@each_warning_once
+def certify_rows(
+    model: Any,
+    X: Any,
+    y: Any,
+    rows: Rows,
+    *,
+    alpha: float = 0.05,
+    horizon: float | None = None,
+    brier_time: float | None = None,
+    level: float = 0.95,
+    features: Any = None,
+    n_bootstrap: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
+    cause: int | None = None,
+    y_train: Any = None,
+    groups: FloatArray | None = None,
+    time_unit: str = "",
+) -> SubgroupBounds:
+    """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
+
+    `y_train` and indicators of `groups` (n, q) are what an evaluation of the same patients used besides, for the null
+    model and for censoring, so that both give the same numbers of all patients. `time_unit` is that of times in notes.
+    """
+    require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
+    require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
+    n_bootstrap = REPLICATES if n_bootstrap is None else n_bootstrap
+    require(as_whole(n_bootstrap) >= 19, "n_bootstrap", "be a whole number of at least 19", n_bootstrap)
+    table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
+    weight = np.ones(len(y)) if rows.weight is None else rows.weight
+    patients = one_row_each(y, replace(rows, weight=None))
+    y, rows, notes = patients.y, patients.observed, patients.notes
+    model, X, table, weight, groups = map(patients.of, (model, X, table, weight, groups))
+    if rows.entry is not None:
+        notes = (*notes, "patients are judged from their entry on.")
+    n = len(y)
+    rows = replace(rows, weight=weight)
+    _check_times(parse_target(of_any_cause(y)).take(weight > 0), horizon, brier_time)
+    predicted = as_predictions(model, X, n, rows=replace(rows, weight=None), need_curves=True)
+    columns = table if X is None else X
+    how_judged: dict[str, Any] = {"follow_up": y_train, "groups": groups, "features": columns, "cause": cause}
+    judge = partial(judged_patients, predicted, y, rows, **how_judged)
+    judged = judge(horizon=brier_time if horizon is None else horizon)
+    at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)
+    everybody = np.ones(n, np.bool_)
+    if judged.not_judged:
+        notes = (*notes, judged.not_judged)
+    n_patients = round(count_patients(judged, everybody))
+    if n_patients < LEAST_PATIENTS:
+        raise ArgumentError(
+            "y",
+            f"there are {n_patients} patients, too few for subgroups: at least {LEAST_PATIENTS} are needed.",
+        )
+    rng = generator(random_state)
+    residuals, error, until = judged.residuals, judged.error, np.full(n, np.inf)
+    if horizon is not None:
+        residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
+    events = PatientEvents.of(judged, residuals, until, rng)
+    if judged.few_times:
+        counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
+        notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
+    subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
+    if len(subgroups) == 0:
+        raise ArgumentError(
+            "alpha",
+            f"no subgroup has at least {arg('alpha', alpha)} of the {n_patients:,} patients and {LEAST_EXPECTED:g} "
+            "expected events: test more patients.",
+        )
+    sample = events.sample(rng)
+    how = (level, n_bootstrap, rng)
+    test = compare_events(subgroups, events, sample, *how, error)
+    overall, timing = _overall(residuals, everybody, error)
+    rescaled, wrong_timing = None, timing is not None and timing["p"] <= 1 - level
+    if wrong_timing or overall["p"] <= 1 - level:
+        ratios = np.full(len(events.ends), overall["ratio"])
+        if wrong_timing:
+            observed, expected = (weight @ part for part in (events.observed, events.expected))
+            ratios = np.maximum(observed, 0.0) / np.maximum(expected, 1e-12)
+        again = events.rescaled(ratios)
+        rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
+    means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
+    if not at_brier.scores_brier:
+        del means[BRIER]
+    bounded = bounded_means(subgroups, means, events.weight, sample, *how)
+    if BRIER in bounded:
+        bounded[BRIER]["bound"] = min(bounded[BRIER]["bound"], 1.0)
+    bounded[GAIN] |= {name: -bounded[GAIN][name] for name in ("estimate", "bound", "all patients")}
+    return SubgroupBounds(
+        bounds=pd.DataFrame({**test.bounds, **bounded}).T[["estimate", "bound", "group"]],
+        significant=test.significant,
+        rules=test.rules,
+        overall={**overall, **{name: bounded[name]["all patients"] for name in means}},
+        rescaled=None if rescaled is None else rescaled.significant,
+        timing=timing if wrong_timing else None,
+        n_subgroups=len(subgroups),
+        n_patients=n_patients,
+        n_events=_counted(judged, events, until),
+        alpha=float(alpha),
+        level=float(level),
+        horizon=at_brier.horizon,
+        counted_until=None if horizon is None else float(horizon),
+        notes=notes,
+        subgroups=subgroups,
+        n_bootstrap=int(n_bootstrap),
+    )
+
+
+def _counted(judged: Judged, events: PatientEvents, until: FloatArray) -> int:
+    """Return the number of events that were counted: with predictions at few times, those by the last known one."""
+    target = judged.cohort.target
+    last = np.minimum(until, events.ends[-1]) if judged.few_times else until
+    return round(float(events.weight @ (target.event & (target.time <= last))))
+
+
+def enough_replicates(level: float, factor: float) -> int:
+    """Return a number of replicates with which p-values can be significant after multiplication by a factor."""
+    # The smallest p-value is 3 / (replicates + 1): with 999 replicates and a factor of 5, three tenths of 0.05.
+    return int(np.ceil(REPLICATES * max(1.0, factor / 5 * 0.05 / (1 - level))))
+
+
+def _check_times(target: Target, horizon: float | None, brier_time: float | None) -> None:
+    """Raise if a time is not within the follow-up."""
+    longest = float(target.time.max())
+    for name, time in (("horizon", horizon), ("brier_time", brier_time)):
+        require(time is None or as_number(time) > 0, name, "be a time above 0", time)
+        if time is not None and time > longest:
+            raise ArgumentError(
+                name, f"{arg(name, time)} must not lie after the longest time in y, {longest:g}."
+            )
+
+
+def _overall(
+    residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None
+) -> tuple[dict[str, float], dict[str, Any] | None]:
+    """Return the events of all patients together with the test of the level, and those of the most extreme part.
+
+    p-values are adjusted for both tests. None if the timing of events is not tested.
+    """
+    sums = group_sums(residuals, everybody, error)
+    assert sums is not None
+    found, ends = level_test(sums), residuals.ends[: len(sums.observed)]
+    counts = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
+    tested = timing_test(sums, ends)
+    if tested is None:
+        return {**counts, "ratio": found.value, "p": found.p}, None
+    events = events_of(sums.observed, sums.expected, ends, int(np.searchsorted(ends, tested.time)))
+    timing = {**events, "p": min(2 * tested.p, 1.0)}
+    return {**counts, "ratio": found.value, "p": min(2 * found.p, 1.0)}, timing
+
+
+def brier_losses(judged: Judged) -> FloatArray:
+    r"""Return squared errors (n,) of predictions at the horizon, weighted by the inverse probability of censoring.
+
+    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[T_i > t]}{G(t-)}
+
+    With causes, d is an event of any cause; patients who had another one are free of this event. T > t is known if the
+    patient was observed longer than t, or censored at t. At few times, G depends on the features.
+    """
+    at = judged.at_horizon
+    if isinstance(at, WeightedResiduals):
+        found: FloatArray = at.inverse[:, -1] * (at.happened[:, -1] - at.probability[:, -1]) ** 2
+        return found
+    durations, other = judged.cohort.durations, judged.cohort.other
+    ends = replace(durations, other=other)
+    horizon = np.array([judged.horizon])
+    weights = FollowUp.of(ends, judged.cohort.copies).censoring_weights(ends, horizon)
+    return weights.squared_errors(horizon, judged.risk[:, None]).ravel()
