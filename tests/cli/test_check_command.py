@@ -49,14 +49,3 @@ def test_candidates_are_printed_as_commands(drosurv, patients, tmp_path):
     frame.assign(rtime=frame["dtime"], recur=frame["death"]).to_csv(tmp_path / "d.csv", index=False)
     line = drosurv.fails("check", tmp_path / "d.csv")
     assert f"drosurv check {tmp_path / 'd.csv'} --time dtime --event death" in line
-
-
-def test_a_file_that_drosurv_did_not_write_is_not_overwritten(drosurv, data, tmp_path):
-    (tmp_path / "page.html").write_text("mine")
-    line = drosurv.fails("check", data, "-o", tmp_path / "page.html")
-    assert "exists and was not written by drosurv: choose another name, or pass --force" in line
-    assert (tmp_path / "page.html").read_text() == "mine"
-
-
-def test_a_missing_column_is_named(drosurv, data):
-    assert "Did you mean 'days'?" in drosurv.fails("check", data, "--time", "dayss")

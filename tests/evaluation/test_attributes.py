@@ -29,11 +29,6 @@ def test_every_column_becomes_a_named_attribute(given, names):
     assert [attribute.name for attribute in parse_attributes(given, 2)] == names
 
 
-def test_as_many_labels_as_patients_are_needed():
-    with pytest.raises(ValueError, match="sensitive_features 'sex' has 2 labels for 5 patients"):
-        parse_attributes({"sex": ["m", "f"]}, 5)
-
-
 def test_rows_and_counts_are_those_of_each_label():
     (sex,) = parse_attributes({"sex": ["f", "m", "f", None]}, 4)
     assert sex.labels == ("f", "m", "missing")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import AcceleratedFailureTime, CoxPH, Surv, compare
+from drosurv import CoxPH, Surv, compare
 from drosurv.evaluation import Predictions
 from drosurv.metrics import likelihood_gain
 from drosurv.workflows.comparison import METRICS, MODEL, PLAIN, PlainComparison
@@ -68,7 +68,6 @@ def test_advice_to_recalibrate_is_not_given_where_it_was_done_or_cannot_be(shrun
     assert "It was recalibrated in training already" in done
     assert "without recalibrating" not in done
     assert "recalibrat" not in replace(shrunken, can_recalibrate=False).statements[1].text
-    assert AcceleratedFailureTime.capabilities.no_recalibration
 
 
 def test_a_model_that_knows_the_product_is_better_for_the_worst_group():

@@ -109,11 +109,6 @@ def test_the_seed_is_that_of_a_model_inside_a_method_too():
     assert CONTENDERS["repair-trees"].fit(train, 3).base_.random_state == 3
 
 
-def test_an_unknown_method_is_named_with_the_known_ones(tmp_path):
-    with pytest.raises(ValueError, match="'dor' is not one of null, cox"):
-        run(tmp_path, methods=["dor"])
-
-
 def test_the_command_tells_what_it_did(made_up_results, tmp_path, monkeypatch):
     monkeypatch.setenv("DROSURV_DATA", "elsewhere")
     arguments = ["benchmark", "--datasets", "rossi,colon", "--methods", "dro", "--splits", "1", "--jobs", "1"]

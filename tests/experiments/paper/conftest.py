@@ -6,18 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.paper.methods import METHODS
-from experiments.paper.unit import Unit, gather
-
-STORED = (
-    "concordance_index",
-    "dynamic_auc",
-    "log_partial_likelihood",
-    "integrated_brier_score",
-    "individual_disparity",
-    "group_disparity",
-    "intersectional_disparity",
-    "concordance_imparity",
-)
+from experiments.paper.unit import STORED_METRICS, Unit, gather
 
 
 def make_row(part, attribute, setting, **values):
@@ -26,7 +15,7 @@ def make_row(part, attribute, setting, **values):
         "part": part,
         "attribute": attribute,
         **setting,
-        **dict.fromkeys(STORED, 0.5),
+        **dict.fromkeys(STORED_METRICS, 0.5),
         "log_partial_likelihood": -6.5,
         "concordance_imparity": 0.02,
         "concordance_imparity_se": 0.01,

@@ -79,12 +79,6 @@ def test_every_reason_has_its_own_code_and_explains_a_published_cell():
     assert used == {reason.code for reason in KNOWN_REASONS}
 
 
-def test_noise_and_the_unknown_are_no_causes():
-    assert {reason.code for reason in KNOWN_REASONS if reason.kind == "note"} == {
-        *("ci-noise", "seer-cox", "split-mlp-outside-budget", "mlp-level", "ablation-setting")
-    }
-
-
 def test_the_published_deep_split_rows_are_outside_the_accuracy_budget():
     published = load_published()
     c_index = published.loc[published["metric"] == "concordance_index"].set_index(["experiment", "method"])[
