@@ -1,3 +1,4 @@
+import inspect
 import os
 import shutil
 from pathlib import Path
@@ -5,7 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from drosurv.cli.options import COMMANDS
 from drosurv.cli.outputs import check_outputs
+
+TARGET = ("--time", "days", "--event", "status")
 
 
 @pytest.fixture
@@ -59,48 +63,50 @@ def test_only_files_that_drosurv_wrote_are_overwritten_unless_forced(tmp_path, c
             check_outputs([path], [])
 
 
-TARGET = ("--time", "days", "--event", "status")
+# Arguments that name a file to read; those that name any other file write it.
+READ = {"data", "model", "predictions", "coefficients", "reference", "train", "hold_out"}
+# What a command needs beside an output; its inputs are patients, model and theirs.
+NEEDS = {
+    "demo": (),
+    "plan": ("patients", *TARGET, "--model", "model"),
+    "check": ("patients",),
+    "fit": ("patients", *TARGET),
+    "summary": ("model",),
+    "predict": ("model", "patients"),
+    "evaluate": ("model", "patients"),
+    "audit": ("model", "patients"),
+    "repair": ("patients", *TARGET, "--predictions", "theirs"),
+    "certify": ("model", "patients"),
+    "monitor": ("model", "patients"),
+    "tune": ("patients", *TARGET, "--groups", "sex"),
+}
 
 
-@pytest.mark.parametrize(
-    ("command", "outputs"),
-    [
-        (("check", "patients.csv"), ("-o", "--save")),
-        (("fit", "patients.csv", *TARGET), ("-o",)),
-        (("repair", "patients.csv", *TARGET), ("-o",)),
-        (("repair", "patients.csv", *TARGET, "--predictions", "theirs.csv"), ("--corrected",)),
-        (("tune", "patients.csv", *TARGET, "--groups", "sex"), ("-o", "--table")),
-        (("summary", "model"), ("-o",)),
-        (("predict", "model", "patients.csv"), ("-o",)),
-        (("evaluate", "model", "patients.csv"), ("-o",)),
-        (("audit", "model", "patients.csv"), ("-o",)),
-        (("certify", "model", "patients.csv"), ("-o", "--plot")),
-        (("demo",), ("--report",)),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else value,
-)
+def outputs():
+    """Every command with each of its options that name a file to write."""
+    for command in COMMANDS:
+        for name, parameter in inspect.signature(command).parameters.items():
+            if name not in READ and parameter.annotation.__origin__ in (Path, Path | None):
+                yield command.__name__, f"--{name}"
+
+
+@pytest.mark.parametrize(("command", "option"), [*outputs()])
 def test_no_command_overwrites_an_input_or_a_file_that_drosurv_did_not_write(
-    drosurv, data, model, monkeypatch, command, outputs
+    drosurv, data, model, monkeypatch, command, option
 ):
     monkeypatch.chdir(data.parent)
-    Path("theirs.csv").write_text("12\n")
-    # Pages are written to names that end in .html, as a table may.
-    shutil.copy("patients.csv", "patients.html")
-    page = command[0] in ("audit", "check")
-    command = [word.replace(".csv", ".html") if page else word for word in command]
-    for path in (word for word in command if Path(word).is_file() and (not page or word.endswith(".html"))):
-        before = Path(path).read_bytes()
-        assert "is an input, which would be overwritten" in drosurv.fails(*command, outputs[0], path)
-        assert Path(path).read_bytes() == before
-    suffixes = {"--plot": ".png", "--report": ".html", "--table": ".csv", "--corrected": ".csv"}
-    for option in outputs:
-        name = f"mine{'.html' if page else suffixes.get(option, '')}"
-        # Pages of the demo have a suffix.
-        for path in (Path(name), Path("mine_plain.html")):
-            path.write_text("mine")
-        line = drosurv.fails(*command, option, name)
-        assert "exists and was not written by drosurv: choose another name, or pass --force" in line
-        assert {path.read_text() for path in Path().glob("mine*")} == {"mine"}
+    suffix = ".png" if option == "--plot" else ".html" if command in ("audit", "check", "demo") else ".csv"
+    mine = {"mine": b"mine", "mine_plain": b"mine"}  # Pages of the demo have a suffix.
+    files = {"patients": data.read_bytes(), "model": model.read_bytes(), "theirs": b"12\n", **mine}
+    for name, content in files.items():
+        Path(name + suffix).write_bytes(content)
+    words = [word + suffix if word in files else word for word in NEEDS[command]]
+    for name in {*files} & {*NEEDS[command]}:
+        line = drosurv.fails(command, *words, option, name + suffix)
+        assert "is an input, which would be overwritten" in line
+    line = drosurv.fails(command, *words, option, f"mine{suffix}")
+    assert "exists and was not written by drosurv: choose another name, or pass --force" in line
+    assert {name: Path(name + suffix).read_bytes() for name in files} == files
 
 
 def test_the_summary_beside_a_report_is_not_overwritten_either(drosurv, data, model, monkeypatch):
@@ -167,9 +173,6 @@ def full_disk(monkeypatch):
         monkeypatch.setattr(os, "fsync", no_space)
 
     return fill
-
-
-TARGET = ["--time", "days", "--event", "status"]
 
 
 @pytest.fixture(scope="module")

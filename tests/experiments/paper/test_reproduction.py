@@ -138,21 +138,6 @@ def test_quick_is_a_part_of_the_full_run(monkeypatch, tmp_path):
     assert planned["protocol"] == Protocol()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"select_on": "training"}, "select_on must be 'validation' or 'test', got 'training'"),
-        ({"only": ("flc-height",)}, "'flc-height' is not an experiment"),
-        ({"methods": ("dro",)}, "'dro' is not a method"),
-        ({"repeats": 0}, "repeats must be a whole number, at least 1, got 0"),
-    ],
-)
-def test_bad_input_is_refused_before_any_work(run, options, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        run(**options)
-    assert not (tmp_path / "out").exists()
-
-
 def test_results_out_of_the_store_give_the_numbers_of_the_run_that_computed_them(run, result, monkeypatch):
     rng = np.random.default_rng(0)
 
