@@ -188,3 +188,28 @@ def test_rows_without_numbers_of_a_file_are_counted_from_1():
         assert row_number(1, pd.DataFrame(index=index)) == 2
     assert row_labels(pd.DataFrame(index=["a", "b"])).tolist() == ["a", "b"]
     assert row_labels(pd.DataFrame(index=[7, 3])) is row_labels([[1.0]]) is None
+
+
+# Methods that look for words in a text, and words that are looked for in a message.
+READS_WORDS = re.compile(
+    r"""\.(startswith|endswith|removeprefix|removesuffix|r?partition|r?find|r?split|replace|count|index)\(\s*f?
+        (?P<of>["'])(?=[^"']*[a-z]{2})[^"']*\ [^"']*(?P=of)
+    |   ["'](?=[^"']*[a-z]{2})[^"']*["']\ (not\ )?in\ (str\(|[\w.]*(text|note|message|reason|why|caption|summary)\b)""",
+    re.VERBOSE,
+)
+
+
+def test_no_rule_reads_the_words_of_a_message():
+    for rule in (
+        'if "contains NaN" not in str(error):',
+        'name = event.removeprefix("the event ")',
+        'return "events" in test.why',
+    ):
+        assert READS_WORDS.search(rule)
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in sorted(Path(errors.__file__).parent.rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if READS_WORDS.search(line) and not line.lstrip().startswith((">>>", "#"))
+    ]
+    assert found == [], "give the rule a field or an attribute of the exception to read"

@@ -39,13 +39,18 @@ def arg(name: str, value: object = None, *, text: str = "") -> str:
     return f"{name}={text}" if text else name
 
 
+def in_command() -> bool:
+    """Whether a command is running, which has options instead of arguments."""
+    return SPELLING.get(None) is not None
+
+
 def call(python: str, command: str) -> str:
     """Return what the user may run, in backquotes: a call in Python, or a command if one is running.
 
     >>> call("drosurv.check(table)", "drosurv check table.csv")
     '`drosurv.check(table)`'
     """
-    return f"`{python if SPELLING.get(None) is None else command}`"
+    return f"`{command if in_command() else python}`"
 
 
 def row_labels(table: Any) -> NDArray[Any] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from drosurv.curves import parse_survival
-from drosurv.errors import ArgumentError, arg, require, row_number
+from drosurv.errors import ArgumentError, arg, in_command, require, row_number
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predicted, Predictions
@@ -212,9 +212,9 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
     if not found.unit or found.unit == unit:
         return found.times
     if found.unit not in DAYS or unit not in DAYS:
-        name, option = found.names[0], arg("time_unit")
+        name = found.names[0]
         # Commands have an option for the unit; in Python there is none.
-        first = f"{option} days, weeks, months or years, or " if option.startswith("-") else ""
+        first = f"{arg('time_unit')} days, weeks, months or years, or " if in_command() else ""
         raise ArgumentError(
             "survival",
             f"column {name!r} tells {moment(found.times[0], found.unit)}, and the unit of the times of the table is "
@@ -230,13 +230,11 @@ def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> 
     if named is None or _kind_by_time(found.survival):
         return None
     try:
-        seen, how = _kind_of(found.survival, times, target)
+        seen, seen_by = _kind_of(found.survival, times, target)
     except ArgumentError:
         return named
     if seen != named:
-        raise _kind_needed(
-            f": by its name, column {found.names[0]!r} is {named}, but {how.partition(', ')[0]}"
-        )
+        raise _kind_needed(f": by its name, column {found.names[0]!r} is {named}, but {seen_by}")
     return named
 
 
@@ -351,8 +349,9 @@ def form_of(
     if percent:
         values, notes = values / PERCENT, ("predictions above 1 were read as percentages.",)
     if kind is None:
-        kind, how = _kind_of(values, times, target)
-        notes += (how,) if how else ()
+        kind, seen_by = _kind_of(values, times, target)
+        read_as = "event probabilities" if kind == "event probability" else kind
+        notes += (f"{seen_by}, so they were read as {read_as}.",) if seen_by else ()
     return Form(kind, percent), notes
 
 
@@ -366,10 +365,9 @@ def _kind_by_time(values: FloatArray) -> Kind | None:
 
 
 def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:
-    """Return whether probabilities are of survival or of the event, and a note on how that was decided."""
+    """Return whether probabilities are of survival or of the event, and by what that was decided if it is not usual."""
     if by_time := _kind_by_time(values):
-        rise = "predictions rise with time, so they were read as event probabilities."
-        return by_time, rise if by_time == "event probability" else ""
+        return by_time, "predictions rise with time" if by_time == "event probability" else ""
     last = float(times[-1])
     had, free = target.event & (target.time <= last), free_until(target) > last
     if not had.any() or not free.any():
@@ -379,10 +377,8 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
     # Where all predictions are equal, some versions of scipy give no p-value.
     if not higher.pvalue <= _UNSURE:
         raise _kind_needed(", because patients with and without the event have similar predictions")
-    note = "predictions are {} for patients who had the event, so they were read as {}."
-    if share > 0.5:
-        return "event probability", note.format("higher", "event probabilities")
-    return "survival", note.format("lower", "survival")
+    kind: Kind = "event probability" if share > 0.5 else "survival"
+    return kind, f"predictions are {'higher' if share > 0.5 else 'lower'} for patients who had the event"
 
 
 def log_risk(

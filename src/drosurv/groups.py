@@ -57,6 +57,7 @@ def parse_groups(
     n: int | None = None,
     *,
     name: str = "groups",
+    argument: str = "",
     missing: Missing = "group",
     labels: Sequence[Any] | None = None,
     at_least: int = 2,
@@ -65,7 +66,8 @@ def parse_groups(
 
     Patients without a label form a group called ``"missing"``, or are left out (`missing` "drop"). `labels` are those
     that may occur, in the wanted order; one that no patient has is an empty group. By default they are the labels that
-    occur, sorted. Raise if there are fewer groups than `at_least`.
+    occur, sorted. Raise if there are fewer groups than `at_least`. Messages call the labels `name`; `argument` is the
+    argument that holds them, if it is called otherwise.
 
     Examples
     --------
@@ -78,14 +80,14 @@ def parse_groups(
         return _of_length(groups, n)
     if missing not in ("group", "drop"):
         raise InputError(f"missing must be 'group' or 'drop', got {missing!r}.")
-    columns = [_coded(column, name, missing) for column in _columns(groups, name)]
+    columns = [_coded(column, name, argument or name, missing) for column in _columns(groups, name)]
     coded = _of_length(columns[0] if len(columns) == 1 else intersections(columns, name), n)
     if labels is not None:
         coded = _relabelled(coded, tuple(labels), missing)
     if len(coded) < at_least:
         held = ", ".join(repr(label) for label in coded.labels) or "none"
         raise ArgumentError(
-            name.partition(" ")[0],
+            argument or name,
             f"{name} must hold at least {at_least} groups, got {len(coded)} ({held}): "
             "a difference between groups needs patients of two.",
         )
@@ -133,7 +135,7 @@ def _columns(groups: Any, name: str) -> list[Any]:
     return found
 
 
-def _coded(column: Any, name: str, missing: Missing) -> Groups:
+def _coded(column: Any, name: str, argument: str, missing: Missing) -> Groups:
     """Return codes of the distinct labels: sorted, or in the order of a pandas Categorical."""
     if column.dtype.kind in "US":
         # NumPy's strings have no missing values, and pandas would convert each to an object first.
@@ -153,7 +155,7 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:
         raise ArgumentError(
-            name.partition(" ")[0],
+            argument,
             f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
             f"or pass {arg('missing', 'drop')}.",
         )

@@ -244,11 +244,11 @@ def test_the_note_on_a_missing_reference_does_not_ask_for_what_was_given():
     X, y, *_ = TEST
     offset = np.zeros(len(X))
     model = CoxPH().fit(X, y, offset=offset)
-    notes = evaluate(model, X, y, offset=offset, y_train=y, X_train=X, n_bootstrap=0).notes
-    told = next(note for note in notes if "the shrinkage control" in note)
-    assert (
-        "pass a fitted reference model, or, where there are no entry times, strata, offsets or causes" in told
-    )
+    found = evaluate(model, X, y, offset=offset, y_train=y, X_train=X, n_bootstrap=0)
+    assert found.not_compared in found.notes
+    asked = "pass a fitted reference model, or, where there are no entry times, strata, offsets or causes"
+    assert asked in found.not_compared
+    assert evaluate(model, X, y, offset=offset, reference=model, n_bootstrap=0).not_compared == ""
 
 
 def test_a_model_gains_nothing_over_itself():
@@ -359,7 +359,7 @@ def test_few_events_are_the_reason_why_proportional_hazards_were_not_tested():
     X = pd.DataFrame(rng.normal(size=(80, 5)), columns=list("abcde"))
     y = Surv.from_arrays(np.arange(80) % 2 == 0, rng.exponential(size=80))
     result = evaluate(CoxPH().fit(X, y), X, y, n_bootstrap=0)
-    (statement,) = (one for one in result.statements() if one.code == "hazards")
+    (statement,) = (one for one in result.statements() if one.code == "hazards_untested")
     assert "Proportional hazards were not tested: 40 events for 5 features" in statement.text
     assert not statement.concern
 
@@ -475,7 +475,8 @@ def test_with_few_times_only_those_who_can_be_judged_are_counted():
     row = found.groups.iloc[0]
     assert row["patients"] == judged.sum() < 400
     assert row["expected"] == pytest.approx((1 - np.exp(-hazard * (90 - start)))[judged].sum())
-    assert any(f"{600 - judged.sum()} of 600 patients are not judged" in note for note in found.notes)
+    assert found.not_judged.startswith(f"{600 - judged.sum()} of 600 patients are not judged")
+    assert found.not_judged in found.notes
     bounds = certify(given, rng.normal(size=(600, 2)), y, entry=entry, n_bootstrap=59)
     assert "brier" not in bounds.bounds.index
     assert "Brier" not in bounds.summary()

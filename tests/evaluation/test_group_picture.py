@@ -174,10 +174,11 @@ def test_an_interval_without_an_upper_end_reaches_the_end_of_the_axis(high):
 
 
 def test_a_name_too_long_for_the_text_keeps_its_time():
-    rule = "differ <= 2 and etype = 2 and age is over 65"
-    shown = GroupPicture.of(
-        [PictureRow(f"{rule}{end}", "found", 90, 40.0, 20.0, 2.0) for end in (", by 3 years", "")]
-    ).to_text()
+    rule = "differ <= 2 and etype = 2 and site is Bern, Switzerland"
+    numbers = ("found", 90, 40.0, 20.0, 2.0)
+    rows = [PictureRow(f"{rule}, by 3 years", *numbers, when="by 3 years"), PictureRow(rule, *numbers)]
+    shown = GroupPicture.of(rows).to_text()
     first, second = (line[2:34] for line in shown.splitlines()[1:3])
     assert first == "differ <= 2 and e..., by 3 years"
+    # What follows a comma in the name of a group is no time.
     assert second == "differ <= 2 and etype = 2 and..."

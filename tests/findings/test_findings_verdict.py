@@ -46,8 +46,8 @@ def about(question, value, status="miscalibrated", group="f", attribute="sex", e
     return Question(question, attribute, group, estimate(value, error), status, 0.005, **more)
 
 
-def small(group, attribute="sex", why="fewer than 50 patients"):
-    return Question("level", attribute, group, None, "miscalibrated", why=why)
+def small(group, attribute="sex", why="fewer than 50 patients", **how):
+    return Question("level", attribute, group, None, "miscalibrated", why=why, **how)
 
 
 def everybody(value=1.0, error=0.05, gain=0.2):
@@ -204,7 +204,7 @@ def test_a_row_is_a_problem_exactly_if_its_interval_excludes_the_right_value():
 
 def test_p_values_are_multiplied_by_the_number_of_tests_made():
     alone = findings([level_of("f", 1.25, 0.1)], 0.95)[0]
-    few = small("m", why="fewer than 10 events")
+    few = small("m", few_events=True)
     assert findings([level_of("f", 1.25, 0.1), small("m")], 0.95)[0].p == alone.p
     assert findings([level_of("f", 1.25, 0.1), few], 0.95)[0].p == pytest.approx(2 * alone.p)
     assert findings([level_of("f", 1.25, 0.1)], 0.95, further_tests=9)[0].p == pytest.approx(10 * alone.p)

@@ -25,6 +25,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, printable, say
 from drosurv.errors import InputError, as_records, recording_warnings, require
+from drosurv.presentation import as_sentence
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
@@ -114,7 +115,7 @@ def audit(
                 "--predictions must be those for each patient's stratum already: leave out --strata."
             )
         audited = given.predictions
-        report = _audit_predictions(audited, file, target, groups, given, judged, page, settings)
+        told, report = _audit_predictions(audited, file, target, groups, given, judged, page, settings)
     else:
         audited = judged.table("audit")
         if given != AuditedPredictions():
@@ -124,14 +125,14 @@ def audit(
         if alphas and train is None:
             raise InputError("--alphas names models to train: pass --train FILE with the training patients.")
         settings["alpha_path"] = [_share(text) for text in alphas] or None
-        report = _audit_model(judged, audited, train, file, target, groups, folds, page, settings)
+        told, report = _audit_model(judged, audited, train, file, target, groups, folds, page, settings)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
     if run.as_json:
         typer.echo(report.to_json())
     else:
-        _show(report, audited, output, summary)
+        _show(report, told, output, summary)
 
 
 def _audit_predictions(
@@ -143,7 +144,7 @@ def _audit_predictions(
     judged: JudgedModel,
     page: PageOptions,
     settings: dict[str, Any],
-) -> AuditReport:
+) -> tuple[list[dict[str, str]], AuditReport]:
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
@@ -161,14 +162,16 @@ def _audit_predictions(
         rows["id"] = rows["id"] or noted_id(frame, [*named.values(), judged.clusters], "rename it")
         columns = TargetColumns(**named, causes=cause is not None)
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
-        table.warn_of_copies(path.name)
         table.ask_for_entry()
+    with recording_warnings() as naming_it:
+        table.warn_of_copies(path.name)
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")
     parsed = given.read(found, table, cause, table.columns.unit_or(page.time_unit), risk_kind=risk_kind)
     notes = [{"severity": "note", "text": text} for text in parsed.notes]
-    return audited(
+    told = [*_about(path.name, as_records(warned)), *as_records(naming_it)]
+    return told, audited(
         parsed.predictions,
         None,
         table.y,
@@ -180,7 +183,7 @@ def _audit_predictions(
             title=page.title,
             data_name=path.name,
             time_unit=table.columns.unit_or(page.time_unit),
-            warnings=[*_about(path.name, as_records(warned)), *notes],
+            warnings=[*told, *notes],
         ),
         **settings,
     )
@@ -196,7 +199,7 @@ def _audit_model(
     folds: int | None,
     page: PageOptions,
     settings: dict[str, Any],
-) -> AuditReport:
+) -> tuple[list[dict[str, str]], AuditReport]:
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables.rows import patients_not_in
@@ -205,6 +208,7 @@ def _audit_model(
     opened, frame = judged.open(), file.format.read(data)
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, clusters=judged.clusters, all_rows=True, **asdict(target))
+    with recording_warnings() as naming_it:
         table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
@@ -230,7 +234,8 @@ def _audit_model(
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
         described = opened.readable(trained_on.frame)
-    return audited(
+    told = [*_about(data.name, as_records(warned)), *as_records(naming_it)]
+    return told, audited(
         audited_model,
         features,
         table.y,
@@ -240,10 +245,7 @@ def _audit_model(
             title=page.title,
             data_name=data.name,
             time_unit=table.columns.unit_or(page.time_unit),
-            warnings=[
-                *_about("the training table", opened.warnings),
-                *_about(data.name, as_records(warned)),
-            ],
+            warnings=[*_about("the training table", opened.warnings), *told],
             features_train=described,
         ),
         **settings,
@@ -252,18 +254,16 @@ def _audit_model(
 
 
 def _about(where: str, warnings: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Say before each warning which table it is about, unless it names the table itself."""
-    return [
-        warning if where in warning["text"] else warning | {"text": f"In {where}: {warning['text']}"}
-        for warning in warnings
-    ]
+    """Say before each warning which table it is about."""
+    return [warning | {"text": f"In {where}: {warning['text']}"} for warning in warnings]
 
 
-def _show(report: AuditReport, audited: Path, output: Path, summary: Path | None) -> None:
-    """Print the verdict, the picture of the groups and details; notes on the audited table were printed before."""
+def _show(report: AuditReport, told: list[dict[str, str]], output: Path, summary: Path | None) -> None:
+    """Print the verdict, the picture of the groups and details, without notes that were `told` before."""
+    known = [as_sentence(warning["text"]) for warning in told]
     for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
-        texts = [s.text for s in statements if s.code != "note_warning" or audited.name not in s.text]
+        texts = [s.text for s in statements if s.code != "note_warning" or s.text not in known]
         for text in dict.fromkeys(texts):
             typer.echo(printable(f"- {text}"))
         if heading == "Verdict" and report.picture.rows:

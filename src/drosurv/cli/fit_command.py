@@ -214,7 +214,8 @@ def _show(
         print_frame(frame, f"Coefficients of {summary['estimator']}{more}")
     # The status of a repair is a sentence, that of a solver a word.
     status = summary["status"]
-    word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
+    repaired = hasattr(trained.estimator, "repairs_")
+    word, sentence = ("", f"{status}\n") if repaired else (f" ({status.replace('_', ' ')})", "")
     typer.echo(
         f"{summary['estimator']} trained on {trained.table.size} with {counted(summary['events'], 'event')}{word}.\n"
         f"{sentence}"

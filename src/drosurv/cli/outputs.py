@@ -7,7 +7,8 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,21 @@ def as_option(options: Mapping[str, str], argument: str, text: str, value: objec
         return f"{options[name]} {text}".rstrip()
     written = f"{argument}={text}" if text else argument
     return f"{options['set_']} {written}" if "set_" in options and _is_parameter(argument) else written
+
+
+@contextmanager
+def written_by(option: str, parameters: Collection[str]) -> Iterator[None]:
+    """Write these parameters of an estimator as values of an option, such as ``--grid alpha``, in messages."""
+    usual = SPELLING.get()
+
+    def written(name: str, text: str, value: object) -> str:
+        return f"{option} {name}={text}".rstrip("=") if name in parameters else usual(name, text, value)
+
+    token = SPELLING.set(written)
+    try:
+        yield
+    finally:
+        SPELLING.reset(token)
 
 
 def say(kind: str, message: object) -> None:

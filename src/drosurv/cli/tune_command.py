@@ -20,8 +20,8 @@ from drosurv.cli.options import (
     read_grid,
     read_settings,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json, print_recalibration
-from drosurv.errors import ArgumentError, InputError, as_records, recording_warnings, require
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, print_recalibration, written_by
+from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import counted, with_interval, written
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def tune(
         check_parameters(estimator, values, "--grid")
     with recording_warnings() as warned:
         training, held = source.divided(source.parse(frame, groups), run.seed, force=run.force)
-        try:
+        with written_by("--grid", values if grid else ()):
             found = tuned(
                 training,
                 estimator,
@@ -87,10 +87,6 @@ def tune(
                 random_state=run.seed,
                 verbose=False if run.as_json else None,
             )
-        except ArgumentError as error:
-            if grid and error.argument in values:
-                raise InputError(f"--grid {str(error).removeprefix('--set ')}") from error
-            raise
     source.write_held_out(held, force=run.force)
     if output is not None:
         found.trained.save(

@@ -31,6 +31,7 @@ from drosurv.estimators.coefficients.summary import (
     Findings,
     bootstrap_coefficients,
     findings_table,
+    sized,
 )
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
@@ -367,13 +368,14 @@ class CauseSpecificCox(SurvivalModel):
         wanted = range(1, len(self.coef_) + 1) if cause is None else [self._row(cause) + 1]
         how: dict[str, Any] = {"n_bootstrap": n_bootstrap, "random_state": random_state, "verbose": verbose}
         tables: list[CoxTable]
+        title = "CauseSpecificCox" if self.alpha == 1.0 else f"CauseSpecificCox (alpha = {self.alpha:g})"
         if self.alpha == 1.0:
             tables = [
                 self.models_[k - 1].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
                 for k in wanted
             ]
             for table in tables:
-                table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
+                table.caption = sized(title, *table.counts)
         else:
             if method not in ("auto", "bootstrap"):
                 raise InputError(
@@ -386,13 +388,12 @@ class CauseSpecificCox(SurvivalModel):
                 known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
             features = names or feature_names(self)
             used = "bootstrap" if "bootstrap" in known[0].covariances else None
-            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
             tables = [
                 findings_table(title, features, self.coef_[k - 1], known[k - 1], used, level, scale)
                 for k in wanted
             ]
         if cause is None:
-            table = _of_all_causes(tables, self.cause_names_)
+            table = _of_all_causes(title, tables, self.cause_names_)
         else:
             table = tables[0]
             table.caption = f"{_title(wanted[0], self.cause_names_)}, {table.caption}"
@@ -444,7 +445,7 @@ def _title(cause: int, names: Sequence[str]) -> str:
     return first_upper(cause_title(cause_label(cause, names)))
 
 
-def _of_all_causes(tables: Sequence[CoxTable], names: Sequence[str]) -> CoxTable:
+def _of_all_causes(title: str, tables: Sequence[CoxTable], names: Sequence[str]) -> CoxTable:
     """Join the tables of causes 1, 2, ..., called `names`; notes that differ between causes name the cause."""
     numbered = list(enumerate(tables, start=1))
     found = CoxTable(pd.concat([pd.DataFrame(table) for table in tables]))
@@ -452,12 +453,11 @@ def _of_all_causes(tables: Sequence[CoxTable], names: Sequence[str]) -> CoxTable
         0, "cause", np.repeat([cause_label(k, names) for k, _ in numbered], [len(table) for table in tables])
     )
     found.level, found.ratio = tables[0].level, tables[0].ratio
-    title, _, size = tables[0].caption.partition(": ")
     events = listing(
-        [f"{table.caption.rpartition(', ')[2]} of {cause_in_words(k, names)}" for k, table in numbered],
-        len(tables),
+        [f"{table.counts[1]} of {cause_in_words(k, names)}" for k, table in numbered], len(tables)
     )
-    found.caption = f"{title}: {size.rpartition(', ')[0]}, {events}"
+    found.counts = tables[0].counts[0], events
+    found.caption = sized(title, *found.counts)
     common = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
     own = [
         f"{_title(k, names)}: {note}" for k, table in numbered for note in table.notes if note not in common

@@ -138,6 +138,7 @@ def parse_attributes(
                 column,
                 n,
                 name=f"{arg(name)} {key!r}",
+                argument=name,
                 missing=missing,
                 labels=known.get(key),
                 at_least=at_least,

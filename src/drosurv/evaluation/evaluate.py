@@ -312,6 +312,8 @@ def evaluate_rows(
             *(without_intervals(table) if inference.n_bootstrap else ()),
             *(() if control is None else control.notes),
         ),
+        not_judged=data.judged.not_judged if data.is_judged else "",
+        not_compared=evaluator.not_compared,
         settings=Settings(
             model=predicted.title,
             reference=reference_name,
@@ -454,7 +456,8 @@ def prepare(
         notes.append(features.note)
     notes += [note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
-    return replace(evaluator, notes=tuple(note for note in notes if note))
+    not_compared = note if cause is None and compared is None else ""
+    return replace(evaluator, notes=tuple(filter(None, notes)), not_compared=not_compared)
 
 
 def _compared(

@@ -60,9 +60,10 @@ class BootstrapValues:
 class Evaluator:
     """Metrics of one model on one set of patients and their groups: all that can be computed, or those `wanted`.
 
-    Notes say what is left out, and why. Without `inside_groups`, metrics of one set of patients are computed for
-    everybody only, and not for each group. Rows of one of the `clusters` (n,) are drawn together in replicates;
-    `patients` (n,) are the numbers of the rows' patients, if some have several.
+    Notes say what is left out, and why; `not_compared` is the one that says why there is no reference. Without
+    `inside_groups`, metrics of one set of patients are computed for everybody only, and not for each group. Rows of one
+    of the `clusters` (n,) are drawn together in replicates; `patients` (n,) are the numbers of the rows' patients, if
+    some have several.
     """
 
     everyone: Subset
@@ -72,6 +73,7 @@ class Evaluator:
     inside_groups: bool = True
     clusters: IntArray | None = None
     patients: IntArray | None = None
+    not_compared: str = ""
 
     @cached_property
     def has_hazards(self) -> bool:

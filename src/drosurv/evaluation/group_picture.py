@@ -34,7 +34,10 @@ _COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found
 
 
 class PictureRow(NamedTuple):
-    """A group: events observed and expected, their ratio with its interval (NaN where not known), and its state."""
+    """A group: events observed and expected, their ratio with its interval (NaN where not known), and its state.
+
+    Of events in a part of the follow-up, the name ends with this part, which is also given as `when`.
+    """
 
     who: str
     state: State
@@ -46,6 +49,7 @@ class PictureRow(NamedTuple):
     high: float = math.nan
     note: str = ""
     everybody: bool = False
+    when: str = ""
 
     @property
     def words(self) -> str:
@@ -68,16 +72,15 @@ class PictureRow(NamedTuple):
         return math.inf if math.isnan(self.high) else self.high
 
 
-def shortened(text: str, width: int) -> str:
-    """Return a text of at most so many letters; dots stand for what is left out, which is not the time after a comma.
+def shortened(text: str, width: int, when: str = "") -> str:
+    """Return a text of at most so many letters; dots stand for what is left out, which is not `when`, after a comma.
 
-    >>> shortened("age is infants", 9), shortened("differ <= 2 and etype = 2, by 3 years", 28)
+    >>> shortened("age is infants", 9), shortened("differ <= 2 and etype = 2, by 3 years", 28, "by 3 years")
     ('age is...', 'differ <= 2 a..., by 3 years')
     """
     if len(text) <= width:
         return text
-    _, comma, time = text.rpartition(", ")
-    end = f"...{comma}{time}" if comma else "..."
+    end = f"..., {when}" if when else "..."
     # If there is no room for the rule beside the time, the time is left out.
     end = end if len(end) <= width - _LEAST_RULE else "..."
     return f"{text[: width - len(end)]}{end}"
@@ -156,7 +159,7 @@ class GroupPicture:
             if row.expected > 0 and row.state != "small":
                 counts = [per_hundred(events, row.patients) for events in (row.expected, row.observed)]
                 end = ", ".join([*counts, *([row.note] if row.note else [])])
-            name = shortened(row.who, width)
+            name = shortened(row.who, width, row.when)
             lines.append(
                 f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:19} {end}".rstrip()
             )

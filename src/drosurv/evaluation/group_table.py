@@ -41,6 +41,8 @@ _NUMBERS = {
 _ENDS = ("", "_low", "_high", "_p")
 # Curves of so many patients are computed at once.
 _PATIENTS_AT_ONCE = 20_000
+#: Why a group is not judged if the model has only risk scores.
+NO_CURVES = "no survival curves"
 _COLUMNS = (
     *("attribute", "group", "patients", "observed", "expected"),
     *(f"ratio{end}" for end in _ENDS),
@@ -333,7 +335,7 @@ def _row(
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
     if not patients.data.is_judged:
-        row["why"] = "no survival curves"
+        row["why"] = NO_CURVES
         if len(patients) < FEWEST_PATIENTS:
             row["why"] = f"fewer than {FEWEST_PATIENTS} patients"
     elif len(patients):

@@ -102,6 +102,8 @@ class EvaluationResult:
         The "Cox x c" curve and its point of equal likelihood gain; None without a reference.
     notes : tuple of str
         What was left out, and why.
+    not_judged, not_compared : str
+        The notes on patients who are not judged, and on why there is no reference; empty if there are none.
     settings : Settings
         Arguments of the evaluation.
     between_large : DataFrame
@@ -131,6 +133,8 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     curves: Callable[[], dict[str, Any]] = dict
+    not_judged: str = ""
+    not_compared: str = ""
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.

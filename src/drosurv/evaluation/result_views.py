@@ -17,7 +17,7 @@ from drosurv.any_model import final_step, prepared, unwrapped
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.group_table import Row
+from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.findings.verdict import Judgement
 from drosurv.presentation import (
@@ -42,10 +42,11 @@ from drosurv.target import Target
 DECISIONS = {
     "sensitivity": "sensitivity",
     "specificity": "specificity",
-    "ppv": "the positive predictive value",
-    "npv": "the negative predictive value",
+    "ppv": "positive predictive value",
+    "npv": "negative predictive value",
     "net_benefit": "net benefit",
 }
+_PREDICTIVE_VALUES = ("ppv", "npv")
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
@@ -89,7 +90,10 @@ def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
         return []
     unknown, found = table[table["value"].isna() & (table["group"] != "gap")], []
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = ", ".join(DECISIONS[metric] for metric in part["metric"])
+        names = ", ".join(
+            f"the {DECISIONS[metric]}" if metric in _PREDICTIVE_VALUES else DECISIONS[metric]
+            for metric in part["metric"]
+        )
         text = (
             f"{names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
         )
@@ -129,7 +133,7 @@ def _not_judged(groups: pd.DataFrame) -> list[Statement]:
     )
     found = []
     # The notes already say that a model has no curves.
-    not_judged = not_judged if not_judged.empty else not_judged[not_judged["why"] != "no survival curves"]
+    not_judged = not_judged if not_judged.empty else not_judged[not_judged["why"] != NO_CURVES]
     for why, part in [] if not_judged.empty else not_judged.groupby("why", sort=False):
         named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
         found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
@@ -152,7 +156,7 @@ UNTESTED = "Proportional hazards were not tested: "
 
 
 def _untested(why: str) -> tuple[Statement, ...]:
-    return (Statement("hazards", f"{UNTESTED}{why}"),)
+    return (Statement("hazards_untested", f"{UNTESTED}{why}"),)
 
 
 def hazards_statement(

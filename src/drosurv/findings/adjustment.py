@@ -18,6 +18,8 @@ from drosurv.findings.residual_tests import JudgedValue
 class Question(NamedTuple):
     """A question about a group, and its estimate; None, with the reason `why`, if it could not be judged.
 
+    `few_events` says that the reason is a small number of events, which depends on outcomes.
+
     `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
     visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
     values below it, 0 for both sides. `weight` is its share of the error rate, relative to a test of the number of
@@ -34,6 +36,7 @@ class Question(NamedTuple):
     side: int = 0
     weight: float = 1.0
     why: str = ""
+    few_events: bool = False
     details: dict[str, str] = {}  # noqa: RUF012
     without_one: Callable[[], tuple[str, JudgedValue | None]] | None = None
 
@@ -55,7 +58,7 @@ def is_counted(test: Question) -> bool:
     One that could not be judged because of few events does, since that depends on outcomes; that of a group with few
     patients does not.
     """
-    return test.estimate is not None or "events" in test.why
+    return test.estimate is not None or test.few_events
 
 
 def used_weight(weight: float, side: int) -> float:

@@ -82,9 +82,9 @@ def questions(
     found = []
     for key, mask in members.items():
         sums = group_sums(judged.residuals, mask, judged.error)
-        why = _why_not(judged, mask, sums, min_group, min_events)
+        why, few_events = _why_not(judged, mask, sums, min_group, min_events)
         if why or sums is None:
-            found.append(Question("level", *key, None, "miscalibrated", why=why))
+            found.append(Question("level", *key, None, "miscalibrated", why=why, few_events=few_events))
             continue
         group = JudgedGroup(judged, mask, sums, threshold, min_group, min_events)
         for name, kind in KINDS.items():
@@ -120,15 +120,17 @@ def largest_weight() -> float:
     return sum(used_weight(kind.weight, kind.side) for kind in KINDS.values() if kind.ask is not None)
 
 
-def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int) -> str:
-    """Say why a group is not judged; empty if it is."""
+def _why_not(
+    judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int
+) -> tuple[str, bool]:
+    """Say why a group is not judged, empty if it is, and whether that is because of few events."""
     if n_patients(judged, mask) < min_group:
-        return f"fewer than {min_group:,} patients"
+        return f"fewer than {min_group:,} patients", False
     if sums is None:
-        return "too few patients were observed until the first predicted time"
+        return "too few patients were observed until the first predicted time", False
     if max(sums.expected.sum(), sums.observed.sum()) < min_events:
-        return f"fewer than {min_events:,} events, expected and observed"
-    return ""
+        return f"fewer than {min_events:,} events, expected and observed", True
+    return "", False
 
 
 def _contributions(residuals: PatientResiduals, w: FloatArray, parts: FloatArray) -> FloatArray:
@@ -315,7 +317,7 @@ def _by_horizon(group: JudgedGroup, side: BoolArray) -> JudgedValue | None:
     """Return observed over expected events by the horizon of those on a side of the threshold."""
     judged, mask = group.judged, group.mask & side
     sums = group_sums(judged.at_horizon, mask, judged.error_at_horizon)
-    if sums is None or _why_not(judged, mask, sums, group.min_group, group.min_events):
+    if sums is None or _why_not(judged, mask, sums, group.min_group, group.min_events)[0]:
         return None
     return replace(tests.level(sums), time=judged.horizon)
 

@@ -16,7 +16,7 @@ from drosurv.findings.adjustment import Adjusted, Question, adjust, decided_by_o
 from drosurv.findings.questions import KINDS
 from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, subgroup_events, who
 from drosurv.groups import MISSING_LABEL
-from drosurv.presentation import first_upper, listing, p_text, ratio_text
+from drosurv.presentation import as_sentence, listing, p_text, ratio_text
 
 #: Statuses of problems, the most serious first.
 PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_some", "wrong_decisions")
@@ -107,7 +107,7 @@ def _finding(
 
 def data_problem(text: str) -> FindingRow:
     """Return a blocking problem of the data."""
-    return FindingRow("data_problem", "data", EVERYONE, "all", text=f"{first_upper(text).rstrip('.')}.")
+    return FindingRow("data_problem", "data", EVERYONE, "all", text=as_sentence(text))
 
 
 def subgroup_problem(

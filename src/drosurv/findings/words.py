@@ -49,10 +49,21 @@ def event_in_words(y: Any, cause: int | None = None) -> str:
     >>> event_in_words(Surv.competing([1, 2], [3.0, 4.0], names=["cancer", "other death"]), cause=1)
     "the event 'cancer'"
     """
+    named = cause is not None and cause_names(y)
+    return f"the event {event_name(y, cause)}" if named else event_name(y, cause)
+
+
+def event_name(y: Any, cause: int | None = None) -> str:
+    """Return the event of a target as a name, where a sentence says already that it is an event.
+
+    >>> from drosurv import Surv
+    >>> event_name(Surv.competing([1, 2], [3.0, 4.0], names=["cancer", "other death"]), cause=1)
+    "'cancer'"
+    """
     if cause is None:
         return "an event of any cause" if has_causes(y) else "the event"
     names = cause_names(y)
-    return f"{'the event' if names else 'an event of'} {cause_in_words(cause, names)}"
+    return f"{'' if names else 'an event of '}{cause_in_words(cause, names)}"
 
 
 class Kind(NamedTuple):

@@ -44,10 +44,12 @@ class PlannedQuestion:
     """A question of a plan.
 
     `events` are needed among those that the question is about; `rate` is their number per patient of the cohort.
-    `answer` returns what some events give: a factor, the width of an interval, or a power, as `measure` says.
+    `answer` returns what some events give: a factor, the width of an interval, or a power, as `measure` says. `about`
+    names those that it is about, for a legend.
     """
 
     text: str
+    about: str
     measure: str
     wanted: float
     rate: float
@@ -222,14 +224,16 @@ def _within(ratio: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
     needed = (z / np.log(ratio)) ** 2
     for name, (share, rate) in rates.items():
         text = f"observed / expected events within a factor of {ratio:g}, {name}"
-        yield PlannedQuestion(text, "factor", ratio, share * rate, needed, partial(factor_of, z))
+        yield PlannedQuestion(text, name, "factor", ratio, share * rate, needed, partial(factor_of, z))
 
 
 def _in_interval(what: str, wanted: float, width: float, rate: float) -> PlannedQuestion:
     """Return the question how many patients give an interval of the wanted width; `width` is that of one event."""
     text = f"{what} in an interval of width {wanted:g}"
     needed = float((width / wanted) ** 2)
-    return PlannedQuestion(text, "width", wanted, rate, needed, lambda events: float(width / np.sqrt(events)))
+    return PlannedQuestion(
+        text, EVERYBODY, "width", wanted, rate, needed, lambda events: float(width / np.sqrt(events))
+    )
 
 
 def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
@@ -239,7 +243,7 @@ def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[Plann
         text = f"{ratio:g} times the expected events found, {name}"
         expected = share * _expected(rate, ratio)
         yield PlannedQuestion(
-            text, "power", power, expected, needed, partial(power_of, ratio, critical_value=z)
+            text, name, "power", power, expected, needed, partial(power_of, ratio, critical_value=z)
         )
 
 
@@ -247,17 +251,18 @@ def _in_subgroups(
     search: SubgroupSearch, ratio: float, power: float, rate: float
 ) -> Iterator[PlannedQuestion]:
     """Yield the questions what the search of certify finds, and what its bounds exclude."""
-    which = f"{100 * search.share:g} % (certify)"
-    text = f"{ratio:g} times the expected events found in a subgroup of {which}"
+    size = f"{100 * search.share:g} %"
+    one = f"a subgroup of {size}"
+    text = f"{ratio:g} times the expected events found in {one} (certify)"
     needed = search.events_for_power(ratio, power)
     expected = search.share * _expected(rate, ratio)
-    yield PlannedQuestion(text, "power", power, expected, needed, partial(search.power, ratio))
+    yield PlannedQuestion(text, one, "power", power, expected, needed, partial(search.power, ratio))
     for subgroups, needed, answer in (
-        ("a subgroup", search.events_to_exclude_in_one(ratio), search.bound_of_one),
-        ("all subgroups", search.events_to_exclude(ratio), search.bound),
+        (one, search.events_to_exclude_in_one(ratio), search.bound_of_one),
+        (f"all subgroups of {size}", search.events_to_exclude(ratio), search.bound),
     ):
-        text = f"{ratio:g} times the expected events excluded in {subgroups} of {which}"
-        yield PlannedQuestion(text, "factor", ratio, search.share * rate, needed, answer)
+        text = f"{ratio:g} times the expected events excluded in {subgroups} (certify)"
+        yield PlannedQuestion(text, subgroups, "factor", ratio, search.share * rate, needed, answer)
 
 
 def _expected(rate: float, ratio: float) -> float:
@@ -271,6 +276,14 @@ def _expected(rate: float, ratio: float) -> float:
 def _events(row: Mapping[Any, Any]) -> str:
     """Return the events of a row of the table in words: where an error is to be found, those that are expected."""
     return f"{row['events']:,}{' expected' if row['measure'] == 'power' else ''}"
+
+
+def _attained(row: Mapping[Any, Any]) -> str:
+    """Return what the given number of patients attains in words."""
+    if row["attained"] in (None, np.inf):
+        return "subgroup with too few events"
+    value = f"{100 * row['attained']:.0f} %" if row["measure"] == "power" else written(row["attained"])
+    return f"{row['measure']} of {value}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -305,18 +318,13 @@ class Plan:
     def summary(self) -> str:
         """Return the plan in sentences."""
         lines = [
-            f"{row['question']}: {row['patients']:,} patients, {_events(row)} events{self._attained(row)}."
+            f"{row['question']}: {row['patients']:,} patients, {_events(row)} events{self._of_n(row)}."
             for row in self.table.to_dict("records")
         ]
         return "\n".join([*lines, *self.notes])
 
-    def _attained(self, row: Mapping[Any, Any]) -> str:
-        if self.n is None:
-            return ""
-        if row["attained"] in (None, np.inf):
-            return f"; {self.n:,} patients give a subgroup with too few events"
-        value = f"{100 * row['attained']:.0f} %" if row["measure"] == "power" else written(row["attained"])
-        return f"; {self.n:,} patients give a {row['measure']} of {value}"
+    def _of_n(self, row: Mapping[Any, Any]) -> str:
+        return "" if self.n is None else f"; {self.n:,} patients give a {_attained(row)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
@@ -332,7 +340,7 @@ class Plan:
         rows = [{**row, "events": _events(row)} for row in plain_rows(self.table)]
         if self.n is not None:
             columns.append(Column("shown", f"with {self.n:,} patients"))
-            rows = [{**row, "shown": self._attained(row).partition(" give a ")[2]} for row in rows]
+            rows = [{**row, "shown": _attained(row)} for row in rows]
         return Table(
             "plan", "Patients and events that an audit needs", tuple(columns), tuple(rows), self.notes
         )
@@ -352,11 +360,8 @@ class Plan:
         if self.n is not None:
             n = np.unique(np.append(n, self.n))
         for k, question in enumerate(shown):
-            label = question.text.rpartition(", ")[2]
-            if "excluded in " in label:
-                label = label.partition("excluded in ")[2].removesuffix(" (certify)")
             answers = [question.answer(question.rate * patients) for patients in n]
-            ax.plot(n, answers, linestyle=line_style(k), label=label)
+            ax.plot(n, answers, linestyle=line_style(k), label=question.about)
         if self.n is not None:
             ax.axvline(self.n, color="0.3", linewidth=0.8, label=f"{self.n:,} patients")
         ax.set_xscale("log")

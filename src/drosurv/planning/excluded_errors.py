@@ -102,8 +102,10 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
     """Return a sentence on the ratios that cannot be excluded, from their intervals by name of the group."""
+    # The first one says of what.
+    times = iter(["times the predicted events cannot be excluded"])
     known = [
-        f"{ratio_text(low or 0.0)} to {ratio_text(high)} times for {name}"
+        f"{ratio_text(low or 0.0)} to {ratio_text(high)} {next(times, 'times')} for {name}"
         for name, (low, high) in errors.items()
         if high is not None and _is_known((low, high))
     ]
@@ -112,7 +114,6 @@ def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interva
     nothing = f"no error can be excluded for {listing(unknown)}."
     if not known:
         return f"{text} {nothing}"
-    known[0] = known[0].replace(" times for ", " times the predicted events cannot be excluded for ", 1)
     text += f" {listing(known)}."
     return f"{text} {first_upper(nothing)}" if unknown else text
 

@@ -14,6 +14,8 @@ NOTHING = "–"
 HUGE = 1e9
 # So are smaller ones.
 _TINY = 1e-6
+# Smaller p-values are written as "below 0.001".
+_SMALLEST_P = 0.001
 # Smaller numbers are rounding errors of 0.
 _ZERO = 1e-12
 # Larger ratios of events are written as "more than 1,000".
@@ -95,6 +97,15 @@ def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.
     return f"{first.removesuffix(' %')} to {last}"
 
 
+def as_sentence(text: str) -> str:
+    """Return a message as a sentence, with a capital and one full stop.
+
+    >>> as_sentence("column 'age' is constant"), as_sentence("Nothing was found.")
+    ("Column 'age' is constant.", 'Nothing was found.')
+    """
+    return f"{first_upper(text).rstrip('.')}."
+
+
 def ratio_text(value: float) -> str:
     """Return a ratio of events for a sentence; beyond 1,000 only that it is larger, since its size has no meaning.
 
@@ -125,7 +136,7 @@ def p_text(p: float) -> str:
     ('p = 0.031', 'p below 0.001')
     """
     shown = written(p, "p")
-    return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
+    return f"p {'' if p < _SMALLEST_P else '= '}{shown}"
 
 
 def moment(time: Any, unit: str = "") -> str:
@@ -217,7 +228,7 @@ def _number(value: float, kind: Kind, largest: float) -> str:
         text = _fixed(100 * value, 1)
         text = f"+{text}" if kind == "signed_points" and float(text.replace(",", "")) > 0 else text
     elif kind == "p":
-        text = "below 0.001" if value < 0.001 else f"{value:.3f}"
+        text = f"below {_SMALLEST_P}" if value < _SMALLEST_P else f"{value:.3f}"
     elif kind == "time":
         text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     else:

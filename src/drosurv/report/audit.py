@@ -376,7 +376,7 @@ def _evidence_from_entry(
     notes = []
     if not has_causes(y):
         tested = hazards_statement(model, X, parse_target(y), rows.for_cox, level)
-        notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
+        notes += [s.text for s in tested if s.concern or s.code == "hazards_untested"]
     return {
         "stops": (Stop(type(final_step(model)).__name__, None, model, X),),
         "y": y,

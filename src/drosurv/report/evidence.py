@@ -35,7 +35,7 @@ from drosurv.findings.verdict import (
     problems_of,
     subgroup_problem,
 )
-from drosurv.findings.words import event_in_words
+from drosurv.findings.words import event_in_words, event_name
 from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
 from drosurv.predictions import Predicted, as_predictions, select_rows
@@ -168,6 +168,11 @@ class Evidence:
     def event(self) -> str:
         """The event of the report in words: "the event", or that of a cause."""
         return event_in_words(self.y, self.cause)
+
+    @property
+    def event_name(self) -> str:
+        """The event of a cause after "the event is", or that of any cause."""
+        return event_name(self.y, self.cause)
 
     @property
     def stop(self) -> Stop:

@@ -120,7 +120,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
             # scikit-learn's checks of estimators look for the number of samples.
-            why = [f"{column.name!r}: {column.done.removeprefix('not used: ')}" for column in columns]
+            why = [f"{one.name!r}: {one.reason}" for one in columns if isinstance(one, LeftOutColumn)]
             raise InputError(
                 f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)}), so there are "
                 f"no features: {listing(why)}."
@@ -333,11 +333,13 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
             model._complete = features if keeps else None
         return features
     except ValueError as error:
-        if "contains NaN" not in str(error):
-            raise InputError(str(error)) from error
+        # NaN is the fault if nothing is wrong where it is allowed.
+        try:
+            features = _validated(model, X, fit=fit, dtype=dtype, ensure_all_finite="allow-nan")
+        except ValueError as other:
+            raise InputError(str(other)) from error
         medians = None if fit or not isinstance(X, pd.DataFrame) else training_medians(model)
         if medians is not None:
-            features = _validated(model, X, fit=fit, dtype=dtype, ensure_all_finite="allow-nan")
             return np.where(np.isnan(features), medians, features)
         # The message of scikit-learn recommends other models.
         or_table = " Or pass a DataFrame, whose missing values are filled in." if fit else ""

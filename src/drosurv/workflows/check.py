@@ -19,7 +19,16 @@ from drosurv.errors import ArgumentError, arg, as_names, as_records, call
 from drosurv.estimators import CauseSpecificCox, CoxPHCV
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
-from drosurv.presentation import Statement, Table, cause_in_words, cause_label, counted, first_upper, listing
+from drosurv.presentation import (
+    Statement,
+    Table,
+    as_sentence,
+    cause_in_words,
+    cause_label,
+    counted,
+    first_upper,
+    listing,
+)
 from drosurv.presentation.progress import bar
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.repair_views import corrected_groups
@@ -111,14 +120,14 @@ class CheckResult:
         # Warnings stand below the verdict, those of all guesses first.
         order = ["verdict", "blocking_warning", "note_warning"]
         said = sorted(statements, key=lambda one: order.index(one.code) if one.code in order else len(order))
-        known = {problem.rstrip(".").lower() for problem in self.problems}
+        known = set(map(as_sentence, self.problems))
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         parts: list[tuple[str, Sequence[str], int]] = [
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
             (
                 f"Model: {model}.",
-                list(dict.fromkeys(s.text for s in said if s.text.rstrip(".").lower() not in known)),
+                list(dict.fromkeys(s.text for s in said if s.text not in known)),
                 14,
             ),
             (f"Repair of {self._name}:", _changes(self.repaired, self.table.columns.unit), 6),

@@ -20,6 +20,7 @@ from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
+from drosurv.estimators.coefficients.summary import sized
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
@@ -311,7 +312,7 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
         cox = trained.plain_cox if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
     with warnings.catch_warnings(action="ignore"):
         found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]), level)
-    found.caption = found.caption.replace("CoxPH", "Plain Cox", 1)
+    found.caption = sized("Plain Cox", *found.counts)
     untested = "Proportional hazards were not tested:"
     if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
         return found, f"{untested} {counted(n_features, 'feature')} of {len(table):,} patients take too long."

@@ -134,11 +134,8 @@ def tune(
     tried["chosen"] = tried.index == chosen
     parameters = points[chosen - 1] if chosen else {}
     model = settings[chosen - 1] if chosen else plain_cox(estimator)
-    with warnings.catch_warnings():
-        # They are used to choose.
-        warnings.filterwarnings("ignore", "groups are not used to train")
-        how: dict[str, Any] = {"categorical": categorical, "keep_columns": keep_columns}
-        trained = train(table, model, observed=table.columns_of_rows, **how)
+    how: dict[str, Any] = {"categorical": categorical, "keep_columns": keep_columns}
+    trained = train(table, model, observed=table.columns_of_rows, **how)
     return Tuned(trained, tried, parameters, reason)
 
 

@@ -61,12 +61,14 @@ class CoxTable(pd.DataFrame):
         Name of ``exp(coef)``; None if it has no meaning and the table has no such columns.
     """
 
-    _metadata = ["caption", "notes", "level", "ratio"]  # noqa: RUF012  (pandas reads it from the class)
+    _metadata = ["caption", "notes", "level", "ratio", "counts"]  # noqa: RUF012  (pandas reads it from the class)
 
     caption: str
     notes: tuple[str, ...]
     level: float
     ratio: str | None
+    # Numbers of patients and of events in words, which captions end with.
+    counts: tuple[str, str]
 
     # What a forest plot calls exp(coef), and a column that it shows beside it, with its name.
     _label: ClassVar[str] = "this model"
@@ -366,16 +368,23 @@ def findings_table(
         notes.append(f"{title} has no hazard ratios: exp(coef) has no meaning.")
     elif plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
-    return cox_table(
+    table = cox_table(
         names,
         coef / scale,
         error / scale,
         level=level,
-        caption=f"{title}: {findings.patients}, {findings.events}",
         notes=notes,
         plain_coef=None if plain is None else plain.coef / scale,
         ratio=ratio,
     )
+    table.counts = findings.patients, findings.events
+    table.caption = sized(title, *table.counts)
+    return table
+
+
+def sized(title: str, *size: str) -> str:
+    """Return the caption of a Cox table: the name of the model, and numbers of patients and events in words."""
+    return f"{title}: {', '.join(size)}"
 
 
 def _origin(title: str, method: str | None, findings: Findings) -> str:

@@ -16,7 +16,7 @@ from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
-SHOWN_STATEMENTS = ("overall", "shrinkage", "small_groups", "hazards")
+SHOWN_STATEMENTS = ("overall", "shrinkage", "small_groups", "hazards", "hazards_untested")
 STRIPS = (
     Column.measured("ratio", "Observed / expected events"),
     Column.measured("gain", "Gain over no model"),

@@ -155,11 +155,7 @@ accepted for one that is needed.</p>
 
 
 GAP = "gap"
-METRICS = {
-    metric: first_upper(name.removeprefix("the "))
-    for metric, name in DECISIONS.items()
-    if metric != "net_benefit"
-}
+METRICS = {metric: first_upper(name) for metric, name in DECISIONS.items() if metric != "net_benefit"}
 UNKNOWN = "cannot be estimated"
 
 

@@ -17,6 +17,7 @@ from drosurv.presentation import (
     Statement,
     Table,
     aligned,
+    as_sentence,
     complement,
     first_upper,
     in_years,
@@ -71,7 +72,7 @@ def collect(evidence: Evidence) -> Part:
 
 def _other_problems(found: Judgement) -> Iterator[Statement]:
     """Yield the first problems that the headline does not name, and the number of all others."""
-    others = [problem.text for problem in found.problems if problem.text not in found.text]
+    others = [problem.text for problem in found.problems if problem.text not in found.texts]
     # One more is not counted, but named.
     shown = len(others) if len(others) <= _MOST_PROBLEMS + 1 else _MOST_PROBLEMS
     for text in others[:shown]:
@@ -85,7 +86,7 @@ def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[
     """Return the rows of the picture: those of the evaluation, and the subgroups that were found."""
     if rows[0]["expected"] is None:
         return ()
-    shown = ("patients", "observed", "expected", "ratio", "note")
+    shown = ("patients", "observed", "expected", "ratio", "note", "when")
     found = [row for row in rows if row["attribute"] == FOUND]
     subgroups = [PictureRow(row["who"], "found", **{key: row[key] for key in shown}) for row in found]
     return (*result.picture.rows, *subgroups)
@@ -102,8 +103,7 @@ def _warnings(evidence: Evidence) -> Iterator[Statement]:
     for severity in ("blocking", "note"):
         for warning in evidence.page.warnings:
             if warning["severity"] == severity:
-                text = f"{first_upper(warning['text']).rstrip('.')}."
-                yield Statement(f"{severity}_warning", text, severity == "blocking")
+                yield Statement(f"{severity}_warning", as_sentence(warning["text"]), severity == "blocking")
 
 
 def _all_patients(evidence: Evidence) -> Iterator[Statement]:
@@ -123,9 +123,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
             by = "within the time that the model predicts"
         if by:
             text = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
-            outside = [note for note in evidence.audited.notes if "patients are not judged: " in note]
-            text = " ".join([text, *outside])
-            yield Statement("events", text)
+            yield Statement("events", f"{text} {evidence.audited.not_judged}".rstrip())
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
         if evidence.cause is None:
@@ -174,6 +172,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             **empty,
             **row,
             "who": name,
+            "when": when,
             "attribute": FOUND,
             "heading": FOUND,
             "label": name,
@@ -231,7 +230,7 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
         f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}."
     )
     if has_causes(evidence.y):
-        sentences.append(f"The event is {evidence.event.removeprefix('the event ')}.")
+        sentences.append(f"The event is {evidence.event_name}.")
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes

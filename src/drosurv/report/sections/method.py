@@ -55,7 +55,8 @@ def collect(evidence: Evidence) -> Part:
     hidden = f"Groups of fewer than {FEWEST} patients are not shown: "
     single = compared_attributes(evidence.sensitive_features, len(evidence.target))[1]
     # Without a reference, `evidence.missing` already says that there is no comparison.
-    notes = [note for note in evidence.audited.notes if evidence.reference or "shrinkage control" not in note]
+    said = () if evidence.reference else (evidence.audited.not_compared,)
+    notes = [note for note in evidence.audited.notes if note not in said]
     how = {
         "Bootstrap replicates, audited model": evidence.n_bootstrap,
         **({"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}),

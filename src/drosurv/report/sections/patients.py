@@ -248,7 +248,10 @@ def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolA
 
 
 def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
-    groups = {f"group {name}": members for name, members in _members(evidence, attribute).items()}
+    # Columns of cells are called otherwise than the columns of the table itself, whatever groups are called.
+    known = _members(evidence, attribute)
+    names = {f"group {name}": name for name in known}
+    groups = {column: known[name] for column, name in names.items()}
     sizes = {group: _size(evidence, members) for group, members in groups.items()}
     rows: list[dict[str, Any]] = [
         {"name": name, TRAINING: trained.cells.get(name, NOT_KEPT), **{g: sizes[g][name] for g in groups}}
@@ -263,7 +266,7 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
             rows += _of_column(table[name], groups, trained.columns.get(name), grouping)
     columns = [
         Column("name", "Characteristic"),
-        *(Column(g, g.removeprefix("group ")) for g in groups),
+        *(Column(g, name) for g, name in names.items()),
         *([Column(TRAINING, "Training")] if trained.columns else []),
     ]
     by = "" if attribute is None else f", by {evidence.audited.headings[attribute.name]}"
@@ -407,7 +410,7 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     key = "kaplan_meier" if attribute is None else f"kaplan_meier {attribute.name}"
     by = "" if attribute is None else f" by {evidence.audited.headings[attribute.name]}"
     notes = () if attribute is None else _log_rank(evidence, groups)
-    of = "" if causes is None else f" of {evidence.event.removeprefix('the event ')}"
+    of = "" if causes is None else f" of {evidence.event_name}"
     return Table(key, f"Observed {what}{since}{of}{by}", columns, tuple(rows), notes)
 
 
