@@ -235,6 +235,7 @@ class OwnNetwork(torch.nn.Sequential):
         ("linear", 1, False, "cpu"),
         ("linear", 180, False, "cuda"),
         ("mlp", 1, True, "cuda"),
+        ("mini-batches", 12, True, "cpu"),
         (OwnNetwork, 1, True, "cpu"),
         ("linear", 1, True, "cpu"),
     ],
@@ -244,7 +245,7 @@ def test_the_rule_counts_rows_models_weights_and_what_is_recorded(
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr("drosurv.solvers.solver.cuda_started", lambda: started)
-    given = {"module": network} if network is OwnNetwork else {}
+    given = {OwnNetwork: {"module": network}, "mini-batches": {"batch_size": 32}}.get(network, {})
     rates = [0.01 * (k + 1) for k in range(sets)]
     steps = [{"lr": lr} if network == "linear" else {"network": MLP(lr=lr, **given)} for lr in rates]
     grid = [CoxPH(solver="adam", **each) for each in steps]
@@ -265,13 +266,6 @@ def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
     there = CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device="cpu")
     monkeypatch.undo()
     np.testing.assert_allclose(stayed.predict(one.X), there.fit(one.X, one.y, entry=entry).predict(one.X))
-
-
-def test_mini_batches_stay_on_the_processor(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    one = sample(0)
-    model = RegularizedCox(network=MLP(batch_size=32, max_iter=2), random_state=0).fit(one.X, one.y)
-    assert len(model.history_) == 2 * 3
 
 
 def test_watched_patients_stop_training_on_a_device_as_on_the_processor():

@@ -109,7 +109,6 @@ def test_networks_learn_by_adam(network, steps):
         ({"alpha": 0.0}, GROUPS, "alpha"),
         ({"alpha": "a"}, GROUPS, r"alpha must lie in \(0, 1\]"),
         ({"alpha": [0.1, 0.2]}, GROUPS, r"alpha must lie in \(0, 1\]"),
-        ({"ties": "efron"}, GROUPS, "ties must be 'breslow' for a full likelihood"),
         ({"n_intervals": 0}, GROUPS, "n_intervals"),
         ({"device": "meta"}, GROUPS, "trains on the CPU only"),
     ],

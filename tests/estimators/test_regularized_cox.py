@@ -284,7 +284,6 @@ def test_labels_that_fit_nobody_are_refused(groups, message):
         ({"weight": "much"}, "weight must be.*got 'much'"),
         ({"scale": -0.1}, "scale must be.*got -0.1"),
         ({"scale": np.inf}, "scale must be.*got inf"),
-        ({"solver": "convex"}, "solver='convex' cannot train RegularizedCox.*'adam'"),
         ({"network": MLP(batch_size=1)}, "batch_size must be.*got 1"),
         ({"network": MLP(batch_size=2.5)}, "batch_size must be.*got 2.5"),
         (

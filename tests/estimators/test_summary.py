@@ -26,7 +26,7 @@ from drosurv import (
 )
 from drosurv.estimators.coefficient_inference import title
 from drosurv.tables import TableEncoder
-from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
+from experiments import rivals
 
 
 def simulated(seed=0, n=200):
@@ -240,9 +240,7 @@ OWN = [
     RegularizedCox(max_iter=10),
     DROCox(1.0, recalibrate=False),
     CoxPH(recalibrate=True),
-    AdversarialReweighting(max_iter=10),
-    JustTrainTwice(),
-    DroppedOutlierDRO(max_iter=10),
+    *(getattr(rivals, name)() for name in rivals.__all__),
 ]
 
 

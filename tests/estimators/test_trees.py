@@ -106,9 +106,7 @@ def test_a_saved_model_is_the_same_and_holds_no_patients(model, tmp_path):
         (GroupDROCox, {"alpha": None}),
         (AcceleratedFailureTime, {"alpha": 1.0}),
         (drosurv.DiscreteTimeHazard, {"alpha": 0.5}),
-        (rivals.JustTrainTwice, {}),
-        (rivals.AdversarialReweighting, {}),
-        (rivals.DroppedOutlierDRO, {"loss": "full"}),
+        *((getattr(rivals, name), {}) for name in rivals.__all__),
     ],
     ids=lambda given: given.__name__ if isinstance(given, type) else "",
 )

@@ -187,7 +187,7 @@ def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, 
     X, target = sample()
     model = DROCox(alpha=0.3, solver="adam", random_state=0, **given)
     if not compiled:
-        assert model.fit(X, target.to_structured()).n_iter_ >= 0
+        model.fit(X, target.to_structured())
         return
     with pytest.raises(RuntimeError, match="compiled"):
         model.fit(X, target.to_structured())

@@ -64,7 +64,6 @@ OBJECTIVES = {
     "cvar": (lambda: CVaR(ALPHA), None),
     "halves": (lambda: CVaR(ALPHA), HALVES),
 }
-CONVEX = ["partial", "split", "full"]
 
 
 def criterion_of(name, objective, offset=None):
@@ -99,7 +98,7 @@ def test_any_objective_takes_the_averages_of_any_loss(name, objective):
 
 
 @pytest.mark.parametrize("objective", ["mean", "tight"])
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("name", LOSSES)
 def test_curvature_is_the_derivative_of_the_gradient(name, objective):
     problem = LinearProblem(X, criterion_of(name, objective), l2=0.1)
     z = 0.3 * RNG.normal(size=problem.size)
@@ -135,7 +134,7 @@ def test_the_null_models_losses_are_those_of_equal_scores():
     assert loss.event_share == EVENT.mean()
 
 
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("name", LOSSES)
 def test_fewer_patients_are_the_same_loss_among_them(name):
     rows = np.flatnonzero(RNG.random(N) < 0.7)
     loss = LOSSES[name][0]().take(rows)

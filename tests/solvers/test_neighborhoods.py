@@ -22,36 +22,23 @@ def matrix():
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def build(kind):
-    rng = np.random.default_rng(0)
-    X, regret, weight = rng.normal(size=(N, 3)), rng.normal(size=N), rng.random(N)
-    return {
-        "forest": lambda: forest(X, regret, min_group=5, n_trees=4, random_state=0),
-        "weighted forest": lambda: forest(X, regret, min_group=5, n_trees=4, sample_weight=weight),
-        "cross-fitted forest": lambda: forest(X, regret, min_group=5, n_trees=4, cross_fit=True),
-        "neighbors": lambda: nearest_neighbors(X, n_neighbors=7),
-        "weighted neighbors": lambda: nearest_neighbors(X, n_neighbors=7, sample_weight=weight),
-        "groups": lambda: Partitions((X[:, :1] > 0).T),
-        "dense matrix": lambda: MatrixAverages.checked(matrix(), N),
-        "sparse matrix": lambda: MatrixAverages.checked(sparse.coo_matrix(matrix()), N),
-    }[kind]()
-
-
-KINDS = [
-    "forest",
-    "weighted forest",
-    "cross-fitted forest",
-    "neighbors",
-    "weighted neighbors",
-    "groups",
-    "dense matrix",
-    "sparse matrix",
-]
+RNG = np.random.default_rng(0)
+FEATURES, REGRET, WEIGHT = RNG.normal(size=(N, 3)), RNG.normal(size=N), RNG.random(N)
+KINDS = {
+    "forest": lambda: forest(FEATURES, REGRET, min_group=5, n_trees=4, random_state=0),
+    "weighted forest": lambda: forest(FEATURES, REGRET, min_group=5, n_trees=4, sample_weight=WEIGHT),
+    "cross-fitted forest": lambda: forest(FEATURES, REGRET, min_group=5, n_trees=4, cross_fit=True),
+    "neighbors": lambda: nearest_neighbors(FEATURES, n_neighbors=7),
+    "weighted neighbors": lambda: nearest_neighbors(FEATURES, n_neighbors=7, sample_weight=WEIGHT),
+    "groups": lambda: Partitions((FEATURES[:, :1] > 0).T),
+    "dense matrix": lambda: MatrixAverages.checked(matrix(), N),
+    "sparse matrix": lambda: MatrixAverages.checked(sparse.coo_matrix(matrix()), N),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_average_is_row_stochastic_and_adjoint_is_its_transpose(kind):
-    kernel = build(kind)
+    kernel = KINDS[kind]()
     W = kernel.average(np.eye(N)).T
     assert W.min() >= 0
     np.testing.assert_allclose(W.sum(axis=1), 1)
@@ -61,7 +48,7 @@ def test_average_is_row_stochastic_and_adjoint_is_its_transpose(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_leading_axes_are_a_batch(kind):
-    kernel = build(kind)
+    kernel = KINDS[kind]()
     values = np.random.default_rng(1).normal(size=(2, 3, N))
     for direction in (kernel.average, kernel.adjoint):
         batch = direction(values)

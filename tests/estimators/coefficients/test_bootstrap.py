@@ -29,6 +29,7 @@ def test_rows_of_a_cluster_are_drawn_together():
 
     clusters = np.repeat(np.arange(10), 3)
     bootstrap_coefficients(refit, clusters, n_bootstrap=20)
+    assert len(seen) == 20
     for counts in seen:
         assert (counts.reshape(10, 3) == counts.reshape(10, 3)[:, :1]).all()
         assert counts.reshape(10, 3)[:, 0].sum() == 10

@@ -188,6 +188,7 @@ def test_clusters_change_no_coefficient_and_are_drawn_together(model):
         refit(training, target),
     )[1]
     assert clustered.summary(1, method="bootstrap", n_bootstrap=4, n_jobs=1)["se(coef)"].gt(0).all()
+    assert len(drawn) == 4
     for clusters, weight in drawn:
         assert pd.Series(weight).groupby(clusters).nunique().eq(1).all()
 
