@@ -133,7 +133,7 @@ def test_labels_of_another_data_frame_library_are_understood():
         parse_groups(table).labels
         == parse_groups(pd.DataFrame({"s": ["f", "m", "f"], "t": ["a", "a", "b"]})).labels
     )
-    assert [*named_columns(table, "sensitive_features")] == ["sex", "site"]
+    assert [*named_columns(table)] == ["sex", "site"]
 
 
 def test_groups_by_date_are_named_without_a_time_of_day():

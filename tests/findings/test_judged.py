@@ -303,7 +303,11 @@ def test_a_problem_that_one_patient_decides_is_said_with_the_row():
 @pytest.mark.parametrize(
     ("question", "factor"), [("gain", 1.0), ("below threshold", 0.6), ("above threshold", 1.6)]
 )
-def test_the_patient_without_whom_a_gain_or_a_threshold_is_nearest_to_right_is_named(question, factor):
+def test_the_patient_without_whom_a_gain_or_a_threshold_is_nearest_to_right_is_named(
+    question, factor, monkeypatch
+):
+    monkeypatch.setattr("drosurv.findings.questions.FEWEST_PATIENTS", 10)
+    monkeypatch.setattr("drosurv.findings.questions.FEWEST_EVENTS", 1)
     times, n = np.linspace(0.5, 6, 20), 60
     y, S, _, _ = draw("exponential", 3, n)
     y["event"][7], y["time"][7] = factor < 1.0, 0.6 if factor < 1 else 6.0
@@ -312,7 +316,7 @@ def test_the_patient_without_whom_a_gain_or_a_threshold_is_nearest_to_right_is_n
     judged = judged_patients(as_predictions((times, survival), None, n), y)
 
     def asked(inside):
-        found = questions(judged, {("overall", "all"): inside}, threshold=0.8, min_group=10, min_events=1)
+        found = questions(judged, {("overall", "all"): inside}, threshold=0.8)
         return next(one for one in found if one.question == question)
 
     whole = asked(np.ones(n, bool))

@@ -186,7 +186,7 @@ class OutcomesAtHorizon:
         return self.clusters is not None and len(np.unique(self.clusters[rows])) > 1
 
 
-def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> FloatArray:
+def simultaneous_reach(covariance: FloatArray, level: float) -> FloatArray:
     """Return half widths (K,) within which all errors of K estimates lie at once with a probability.
 
     They are multiples of the standard errors; the factor is a quantile of the largest standardised error in normal
@@ -200,7 +200,7 @@ def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> F
     values, vectors = np.linalg.eigh(scaled)
     large = values > 1e-10 * values[-1]
     root = vectors[:, large] * np.sqrt(values[large])
-    draws = np.random.default_rng(seed).standard_normal((_DRAWS, root.shape[1])) @ root.T
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, root.shape[1])) @ root.T
     factor = float(np.quantile(np.abs(draws).max(axis=1), level))
     reach: FloatArray = factor * error
     return reach

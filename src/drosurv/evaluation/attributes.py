@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, arg, warn_caller
+from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.words import ALL as ALL
 from drosurv.findings.words import EVERYONE as EVERYONE
 from drosurv.groups import Groups, Missing, intersections, parse_groups
@@ -44,9 +45,10 @@ class Count(NamedTuple):
         rows = self.patients if self.rows is None else self.rows
         return 1.0 - self.events / rows if rows else float("nan")
 
-    def is_small(self, min_group: int, min_events: int) -> bool:
-        """Whether there are fewer patients or events than required."""
-        return self.patients < min_group or self.events < min_events
+    @property
+    def is_small(self) -> bool:
+        """Whether there are too few patients or events to judge them."""
+        return self.patients < FEWEST_PATIENTS or self.events < FEWEST_EVENTS
 
     @classmethod
     def of(cls, target: Target) -> Count:
@@ -107,29 +109,17 @@ def parse_attributes(
     n: int,
     *,
     missing: Missing = "group",
-    labels: Mapping[str, Sequence[Any]] | None = None,
-    name: str = "sensitive_features",
     at_least: int = 2,
 ) -> list[Attribute]:
-    """Return an `Attribute` for each column of n labels; raise if one has fewer than `at_least` groups.
-
-    Error messages call the argument `name`, and unnamed columns get their names from it.
-    """
+    """Return an `Attribute` for each column of n labels; raise if one has fewer than `at_least` groups."""
     if sensitive_features is None:
         return []
-    columns = named_columns(sensitive_features, name)
+    columns = named_columns(sensitive_features)
+    name = arg("sensitive_features")
     if EVERYONE in columns:
         raise ArgumentError(
-            name,
-            f"{arg(name)} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
-            "rename it.",
-        )
-    mapped = labels is None or isinstance(labels, Mapping)
-    require(mapped, "labels", "name the labels of an attribute, such as {'sex': ['f', 'm']}", labels)
-    known = dict(labels or {})
-    if unknown := [key for key in known if key not in columns]:
-        raise ArgumentError(
-            "labels", f"labels names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
+            "sensitive_features",
+            f"{name} has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
         )
     found = [
         Attribute(
@@ -137,10 +127,9 @@ def parse_attributes(
             parse_groups(
                 column,
                 n,
-                name=f"{arg(name)} {key!r}",
-                argument=name,
+                name=f"{name} {key!r}",
+                argument="sensitive_features",
                 missing=missing,
-                labels=known.get(key),
                 at_least=at_least,
             ),
         )
@@ -148,11 +137,11 @@ def parse_attributes(
     ]
     for attribute in found:
         numbers = [float(label) for label in attribute.groups.labels if isinstance(label, Real)]
-        if len(numbers) > MOST_LEVELS and attribute.name not in known:
+        if len(numbers) > MOST_LEVELS:
             raise ArgumentError(
-                name,
-                f"{arg(name)} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a "
-                f"group: cut it first, for example in two groups, above {np.median(numbers):g} and not.",
+                "sensitive_features",
+                f"{name} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a group: "
+                f"cut it first, for example in two groups, above {np.median(numbers):g} and not.",
             )
     return found
 
@@ -198,15 +187,18 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     return Attribute(name, found)
 
 
-def named_columns(features: Any, name: str) -> dict[str, Any]:
-    """Return columns of labels by name; unnamed columns get their names from `name`."""
-    single, features = name.removesuffix("s"), in_pandas(features)
+def named_columns(features: Any) -> dict[str, Any]:
+    """Return columns of labels by name."""
+    single, features = "sensitive_feature", in_pandas(features)
     if isinstance(features, Mapping):
         return {str(key): column for key, column in features.items()}
     if isinstance(features, pd.DataFrame):
         columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
-            raise ArgumentError(name, f"{arg(name)} has two columns of the same name: {[*features.columns]}.")
+            raise ArgumentError(
+                "sensitive_features",
+                f"{arg('sensitive_features')} has two columns of the same name: {[*features.columns]}.",
+            )
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}
@@ -217,25 +209,17 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     return {single: features}
 
 
-def warn_of_small_groups(
-    counts: Mapping[tuple[str, str], Count],
-    *,
-    min_group: int,
-    min_events: int,
-    then: str = "read their intervals, or merge groups",
-) -> frozenset[tuple[str, str]]:
-    """Return the groups below either minimum, after one warning that names them all."""
-    for name, least in (("min_group", min_group), ("min_events", min_events)):
-        require(as_number(least) >= 0, name, "be a number that is not negative", least)
-    small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
+def warn_of_small_groups(counts: Mapping[tuple[str, str], Count]) -> frozenset[tuple[str, str]]:
+    """Return the groups with too few patients or events, after one warning that names them all."""
+    small = {key: count for key, count in counts.items() if count.is_small}
     if small:
         named = "; ".join(
             f"{group_name(attribute, label)}: {counted(count.patients, 'patient')}, {counted(count.events, 'event')}"
             for (attribute, label), count in small.items()
         )
         warn_caller(
-            f"small groups, whose numbers are unreliable ({named}). They have fewer than {min_group:,} "
-            f"patients or {min_events:,} events: {then}.",
+            f"small groups, whose numbers are unreliable ({named}). They have fewer than {FEWEST_PATIENTS} patients "
+            f"or {FEWEST_EVENTS} events: read their intervals, or merge groups.",
             category=SmallGroupWarning,
         )
     return frozenset(small)

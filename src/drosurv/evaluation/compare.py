@@ -18,7 +18,6 @@ from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
 from drosurv.findings.from_predictions import at_times, judged_times
 from drosurv.findings.known_curves import common_times
 from drosurv.findings.log_score import rounding_unit, scored_times
-from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
@@ -262,11 +261,7 @@ def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Dr
     }
     worst: dict[Key, str] = {}
     for attribute in evaluator.attributes:
-        large = [
-            label
-            for label in attribute.labels
-            if not evaluator.counts[attribute.name, label].is_small(FEWEST_PATIENTS, FEWEST_EVENTS)
-        ]
+        large = [label for label in attribute.labels if not evaluator.counts[attribute.name, label].is_small]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:
                 values, draws = drawn.groups(attribute.name, large, metric)

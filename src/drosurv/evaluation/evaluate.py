@@ -45,7 +45,6 @@ from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.known_curves import common_times, few_times
-from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
 from drosurv.given_predictions import ranked_by_hazard
@@ -278,8 +277,8 @@ def evaluate_rows(
         cause=cause,
         columns=columns,
     )
-    small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
-    if evaluator.count(evaluator.everyone).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
+    small = warn_of_small_groups(evaluator.counts)
+    if evaluator.count(evaluator.everyone).is_small:
         small |= {(EVERYONE, ALL)}
     replicates = inference.n_bootstrap
     steps = replicates + len(evaluator.tests) if replicates else 0

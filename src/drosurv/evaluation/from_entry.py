@@ -47,16 +47,12 @@ _LEAST_HAZARD = 1e-12
 
 
 class FromEntry(NamedTuple):
-    """Predictions and outcomes (n,), a target, of patients on the time scale that starts at entry, and notes about it.
-
-    `since_start` are predictions of folds on the time scale of the patients' rows, where it is another one.
-    """
+    """Predictions, outcomes (n,) and follow-up of patients on the time scale that starts at entry, and notes on it."""
 
     predictions: Predictions
     y: Any
     follow_up: FollowUp
     notes: tuple[str, ...]
-    since_start: Predictions | None = None
 
 
 class TimeScale(NamedTuple):

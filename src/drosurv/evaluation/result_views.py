@@ -229,7 +229,7 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
     )
 
 
-def calibration_table(result: Any, time_unit: str, at: str) -> Table:
+def calibration_table(result: Any, at: str) -> Table:
     """Return predicted and observed survival at the horizons, which `at` describes in the caption."""
     headings, small = result.headings, result.small_groups
 
@@ -241,7 +241,7 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
     return Table(
         "calibration",
         f"Predicted less observed survival, in percentage points, at {at}",
-        survival_columns(time_column("horizon", time_unit), difference),
+        survival_columns(Column("horizon", "Time", "time"), difference),
         tuple(map(formatted, plain_rows(result.calibration))),
     )
 
@@ -303,7 +303,7 @@ def document(result: Any, summary: Sequence[str]) -> str:
             _gaps(result, attribute),
         ]
     horizons = ", ".join(written(time, "time") for time in settings.horizons)
-    if calibration := calibration_table(result, "", f"times {horizons}"):
+    if calibration := calibration_table(result, f"times {horizons}"):
         parts += ["## Calibration", calibration.to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):
         parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]

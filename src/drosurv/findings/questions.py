@@ -44,8 +44,6 @@ class JudgedGroup:
     mask: BoolArray
     sums: Sums
     threshold: float | None = None
-    min_group: int = FEWEST_PATIENTS
-    min_events: int = FEWEST_EVENTS
 
 
 Ask = Callable[[JudgedGroup], JudgedValue | None]
@@ -68,13 +66,10 @@ def questions(
     threshold: float | None = None,
     reference: str = "plain Cox",
     time_unit: str = "",
-    min_group: int = FEWEST_PATIENTS,
-    min_events: int = FEWEST_EVENTS,
 ) -> list[Question]:
     """Return all questions about groups of patients, masks (n,) by attribute and group.
 
-    A question of a group with fewer than `min_group` patients, or fewer than `min_events` events both expected and
-    observed, has no estimate but the reason.
+    A question of a group that is too small has no estimate but the reason.
     """
     details = {"unit": time_unit, "reference": reference, "trained": "yes" if judged.trained else ""}
     if threshold is not None:
@@ -82,11 +77,11 @@ def questions(
     found = []
     for key, mask in members.items():
         sums = group_sums(judged.residuals, mask, judged.error)
-        why, few_events = _why_not(judged, mask, sums, min_group, min_events)
+        why, few_events = _why_not(judged, mask, sums)
         if why or sums is None:
             found.append(Question("level", *key, None, "miscalibrated", why=why, few_events=few_events))
             continue
-        group = JudgedGroup(judged, mask, sums, threshold, min_group, min_events)
+        group = JudgedGroup(judged, mask, sums, threshold)
         for name, kind in KINDS.items():
             value = None if kind.ask is None else kind.ask(group)
             if value is not None:
@@ -120,16 +115,14 @@ def largest_weight() -> float:
     return sum(used_weight(kind.weight, kind.side) for kind in KINDS.values() if kind.ask is not None)
 
 
-def _why_not(
-    judged: Judged, mask: BoolArray, sums: Sums | None, min_group: int, min_events: int
-) -> tuple[str, bool]:
+def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None) -> tuple[str, bool]:
     """Say why a group is not judged, empty if it is, and whether that is because of few events."""
-    if n_patients(judged, mask) < min_group:
-        return f"fewer than {min_group:,} patients", False
+    if n_patients(judged, mask) < FEWEST_PATIENTS:
+        return f"fewer than {FEWEST_PATIENTS} patients", False
     if sums is None:
         return "too few patients were observed until the first predicted time", False
-    if max(sums.expected.sum(), sums.observed.sum()) < min_events:
-        return f"fewer than {min_events:,} events, expected and observed", True
+    if max(sums.expected.sum(), sums.observed.sum()) < FEWEST_EVENTS:
+        return f"fewer than {FEWEST_EVENTS} events, expected and observed", True
     return "", False
 
 
@@ -317,7 +310,7 @@ def _by_horizon(group: JudgedGroup, side: BoolArray) -> JudgedValue | None:
     """Return observed over expected events by the horizon of those on a side of the threshold."""
     judged, mask = group.judged, group.mask & side
     sums = group_sums(judged.at_horizon, mask, judged.error_at_horizon)
-    if sums is None or _why_not(judged, mask, sums, group.min_group, group.min_events)[0]:
+    if sums is None or _why_not(judged, mask, sums)[0]:
         return None
     return replace(tests.level(sums), time=judged.horizon)
 

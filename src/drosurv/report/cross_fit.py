@@ -102,20 +102,17 @@ def cross_fitted(
         joined = CompetingCurves.joined(n, by_cause)
         return FromEntry(Predictions(by_cause=joined, trained_on=seen, design=_joined(n, designs)), y, y, ())
     curves = joined_curves(n, found) if found else None
-    score_type = predicted.score_type
     if scale is None:
         known = None if curves is None else trained_on
         design = None if curves is None else _joined(n, designs)
+        score_type = predicted.score_type
         predictions = Predictions(risk, curves, trained_on=known, score_type=score_type, design=design)
         return FromEntry(predictions, y, y, ())
-    design = _joined(n, designs)
-    since_start = Predictions(survival=curves, trained_on=trained_on, score_type=score_type, design=design)
-    survival = survival_from_entry(
-        Predicted(since_start, X, n, Rows()).survival_curves, parse_target(y), rows.entry, times
-    )
+    since_start = Predicted(Predictions(survival=curves), X, n, Rows()).survival_curves
+    survival = survival_from_entry(since_start, parse_target(y), rows.entry, times)
     from_entry = scale.with_predictions(survival)
     predictions = replace(from_entry.predictions, trained_on=trained_on)
-    return from_entry._replace(predictions=predictions, since_start=since_start)
+    return from_entry._replace(predictions=predictions)
 
 
 def require_supported(estimator: Any, name: str) -> None:

@@ -294,7 +294,7 @@ def _warn_of_design(trained: Trained) -> None:
             said.add(sentence)
 
 
-def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | None, str]:
+def plain_cox_table(trained: Trained) -> tuple[CoxTable | None, str]:
     """Return the coefficients of plain Cox per unit, and a sentence on the test of proportional hazards.
 
     Plain Cox is fitted to the same patients as the model, with their entry times, strata and clusters. None if events
@@ -311,7 +311,7 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     else:
         cox = trained.plain_cox if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
     with warnings.catch_warnings(action="ignore"):
-        found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]), level)
+        found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]))
     found.caption = sized("Plain Cox", *found.counts)
     untested = "Proportional hazards were not tested:"
     if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
@@ -319,7 +319,7 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     if not cox.converged_:
         return found, f"{untested} plain Cox has no optimum ({cox.status_})."
     with warnings.catch_warnings(action="ignore"):
-        return found, cox.check_proportional_hazards().sentence(1 - level)
+        return found, cox.check_proportional_hazards().sentence()
 
 
 def refuse_leaks(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
