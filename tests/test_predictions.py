@@ -13,6 +13,11 @@ TIMES = np.array([1.0, 2.0, 4.0])
 HAZARDS = np.array([[0.1, 0.3, 0.4], [0.5, 0.6, 2.0]])
 
 
+class RiskOnly:
+    def predict(self, X):
+        return X[:, 0]
+
+
 class HazardOnly:
     def predict_cumulative_hazard_function(self, X):
         # Twice half the hazard plus and minus the same offset: factor and offset must both be read.
@@ -39,10 +44,15 @@ def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
     ("model", "message"),
     [
         (object(), "fitted survival model"),
+        (RiskOnly(), "RiskOnly has neither predict_survival_function nor"),
         ((TIMES, np.exp(-HAZARDS), 3), "a pair"),
         ((TIMES, np.exp(-HAZARDS[:1])), "1 curves for 2 patients"),
         ((TIMES[::-1], np.exp(-HAZARDS)), "ascending"),
-        ((TIMES, HAZARDS), "probabilities"),
+        ((-TIMES[::-1], np.exp(-HAZARDS)), "not negative"),
+        ((TIMES[:1], np.exp(-HAZARDS)), r"each of the 3 columns of survival, got shape \(1,\)"),
+        ((TIMES, HAZARDS), "got 2.0 for row 2; pass survival functions, not .* divide percentages by 100"),
+        ((TIMES, [[0.9, 0.8, np.nan]] * 2), "survival is missing in 2 of 2 rows"),
+        ((TIMES, [[0.9, 0.8, 0.7], [0.5, 0.6, 0.4]]), "1 patient, .* row 2 after time 1, from 0.5 to 0.6"),
     ],
 )
 def test_what_is_not_a_survival_model_is_refused(model, message):

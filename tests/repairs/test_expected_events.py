@@ -3,7 +3,6 @@ import pytest
 from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.functions import StepFunction
-from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, DiscreteTimeHazard, Surv, curves, evaluate
 from drosurv.datasets import make_hidden_minority
@@ -178,41 +177,6 @@ def test_folds_are_joined_in_the_order_of_the_patients():
     np.testing.assert_array_equal(joined.events, whole)
     np.testing.assert_array_equal(joined.hazard, 10 * whole)
     np.testing.assert_array_equal(joined.clipped(15, 35).hazard, [15, 15, 20, 30, 35])
-
-
-@pytest.mark.parametrize(
-    ("times", "survival", "message"),
-    [
-        (
-            [1.0, 2.0],
-            [[0.9, 1.2]] * 2,
-            "got 1.2 for row 1; pass survival functions, not cumulative hazards .* divide percentages by 100",
-        ),
-        ([1.0, 2.0], [[0.9, np.nan]] * 2, "survival is missing in 2 of 2 rows"),
-        (
-            [1.0, 2.0],
-            [[0.9, 0.8], [0.5, 0.6]],
-            "for 1 patient, the first in row 2 after time 1, from 0.5 to 0.6",
-        ),
-        ([2.0, 1.0], [[0.9, 0.8]] * 2, "ascending"),
-        ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),
-        ([1.0], [[0.9, 0.8]] * 2, r"each of the 2 columns of survival, got shape \(1,\)"),
-        ([1.0], [[0.9]] * 3, "3 curves for 2 patients"),
-    ],
-)
-def test_predictions_that_are_none_are_refused(times, survival, message):
-    with pytest.raises(ValueError, match=message):
-        _ = as_predictions((times, survival), None, 2).curves
-
-
-def test_a_model_without_curves_is_named():
-    svm = FastSurvivalSVM(random_state=0).fit(DATA.X.to_numpy(), DATA.y)
-    with pytest.raises(ValueError, match="FastSurvivalSVM has neither predict_survival_function nor"):
-        expected_of_frozen(svm, DATA.X.to_numpy(), TARGET, TIMES)
-    with pytest.raises(ValueError, match="FastSurvivalSVM"):
-        _ = as_predictions(svm, DATA.X.to_numpy(), 300).survival_curves
-    with pytest.raises(ValueError, match="a pair"):
-        expected_of_frozen((1, 2, 3), None, TARGET, TIMES)
 
 
 def test_a_frozen_model_need_not_know_how_to_be_fitted(model):

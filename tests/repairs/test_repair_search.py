@@ -82,12 +82,13 @@ def test_a_right_model_is_left_alone_and_its_e_values_are_small():
     found = []
     for seed in range(8):
         table, at = patients(n=400, seed=seed)
-        search = checked_search(table, at, seed=seed)
+        # Of a frozen model every trial has an e-value.
+        search = checked_search(table, at, seed=seed, frozen=True)
         found += [search.try_kind(kind, LIMITS) for kind in ("everyone", "effects", "level")]
     trials = [trial for trial in found if trial is not None]
     assert len(trials) >= 8
     assert not any(trial.accepted for trial in trials)
-    assert np.nanmean([trial.e for trial in trials if not np.isnan(trial.e)] or [0.0]) < 5
+    assert np.mean([trial.e for trial in trials]) < 5
 
 
 def test_against_the_best_level_of_each_fold_a_recalibration_gains_nothing():
@@ -141,7 +142,7 @@ def test_recalibration_alone_needs_a_gain_beyond_the_error_of_a_cross_validated_
 
 def test_each_version_solves_the_score_equations_of_its_columns_and_patients():
     table, at = patients(level=0.5)
-    inside = table.covers(table.rule and (table.listed[-10],))
+    inside = table.covers((table.listed[-10],))
     counted = np.arange(600) % 3 > 0
     inclusion = np.array([1.0, 0.01, 0.5, 0.0, 1.0])
     level = fit_version("level", at, inside, counted, inclusion, LIMITS)

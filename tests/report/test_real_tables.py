@@ -139,22 +139,6 @@ def test_warnings_of_training_reach_the_report(tmp_path):
     assert "No problem is shown" not in top
 
 
-def test_hazard_ratios_of_a_repair_are_what_the_model_predicts(wilms, repaired):
-    """Wilms tumour: ratios inside and outside of the repaired group, from predictions for pairs of patients."""
-    X, *_ = wilms
-    (found,) = repaired.repairs_
-    inside = np.asarray(found.holds(X))
-    said = " ".join(repaired.in_words())
-    changes = [change for change in found.changes if not change.contrast]
-    assert changes
-    for change in changes:
-        ends = X[change.label].min(), X[change.label].max()
-        for rows, shown in ((X[inside], change.inside), (X[~inside], change.outside)):
-            low, high = (repaired.predict(rows.assign(**{change.label: end})) for end in ends)
-            assert np.exp(np.mean(high - low)) == pytest.approx(shown, rel=0.03)
-        assert f"{change.inside:.2f} there and {change.outside:.2f} elsewhere" in said
-
-
 def test_infants_lead_the_verdict_and_not_the_nine_tenths_of_lower_c_index(wilms_folds):
     """Wilms tumour: older children have the lowest c-index, infants the predictions that are furthest off."""
     facts = wilms_folds.parts["verdict"].facts

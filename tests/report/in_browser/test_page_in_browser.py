@@ -177,7 +177,7 @@ def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, wi
     assert browser.run("document.documentElement.scrollWidth") <= width
     # The numbers of the bar stand whole on one line, and no cell of a phone's tables is cut.
     assert browser.run("document.querySelector('.alpha-numbers dd').offsetHeight") < 30
-    cut = "[...document.querySelectorAll('#accuracy td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+    cut = "[...document.querySelectorAll('#groups td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
     assert width > 600 or browser.run(f"{cut}.length") == 0
 
 
@@ -323,11 +323,6 @@ def test_printed_pictures_fit_the_paper(browser, pictures, tmp_path):
         browser.send("Emulation.setEmulatedMedia", media="")
     browser.print(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
-
-
-def test_it_prints(page, tmp_path):
-    page.print(tmp_path / "report.pdf")
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_would_not_work(browser, path):
