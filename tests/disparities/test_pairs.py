@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.disparities import KeyaIndividual, pairwise_hinge_sum, unit_rows
+from drosurv.disparities import KeyaIndividual, unit_rows
+from drosurv.disparities.pairs import AllPairs
 from drosurv.target import Target
 
 
@@ -56,7 +57,7 @@ def test_sum_and_gradient_equal_the_definition(n, d, seed, spread, scale):
     rng = np.random.default_rng(seed)
     U = unit_rows(rng.integers(-1, 2, size=(n, d)).astype(float))  # repeated and zero rows are common
     h = 1.0 + spread * np.where(rng.random(n) < 0.3, rng.integers(0, 3, size=n), rng.random(n))
-    assert pairwise_hinge_sum(h, U, scale) == pytest.approx(plain_sum(h, U, scale), rel=1e-10, abs=1e-10)
+    assert AllPairs.of(U).evaluate(h, scale)[0] == pytest.approx(plain_sum(h, U, scale), rel=1e-10, abs=1e-10)
     _, gradient = penalty(U, scale)(np.log(h)[None])
     again = np.exp(np.log(h))
     factor = n * (n - 1) if n > 1 else 1
@@ -71,14 +72,14 @@ def test_windows_longer_than_a_block_of_columns_are_scanned_whole():
     for h in (1.0 + 0.03 * rng.random(n), 1.0 + 0.001 * rng.random(n), np.exp(rng.normal(size=n))):
         gaps = np.abs(h[:, None] - h) - allowed
         expected = np.maximum(gaps, 0.0).sum() / 2
-        assert pairwise_hinge_sum(h, U, 0.01) == pytest.approx(expected, rel=1e-10, abs=1e-8)
+        assert AllPairs.of(U).evaluate(h, 0.01)[0] == pytest.approx(expected, rel=1e-10, abs=1e-8)
 
 
 def test_no_excess_is_exactly_zero():
     rng = np.random.default_rng(1)
     U = unit_rows(rng.normal(size=(300, 4)))
-    assert pairwise_hinge_sum(np.full(300, 2.0), U, 0.01) == 0.0
-    assert pairwise_hinge_sum(2.0 + 1e-9 * rng.random(300), U, 0.01) == 0.0
+    assert AllPairs.of(U).evaluate(np.full(300, 2.0), 0.01)[0] == 0.0
+    assert AllPairs.of(U).evaluate(2.0 + 1e-9 * rng.random(300), 0.01)[0] == 0.0
 
 
 def test_a_single_patient_has_no_disparity():

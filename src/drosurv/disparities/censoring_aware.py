@@ -148,28 +148,10 @@ def _scan(
     return n_inside, distance
 
 
-def censored_event_hinge_sum(
-    h: FloatArray, U: FloatArray, event: BoolArray, time: FloatArray, codes: IntArray, scale: float
-) -> float:
-    """Return the hinge sum over pairs of a censored patient and one of the same group with no earlier event.
-
-    sum over i censored, j with event, Y_i <= Y_j, codes_i = codes_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
-
-    The sum is exact and needs O(n) memory; it is 0 without a comparable pair. The feature rows U (n, d) have length 1
-    or 0.
-
-    >>> h, U = np.array([1.0, 3.0]), np.array([[1.0, 0.0], [-1.0, 0.0]])
-    >>> event, time = np.array([False, True]), np.array([2.0, 5.0])
-    >>> censored_event_hinge_sum(h, U, event, time, np.array([0, 0]), scale=0.5)
-    1.0
-    """
-    sets = _pairs_within(U, event, time, codes)
-    return float(sum(pairs.evaluate(h[pairs.patient], scale)[0] for pairs in sets))
-
-
-def _pairs_within(
+def pairs_within(
     U: FloatArray, event: BoolArray, time: FloatArray, codes: IntArray
 ) -> list[CensoredEventPairs]:
+    """Return the pairs of each group, prepared as by :meth:`CensoredEventPairs.of`, with the group codes (n,)."""
     sets = []
     for code in np.unique(codes):
         group = np.flatnonzero(codes == code)
@@ -198,7 +180,7 @@ class RPGroup(PairPenalty, name="rp_group"):
 
     @cached_property
     def _pair_sets(self) -> list[CensoredEventPairs]:
-        return _pairs_within(self.U, self.target.event, self.target.time, self.codes)
+        return pairs_within(self.U, self.target.event, self.target.time, self.codes)
 
     @cached_property
     def _pair_tiles(self) -> PairTiles:

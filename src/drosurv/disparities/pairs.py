@@ -252,19 +252,6 @@ class AllPairs:
         return value, gradient
 
 
-def pairwise_hinge_sum(h: FloatArray, U: FloatArray, scale: float) -> float:
-    """Return the hinge sum over all pairs of patients with hazards h (n,).
-
-    sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
-
-    It is exact and needs O(n) memory. The feature rows U (n, d) have length 1 or 0.
-
-    >>> pairwise_hinge_sum(np.array([1.0, 3.0]), np.array([[1.0, 0.0], [-1.0, 0.0]]), scale=0.5)
-    1.0
-    """
-    return AllPairs.of(U).evaluate(h, scale)[0]
-
-
 class KeyaIndividual(PairPenalty, name="keya_individual"):
     """Individual penalty of Keya et al.: the mean excess of hazard differences over feature distances.
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.disparities.censoring_aware import censored_event_hinge_sum
+from drosurv.disparities.censoring_aware import pairs_within
 from drosurv.disparities.group import group_gap, log_ratio_gap
-from drosurv.disparities.pairs import pairwise_hinge_sum, unit_rows
+from drosurv.disparities.pairs import AllPairs, unit_rows
 from drosurv.errors import ArgumentError, arg, as_number, require, row_number
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.sampled_pairs import (
@@ -87,11 +87,11 @@ def individual_disparity(
     if table:
         rows = unit_rows(rows)
     else:
-        # pairwise_hinge_sum needs rows of length 1 at most; only the product of their length and scale matters.
+        # AllPairs needs rows of length 1 at most; only the product of their length and scale matters.
         rows = rows - rows.mean(axis=0)
         longest = float(np.linalg.norm(rows, axis=1).max())
         rows, scale = (rows / longest, scale * longest) if longest > 0 else (rows, scale)
-    total = pairwise_hinge_sum(hazard, rows, scale)
+    total, _ = AllPairs.of(rows).evaluate(hazard, scale)
     return total / (len(hazard) * (len(hazard) - 1)) if table else total
 
 
@@ -192,8 +192,8 @@ def censoring_aware_disparity(
     number = sampled_number(pairs, len(target))
     if number is not None:
         return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, codes, number).mean
-    total = censored_event_hinge_sum(hazard, rows, target.event, target.time, codes, scale)
-    return total / n_pairs
+    sets = pairs_within(rows, target.event, target.time, codes)
+    return sum(pairs.evaluate(hazard[pairs.patient], scale)[0] for pairs in sets) / n_pairs
 
 
 def is_table(convention: Convention) -> bool:

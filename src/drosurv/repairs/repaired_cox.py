@@ -286,9 +286,7 @@ class RepairedCox(RepairedPredictions):
 
     def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
         """Check the arguments; return the target, and the tables of rules and of effects."""
-        for earlier in [name for name in vars(self) if name.endswith("_")]:
-            # So that a failed fit leaves no fitted model.
-            del self.__dict__[earlier]
+        self._forget_last_fit()
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         target = parse_target(y)

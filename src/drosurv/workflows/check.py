@@ -81,8 +81,6 @@ class CheckResult:
         Number of rows that were left out, because they have no valid time or event.
     missing : tuple of str
         Columns of numbers whose texts were taken as missing values, as ``column=*``.
-    event_value_given : bool
-        Whether the user said which value means the event.
     cause : int or None
         Number of the cause that was judged; None without causes.
     """
@@ -99,7 +97,6 @@ class CheckResult:
     dropped: tuple[str, ...] = ()
     n_dropped: int = 0
     missing: tuple[str, ...] = ()
-    event_value_given: bool = False
     cause: int | None = None
 
     @property
@@ -134,12 +131,6 @@ class CheckResult:
             ("Plain Cox:", [self.hazards], 5),
         ]
         return "\n".join(line for part in parts for line in _lines(*part, width, self.dropped))
-
-    @property
-    def guesses(self) -> str:
-        """All columns that were guessed, in one sentence; empty if none were."""
-        value = None if self.event_value_given else self.table.columns.event_value
-        return self.columns.in_one_line(value)
 
     @property
     def _name(self) -> str:
@@ -322,7 +313,13 @@ def check_prepared(
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         on_step("training", _STEPS)
-        trained = _train(prepared, clone(estimator))
+        trained = train(
+            patients,
+            clone(estimator),
+            categorical=prepared.wanted.categorical,
+            keep_columns=prepared.wanted.keep_columns,
+            observed=patients.columns_of_rows,
+        )
         on_step("plain Cox", _STEPS)
         cox, hazards = plain_cox_table(trained)
         on_step("repair", _STEPS)
@@ -335,15 +332,15 @@ def check_prepared(
         else:
             cox = summary(trained.model)
         on_step("audit", _STEPS)
-        event_value_given = prepared.wanted.event_value is not None
-        guesses = found.in_one_line(None if event_value_given else patients.columns.event_value)
+        given = prepared.wanted.event_value is not None
+        guesses = found.in_one_line(None if given else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
         if cox is not None and trained.without_events:
             fitted = "plain Cox" if cause is None else type(estimator).__name__
             without = f"{trained.without_events}: hazard ratios of such levels in the table of {fitted} mean nothing."
             notes.append({"severity": "note", "text": first_upper(without)})
         # Columns that give the outcome away were left out and are no problem there.
-        given = [one for one in prepared.messages if not isinstance(one, (TableNote, LeakWarning))]
+        warned = [one for one in prepared.messages if not isinstance(one, (TableNote, LeakWarning))]
         report = audit(
             unfitted,
             X,
@@ -360,7 +357,7 @@ def check_prepared(
             page=Page(
                 data_name=prepared.name,
                 time_unit=patients.columns.unit,
-                warnings=[*notes, *as_records(given)],
+                warnings=[*notes, *as_records(warned)],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired, patients.columns.unit),
                 also={"corrected": None if repaired is None else corrected_groups(repaired.repairs_)},
             ),
@@ -378,7 +375,6 @@ def check_prepared(
         tuple(prepared.left_out),
         prepared.n_unusable,
         tuple(f"{name}=*" for name in prepared.strays),
-        event_value_given,
         cause,
     )
 
@@ -397,18 +393,6 @@ def _no_repair() -> str:
     fit = call("CauseSpecificCox().fit(X, y)", "drosurv fit --hold-out")
     repair = call("repair(model, X_test, y_test, frozen=True, cause=1)", "drosurv repair --model")
     return f"Repair was not tried: with causes it needs a model of other patients, from {fit}, and then {repair}."
-
-
-def _train(prepared: TableToCheck, estimator: Any) -> Trained:
-    """Train the model on a table whose rows may be intervals of a patient's time, or share a patient or a cluster."""
-    patients = prepared.table
-    return train(
-        patients,
-        estimator,
-        categorical=prepared.wanted.categorical,
-        keep_columns=prepared.wanted.keep_columns,
-        observed=patients.columns_of_rows,
-    )
 
 
 def _lines(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
+from drosurv.datasets.splits import drawn_rows
 from drosurv.estimators import CoxPH, CoxPHCV
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import prepare
@@ -102,13 +103,7 @@ def demo(
 
 def held_out_rows(data: Dataset, random_state: int) -> BoolArray:
     """Draw a third of the patients, with the same share of events as the rest; return a mask (n,)."""
-    from sklearn.model_selection import train_test_split
-
-    event = parse_target(data.y).event
-    _, test = train_test_split(
-        np.arange(len(event)), test_size=_HELD_OUT, stratify=event, random_state=random_state
-    )
-    return np.isin(np.arange(len(event)), test)
+    return np.isin(np.arange(len(data)), drawn_rows(data, _HELD_OUT, random_state)[1])
 
 
 def _compare(
