@@ -496,11 +496,6 @@ def draw_folds(
     event flags the folds do not depend on outcomes, as the repair of a frozen model requires. Rows of one of the
     `clusters` (n,), any labels, such as those of one patient, share a fold; a cluster counts as an event if one of its
     rows has one.
-
-    >>> event = np.array([True, False] * 10)
-    >>> folds = draw_folds(20, 5, np.random.default_rng(0), event)
-    >>> np.bincount(folds, event).tolist()
-    [2.0, 2.0, 2.0, 2.0, 2.0]
     """
     key = np.zeros(n, dtype=np.intp) if event is None else np.asarray(event).astype(np.intp)
     if strata is not None:

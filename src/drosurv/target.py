@@ -408,11 +408,7 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
 
 
 def stable_order(values: FloatArray) -> IntArray:
-    """Return the positions (n,) of values (n,) from smallest to largest; equal values keep their order.
-
-    >>> stable_order(np.array([2.0, 1.0, 2.0, 1.0])).tolist()
-    [1, 3, 0, 2]
-    """
+    """Return the positions (n,) of values (n,) from smallest to largest; equal values keep their order."""
     n = len(values)
     if n < _MANY_TO_SORT or (values[1:] >= values[:-1]).all():
         return np.argsort(values, kind="stable")

@@ -23,9 +23,9 @@ def test_copies_do_not_narrow_the_interval_of_a_ratio():
     rng = np.random.default_rng(1)
     expected = rng.exponential(size=200)
     events = (rng.random(200) < 0.5).astype(float)
-    once = Estimate.ratio_in_clusters(events, expected, np.arange(200), 0.95)
+    once = Estimate.ratio(events, expected, np.arange(200), 0.95)
     copies = np.tile(np.arange(200), 4)
-    found = Estimate.ratio_in_clusters(events[copies], expected[copies], copies, 0.95)
+    found = Estimate.ratio(events[copies], expected[copies], copies, 0.95)
     assert (found.value, found.low, found.high) == pytest.approx((once.value, once.low, once.high))
 
 
@@ -35,8 +35,6 @@ def test_the_interval_of_a_ratio_covers_with_correlated_rows():
     cluster, covered = np.repeat(np.arange(200), 5), 0
     for _ in range(300):
         frailty = rng.gamma(2.0, 0.5, 200)[cluster]
-        found = Estimate.ratio_in_clusters(
-            rng.poisson(0.4 * frailty) * 1.0, np.full(1000, 0.4), cluster, 0.95
-        )
+        found = Estimate.ratio(rng.poisson(0.4 * frailty) * 1.0, np.full(1000, 0.4), cluster, 0.95)
         covered += found.low <= 1 <= found.high
     assert 0.92 <= covered / 300 <= 0.98

@@ -66,12 +66,6 @@ class Catalog:
 
         One row per dataset: name, patients, features, censoring (a fraction), sensitive_attributes, event, time_unit,
         source, and whether it is cached, that is, loads without a download.
-
-        Examples
-        --------
-        >>> from drosurv.datasets.catalog import list_datasets
-        >>> list_datasets()["name"].tolist()[:3]
-        ['flc', 'support', 'seer']
         """
         facts = ["name", "patients", "features", "censoring", "sensitive_attributes"]
         facts += ["event", "time_unit", "source", "cached"]

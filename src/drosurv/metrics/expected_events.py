@@ -39,14 +39,6 @@ def expected_events(
     """Observed and expected events of n patients up to the end of their follow-up, or of their curve if it is earlier.
 
     With entry times (n,), only events after entry are expected.
-
-    >>> from drosurv.metrics.expected_events import expected_events
-    >>> from drosurv.curves import parse_survival
-    >>> from drosurv.target import Surv, parse_target
-    >>> y = parse_target(Surv.from_arrays([True, False], [2.0, 2.0]))
-    >>> curves = parse_survival([[0.8, 0.4], [0.9, 0.9]], 2, times=[1.0, 2.0])
-    >>> expected_events(curves, y).expected.round(6).tolist()
-    [0.7, 0.1]
     """
     curves = known_everywhere(curves, target, entry=entry)
     until = np.minimum(target.time, curves.known_until)

@@ -63,14 +63,6 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive at a predicted survival of 0 would
         have an infinite loss.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> low_and_high = [[0.2, 0.1, 0.0], [0.5, 0.2, 0.1], [0.9, 0.8, 0.7], [0.9, 0.9, 0.9]]
-    >>> likelihood_gains(y, y, low_and_high, times=[1.0, 2.0, 3.0], n_intervals=2).round(1).tolist()
-    [0.0, -0.0, -0.6, 1.0]
     """
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)

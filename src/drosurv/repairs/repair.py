@@ -48,13 +48,7 @@ class Estimate:
         return cls(mean, mean - half_width, mean + half_width)
 
     @classmethod
-    def ratio(cls, events: float, expected: float, level: float) -> Estimate:
-        """Return observed over expected events, with the exact interval of a Poisson count; NaN if 0 are expected."""
-        found = observed_over_expected(events, expected, level=level)
-        return cls(found.estimate, found.low, found.high)
-
-    @classmethod
-    def ratio_in_clusters(
+    def ratio(
         cls, events: FloatArray, expected: FloatArray, cluster: IntArray | None, level: float
     ) -> Estimate:
         """Return observed over expected events of rows, with an interval from the residuals' sums over clusters.
@@ -65,7 +59,8 @@ class Estimate:
         observed, total = float(events.sum()), float(expected.sum())
         k = 0 if cluster is None else len(np.unique(cluster))
         if cluster is None or observed == 0 or total == 0 or k < 2:
-            return cls.ratio(observed, total, level)
+            found = observed_over_expected(observed, total, level=level)
+            return cls(found.estimate, found.low, found.high)
         value = observed / total
         sums = np.bincount(cluster, events - value * expected)
         error = np.sqrt(k / (k - 1) * float((sums**2).sum())) / observed
@@ -200,8 +195,8 @@ class Repair:
             events=float(expected.events[group].sum()),
             checked=clusters.n_patients(inside),
             in_rows=clusters.patient is None and clusters.of_several,
-            before=Estimate.ratio_in_clusters(events, hazards[0][inside], own, CONFIDENCE),
-            after=Estimate.ratio_in_clusters(events, hazards[1][inside], own, CONFIDENCE),
+            before=Estimate.ratio(events, hazards[0][inside], own, CONFIDENCE),
+            after=Estimate.ratio(events, hazards[1][inside], own, CONFIDENCE),
             slope_before=slopes[0],
             slope_after=slopes[1],
             gain_inside=Estimate.mean(gains[inside], CONFIDENCE, own),

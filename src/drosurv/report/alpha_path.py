@@ -128,16 +128,6 @@ def train_alpha_path(
     ``DROCox`` with the settings that both have. The first steps of a Pipeline are used as fitted. Return fitted models
     by alpha, from the largest to the smallest. An alpha with which the model cannot be trained, such as one of fewer
     patients than its smallest group, is left out.
-
-    Examples
-    --------
-    >>> from drosurv import DROCox
-    >>> from drosurv.report.alpha_path import train_alpha_path
-    >>> from drosurv.datasets import make_hidden_minority
-    >>> data = make_hidden_minority(300, random_state=0)
-    >>> path = train_alpha_path(DROCox().fit(data.X, data.y), data.X, data.y, alphas=(0.2, 1.0))
-    >>> [(alpha, model.alpha) for alpha, model in path.items()]
-    [(1.0, 1.0), (0.2, 0.2)]
     """
     wanted = sorted(set(map(float, alphas)), reverse=True)
     path = {alpha: _with_alpha(final_step(model), alpha) for alpha in wanted}

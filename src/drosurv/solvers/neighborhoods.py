@@ -96,11 +96,7 @@ def _apply(matrix: Any, values: FloatArray) -> FloatArray:
 
 
 def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
-    """Check the result of a user's kernel for n patients, and turn a row-stochastic matrix into averages.
-
-    >>> as_neighborhoods([[0.5, 0.5], [0.0, 1.0]], n=2).average(np.array([1.0, 3.0]))
-    array([2., 3.])
-    """
+    """Check the result of a user's kernel for n patients, and turn a row-stochastic matrix into averages."""
     if not isinstance(kernel, Neighborhoods):
         return MatrixAverages.checked(kernel, n)
     # Random vectors reveal a wrong operator without computing n x n numbers.
@@ -218,11 +214,6 @@ def forest(
     all patients in the leaf. With `cross_fit` each half of the patients gets its leaves from a tree fitted to the other
     half (two trees per partition), so that a patient's regret does not influence the patient's leaf; averages are then
     within halves. The weights (n,) apply in the trees and in the averages.
-
-    >>> x = np.linspace(-1, 1, 400)[:, None]
-    >>> averages = forest(x, np.sign(x[:, 0]), min_group=20, random_state=0).average(np.sign(x[:, 0]))
-    >>> bool(averages[0] < -0.9 and averages[-1] > 0.9)
-    True
     """
     n = len(X)
     if n // 2 < 2 * min_group:
@@ -277,10 +268,6 @@ def nearest_neighbors(
     """Averages over each patient and the k - 1 nearest patients, with distances in standard deviations of X (n, d).
 
     .. math:: W_ij = w_j 1[j in N_k(i)] / sum_{l in N_k(i)} w_l
-
-    >>> x = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> nearest_neighbors(x, n_neighbors=2).average(np.array([0.0, 2.0, 4.0, 8.0]))
-    array([1., 1., 6., 6.])
     """
     from scipy import sparse
     from sklearn.neighbors import NearestNeighbors

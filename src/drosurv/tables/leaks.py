@@ -41,15 +41,6 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     `entry` (n,) are the times from which patients were under observation. Of more than 10,000 patients, a random sample
     is looked at. If `of_levels`, a column is also named if all patients of one level had the event, as by chance those
     of a good marker may.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv import Surv
-    >>> from drosurv.tables.leaks import find_leaks
-    >>> y = Surv.from_arrays([True, False] * 50, range(1, 101))
-    >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
-    {'cause': 'it tells the event of 100 % of the patients'}
     """
     target = parse_target(of_any_cause(y), require_event=False)
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):

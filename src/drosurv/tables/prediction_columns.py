@@ -113,14 +113,6 @@ def prediction_columns(
     causes : sequence of str
         Names of the causes 1, 2, ...: columns whose names hold the number or the name of a cause and a time are its
         incidences, such as ``incidence_2_365`` and ``CIF cancer 5y``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv.tables.prediction_columns import prediction_columns
-    >>> found = prediction_columns(pd.DataFrame({"S365": [0.9, 0.8], "S730": [0.7, 0.6], "age": [50, 60]}))
-    >>> found.names, found.times.tolist(), list(found.features)
-    (('S365', 'S730'), [365.0, 730.0], ['age'])
     """
     frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:

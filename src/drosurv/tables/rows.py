@@ -129,16 +129,6 @@ class RowHashes:
 
     A hash has 32 bits and is salted, so that files of two models cannot be compared with each other. Values are hashed
     as text, numbers with ten digits, so that a row keeps its hash when a table is written to CSV and read again.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv import Surv
-    >>> from drosurv.tables.rows import RowHashes
-    >>> X, y = pd.DataFrame({"age": [50, 61, 70]}), Surv.from_arrays([True, False, True], [3.0, 5.0, 1.0])
-    >>> hashes = RowHashes.of(X, y)
-    >>> hashes.seen_in(X[1:].assign(ward="b"), y[1:])
-    RowsSeen(rows=2, seen=2, by_chance=0.0, unit='rows')
     """
 
     columns: tuple[str, ...]

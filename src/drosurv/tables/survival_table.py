@@ -50,13 +50,6 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequen
 
     `groups` are columns, or cuts of columns such as ``"age>65"`` or ``"age>=65"``; ``"age<=65"`` makes the same two
     groups as ``"age>65"``. A column of more than a dozen different numbers must be cut, unless it is `categorical`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv.tables.survival_table import group_labels
-    >>> group_labels(pd.DataFrame({"age": [50, 70]}), ["age>65"])["age>65"].tolist()
-    ['<=65', '>65']
     """
     return pd.DataFrame({spec: _labels(frame, spec, categorical) for spec in groups}, index=frame.index)
 

@@ -63,14 +63,6 @@ class TargetColumns:
         between other numbers if it is not given.
     cause_names : tuple of str
         Texts of the causes 1, 2, ..., which :meth:`resolved` sets from the table; empty if they are codes.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv.tables.target_columns import TargetColumns
-    >>> frame = pd.DataFrame({"days": [3.0, 8.0], "status": ["lost", "relapse"]})
-    >>> TargetColumns("days", "status", event_value="relapse").parse(frame)
-    array([(False, 3.), ( True, 8.)], dtype=[('status', '?'), ('days', '<f8')])
     """
 
     time: str | None

@@ -83,13 +83,6 @@ def demo(
 
     `random_state` seeds splits, folds and simulated patients; `loaders` of datasets are those of :func:`datasets` by
     default; `on_model` is called with the name of each model and dataset before training.
-
-    Examples
-    --------
-    >>> from drosurv.datasets import make_hidden_minority
-    >>> found = demo(loaders={"simulated": lambda: make_hidden_minority(450, random_state=0)})
-    >>> found["simulated"].n_train, found["simulated"].n_test
-    (300, 150)
     """
     found = {}
     for name, load in (datasets(random_state) if loaders is None else loaders).items():

@@ -50,14 +50,7 @@ class Tuned:
 
 
 def default_grid(estimator: Any) -> dict[str, list[Any]]:
-    """Return the values that are tried by default: of alpha, or of the weight of a penalty.
-
-    Examples
-    --------
-    >>> from drosurv import DROCox
-    >>> default_grid(DROCox())
-    {'alpha': [0.1, 0.15, 0.2, 0.3, 0.4, 0.5]}
-    """
+    """Return the values that are tried by default: of alpha, or of the weight of a penalty."""
     parameters = estimator.get_params(deep=False)
     grid: dict[str, list[Any]] = {
         name: list(values) for name, values in (("alpha", ALPHAS), ("weight", WEIGHTS)) if name in parameters
@@ -165,14 +158,6 @@ def choose(settings: pd.DataFrame, tolerance: float) -> tuple[int, str]:
     Of the settings that keep at least (1 - tolerance) of plain Cox's gain in log likelihood for everybody, and whose
     gain for the worst group is significantly higher than plain Cox's, the one with the highest; plain Cox if there is
     none. The budget is in likelihood, because the c-index does not see that all predictions became alike.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> names = ["likelihood_gain", "worst_group", "worst_gain", "difference", "p"]
-    >>> rows = [[0.20, "site b", 0.10, float("nan"), float("nan")], [0.19, "site b", 0.14, 0.04, 0.01]]
-    >>> choose(pd.DataFrame(rows, columns=names), 0.1)[0]
-    1
     """
     plain = settings.iloc[0]
     least = plain["likelihood_gain"] - tolerance * max(plain["likelihood_gain"], 0.0)

@@ -149,9 +149,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
 
     rows = tuple(
         {"group": who, "remedy": name, "patients": int(inside.sum())}
-        | Estimate.ratio_in_clusters(expected.events[inside], hazard[inside], own(inside), level).named(
-            "ratio"
-        )
+        | Estimate.ratio(expected.events[inside], hazard[inside], own(inside), level).named("ratio")
         | Estimate.mean(gains[inside], level, own(inside)).named("gain")
         | Estimate.mean(gains[~inside], level, own(~inside)).named("elsewhere")
         for who, inside in groups
