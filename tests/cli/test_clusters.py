@@ -76,6 +76,20 @@ def test_commands_use_the_litters_that_a_model_was_trained_with(drosurv, files):
         assert f"{size} with " in page.read_text()
 
 
+def test_monitoring_says_that_litters_count_as_independent(drosurv, files, tmp_path):
+    log = pd.read_csv(files / "test.csv").assign(born=0.0)
+    log.to_csv(tmp_path / "log.csv", index=False)
+    how = (*TARGET, "--start", "born", "--every", "20", "-o", tmp_path / "m.html")
+    told = drosurv.ok("monitor", files / "m", tmp_path / "log.csv", *how).stderr
+    assert "trained with clusters (litter). Monitoring takes their patients as independent" in " ".join(
+        told.split()
+    )
+    assert "are copies of another row" not in told
+    pd.concat([log, log.head(3)]).to_csv(tmp_path / "log.csv", index=False)
+    told = drosurv.ok("monitor", files / "m", tmp_path / "log.csv", *how, "--force").stderr
+    assert "3 rows of log.csv are copies of another row" in " ".join(told.split())
+
+
 def test_litters_can_be_named_where_a_model_is_judged(drosurv, rats, files, tmp_path):
     drosurv.ok("fit", rats[0], *TARGET, "--drop", "litter", "--model", "cox", "-o", tmp_path / "m")
     paths = (tmp_path / "m", files / "test.csv")

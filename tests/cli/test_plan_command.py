@@ -56,6 +56,15 @@ def test_a_pilot_table_gives_rates_shares_spread_and_columns(pilot):
     assert "pass c_index" not in " ".join(found["notes"])
 
 
+def test_patients_with_several_rows_are_refused(pilot):
+    frame = pd.read_csv(pilot)
+    frame.assign(patient_id=np.arange(len(frame)) // 2).to_csv(pilot, index=False)
+    for named in ((), ("--id", "patient_id")):
+        result = run(pilot, "--time", "months", "--event", "died", *named)
+        assert result.exit_code == 2
+        assert "names 200 patients in 400 rows" in " ".join(result.stderr.split())
+
+
 def test_a_saved_model_gives_the_spread(pilot, tmp_path):
     frame = pd.read_csv(pilot)
     X = frame.drop(columns=["months", "died", "sex"])

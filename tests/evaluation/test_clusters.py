@@ -6,7 +6,9 @@ import pytest
 
 import drosurv
 from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import evaluate_by_cause
 from drosurv.observation import Rows
+from drosurv.planning import excluded_errors
 from drosurv.report.audit import fold_parts
 
 N, COPIES = 300, 5
@@ -25,6 +27,7 @@ def evaluated(rows, **given):
         y_train=TRAIN.y,
         sensitive_features=SIDE.iloc[rows].reset_index(drop=True),
         n_bootstrap=60,
+        threshold=0.4,
         **given,
     )
 
@@ -48,7 +51,95 @@ def test_copies_in_clusters_are_as_sure_as_one_row_each(results):
     np.testing.assert_allclose(five["value"], one["value"], rtol=2e-3)
     width = (five["high"] - five["low"]) / (one["high"] - one["low"])
     assert width.between(1, 1.2).all()
-    np.testing.assert_allclose(width.loc[["level", "gain"]], 1, atol=0.04)
+    np.testing.assert_allclose(width.loc[["level", "gain"]], 1, atol=0.05)
+
+
+def widths(table, low="low"):
+    return table[low.removesuffix("low") + "high"].to_numpy(dtype=float) - table[low].to_numpy(dtype=float)
+
+
+SHOWN = {
+    "Kaplan-Meier": lambda result: widths(result.survival),
+    "calibration at horizons": lambda result: widths(result.calibration),
+    "predicted less observed": lambda result: widths(result.calibration, "difference_low"),
+    "decisions": lambda result: widths(result.decisions),
+    "decision curves": lambda result: widths(result.decision_curves),
+    "calibration curves": lambda result: widths(result.calibration_curves.points),
+    "ratio": lambda result: widths(result.calibration_curves.numbers, "ratio_low"),
+    "slope": lambda result: widths(result.calibration_curves.numbers, "slope_low"),
+    "distance": lambda result: widths(result.calibration_curves.numbers, "ici_low"),
+    "gaps": lambda result: widths(result.between_large),
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_copies_in_clusters_have_intervals_as_wide_as_one_row_each(results, shown):
+    """Independent rows would have intervals of 0.45 times the width."""
+    one, five = (SHOWN[shown](results[name]) for name in ("one", "clusters"))
+    known = one > 0
+    assert known.sum() >= 2
+    ratio = five[known] / one[known]
+    np.testing.assert_allclose(ratio, 1, atol=0.12)
+    assert np.median(ratio) == pytest.approx(1, abs=0.03)
+
+
+def test_incidences_of_causes_have_intervals_by_cluster():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(N, 2)))
+    y = drosurv.Surv.competing(rng.integers(0, 3, N), rng.exponential(size=N).round(1) + 0.1)
+    model = drosurv.CauseSpecificCox().fit(X, y)
+    how = {"at": [0.5, 1.0]}
+    one = evaluate_by_cause(model, X, y, sensitive_features=SIDE, **how)
+    many = {"sensitive_features": SIDE.iloc[ROWS].to_numpy(), **how}
+    five = evaluate_by_cause(model, X.iloc[ROWS], y[ROWS], clusters=ROWS, **many)
+    np.testing.assert_allclose(five["observed"], one["observed"])
+    wide, alone = (widths(table, "observed_low") for table in (five, one))
+    np.testing.assert_allclose(wide / alone, 1, atol=0.03)
+    independent = evaluate_by_cause(model, X.iloc[ROWS], y[ROWS], **many)
+    np.testing.assert_allclose(widths(independent, "observed_low") / alone, COPIES**-0.5, atol=0.02)
+    # The table of an evaluation has the same intervals.
+    table = drosurv.evaluate(model, X.iloc[ROWS], y[ROWS], clusters=ROWS, cause=1, n_bootstrap=0).by_cause
+    assert len(table) == 6
+    again = evaluate_by_cause(model, X.iloc[ROWS], y[ROWS], clusters=ROWS)
+    pd.testing.assert_frame_equal(table, again)
+
+
+@pytest.mark.filterwarnings("ignore:small groups")
+def test_hospitals_count_copies_of_patients_once():
+    hospital = pd.Series(np.arange(N) % 10, name="hospital").astype(str)
+    one, five = (
+        drosurv.evaluate(MODEL, TEST.X.iloc[rows], TEST.y[rows], n_bootstrap=0, clusters=rows,
+            sensitive_features=hospital.iloc[rows].reset_index(drop=True))
+        for rows in (np.arange(N), ROWS)
+    )  # fmt: skip
+    assert one.design_effects == {}
+    assert five.design_effects["overall"] == pytest.approx(COPIES, rel=0.01)
+    # Each of the groups has 30 patients, and so a factor of 30 / 29.
+    assert five.design_effects["hospital"] == pytest.approx(COPIES * 30 / 29, rel=0.01)
+    np.testing.assert_allclose(widths(five.shrunken) / widths(one.shrunken), 1, atol=0.05)
+    lines = [result.plot_funnel().lines[0].get_ydata() for result in (one, five)]
+    np.testing.assert_allclose(lines[1], lines[0], atol=0.02)
+
+
+def test_errors_that_cannot_be_excluded_are_those_of_one_row_each():
+    how = {"n_bootstrap": 59}
+    one = drosurv.certify(MODEL, TEST.X, TEST.y, **how)
+    five = drosurv.certify(MODEL, TEST.X.iloc[ROWS], TEST.y[ROWS], clusters=ROWS, **how)
+    assert one.design_effect == 1
+    assert five.design_effect == pytest.approx(COPIES, rel=0.01)
+    sentence = excluded_errors(1500, 5 * 240, n_columns=4, design_effect=5)
+    alone = excluded_errors(300, 240, n_columns=4)
+    numbers = "0.88 to 1.13 times the predicted events cannot be excluded for everybody"
+    assert numbers in sentence
+    assert numbers in alone
+    assert "times for a subgroup of 5 % with as many events as predicted" in alone
+    ends = [text.partition("for everybody and ")[2].partition(" About ")[0] for text in (sentence, alone)]
+    assert ends[0] == ends[1] != ""
+    # Five times as many rows are needed.
+    needed = [
+        int(text.partition("About ")[2].partition(" ")[0].replace(",", "")) for text in (sentence, alone)
+    ]
+    assert needed[0] == pytest.approx(5 * needed[1], rel=0.01)
 
 
 def test_clusters_and_ids_differ_in_the_number_of_patients_alone(results):

@@ -193,3 +193,21 @@ def test_copies_in_clusters_are_as_sure_as_one_row_each():
     error = single._error_by_cluster(target, np.arange(300), times, 0.95)
     wanted = np.sqrt(step_function(single.times, single.log_variance, times, before=0.0))
     np.testing.assert_allclose(error, factor * wanted)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_influences_on_an_incidence_are_derivatives_by_the_weight(ties):
+    rng = np.random.default_rng(4)
+    cause, time, at = rng.integers(0, 3, 40), rng.exponential(size=40), np.array([0.0, 0.3, 0.9, 1.6])
+    time = np.ceil(3 * time) / 3 if ties else time
+    curve = aalen_johansen(cause, time, clusters=np.arange(40))
+    step = 1e-6 * np.eye(40)
+    above, below = (
+        np.array([aalen_johansen(cause, time, weight=1 + sign * row).at(at) for row in step])
+        for sign in (1, -1)
+    )
+    influences = curve.influences(at)
+    np.testing.assert_allclose(influences, (above - below) / 2e-6, atol=1e-7)
+    # Summed over independent patients, their squares are the variance.
+    variance = step_function(curve.times, curve.variance, at, before=0.0)
+    np.testing.assert_allclose((influences**2).sum(axis=0), variance)

@@ -20,7 +20,7 @@ from drosurv.cli.options import (
     command,
     option,
 )
-from drosurv.cli.outputs import check_outputs, print_json, printable, write_plot
+from drosurv.cli.outputs import check_outputs, print_json, printable, say, write_plot
 from drosurv.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +75,14 @@ def monitor(
     # With a column of times, the start only says where they lie in the calendar.
     timed = target if target.time is None else replace(target, start=None, end=None)
     table = opened.table(file.format.read(data), groups=groups, in_use=True, **asdict(timed))
+    table.warn_of_copies(data.name)
+    clusters = opened.notes.get("clusters")
+    if clusters in table.frame.columns and clusters != table.id:
+        say(
+            "Note",
+            f"the model was trained with clusters ({clusters}). Monitoring takes their patients as independent: if "
+            f"they are alike, false alarms are more frequent than {alpha:g}.",
+        )
     start = table.frame[target.start]
     unit, y = in_unit_of_model(opened, table, target, time_unit)
     number = cause_number(cause, table)

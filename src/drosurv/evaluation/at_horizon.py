@@ -169,6 +169,21 @@ class OutcomesAtHorizon:
         found: FloatArray = rows.T @ rows * (n / max(n - 1.0, 1.0))
         return found
 
+    def design_effects(self, contributions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the variances (K,) of sums over the rows of a group by cluster, over those of independent patients.
+
+        They are at least 1, and 1 for a group in one cluster: given this cluster, its patients are independent. A sum
+        without contributions has the median of the others.
+        """
+        if not self.in_several_clusters(rows):
+            return np.ones(contributions.shape[1])
+        alone = np.diag(replace(self, clusters=None).covariance(contributions))
+        clustered = np.diag(self.covariance(contributions))
+        known = alone > 0
+        found = np.maximum(np.divide(clustered, alone, out=np.ones(len(alone)), where=known), 1.0)
+        found[~known] = np.median(found[known]) if known.any() else 1.0
+        return found
+
     def error_of_sum(self, rows: IntArray, fixed: FloatArray | float, by_event: FloatArray | float) -> float:
         """Return the standard error of the sum of `fixed` + `by_event` * events over the rows of a group."""
         centred, weighted = np.zeros((2, len(self), 1))
@@ -176,9 +191,7 @@ class OutcomesAtHorizon:
         centred[rows, 0] = fixed + weighted[rows, 0]
         centred[rows, 0] -= np.average(centred[rows, 0], weights=self.weight[rows])
         each = self.contributions(centred, weighted)
-        found = replace(self, clusters=None).covariance(each)
-        if self.in_several_clusters(rows):
-            found = at_least(self.covariance(each), found)
+        found = replace(self, clusters=None).covariance(each) * self.design_effects(each, rows)
         return float(np.sqrt(found[0, 0]))
 
     def in_several_clusters(self, rows: IntArray) -> bool:
@@ -204,12 +217,3 @@ def simultaneous_reach(covariance: FloatArray, level: float) -> FloatArray:
     factor = float(np.quantile(np.abs(draws).max(axis=1), level))
     reach: FloatArray = factor * error
     return reach
-
-
-def at_least(clustered: FloatArray, alone: FloatArray) -> FloatArray:
-    """Return a covariance (K, K) by cluster, with no variance below that of independent patients."""
-    if not np.diag(clustered).min() > 0:
-        return alone
-    short = np.sqrt(np.maximum(np.diag(alone) / np.diag(clustered), 1.0))
-    found: FloatArray = clustered * np.outer(short, short)
-    return found

@@ -74,6 +74,7 @@ def evaluate_by_cause(
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
+    clusters: Any = None,
 ) -> pd.DataFrame:
     """Compute calibration, Brier score and concordance of predicted incidences for every cause, group and time.
 
@@ -96,6 +97,8 @@ def evaluate_by_cause(
         and incidences are conditional on no event before it.
     strata, offset : (n,) arrays, optional
         For a model that was fitted with them.
+    clusters : (n,) array, optional
+        Cluster of each patient, such as a hospital: intervals allow for patients of a cluster who are alike.
 
     Returns
     -------
@@ -120,7 +123,8 @@ def evaluate_by_cause(
     True
     """
     target = parse_competing_target(y, complete=False)
-    rows = Rows.parse(target.of_any_cause(), entry=entry, strata=strata, offset=offset)
+    rows = Rows.parse(target.of_any_cause(), entry=entry, strata=strata, offset=offset, clusters=clusters)
+    codes = rows.cluster_codes
     predicted = as_predictions(of_causes(model, 1, y)[0], X, len(target), rows=rows)
     curves, final, since = predicted.competing, final_step(predicted.model), rows.entry
     if curves is None:
@@ -150,7 +154,10 @@ def evaluate_by_cause(
         everybody = {(EVERYONE, ALL): np.arange(len(target))}
         for (attribute, group), members in {**everybody, **groups}.items():
             causes, seen = target.cause[members], target.time[members]
-            table = calibration_by_cause(causes, seen, incidence[members], times, of=cause, level=level)
+            alike = None if codes is None else codes[members]
+            table = calibration_by_cause(
+                causes, seen, incidence[members], times, of=cause, level=level, clusters=alike
+            )
             table["brier"] = np.nan
             table.loc[known, "brier"] = brier_score_by_cause(
                 follow_up, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause

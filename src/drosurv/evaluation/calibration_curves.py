@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from drosurv.estimators.spline_design import find_knots, knots_for_events
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon, at_least, simultaneous_reach
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
 from drosurv.findings.residuals import cloglog
 from drosurv.metrics.inference.intervals import Draws, Interval
 from drosurv.metrics.nonparametric import weighted_quantiles
@@ -101,20 +101,32 @@ def calibration_curves(
 
 
 class _Group:
-    """Calibration of the patients in some rows."""
+    """Calibration of the patients in some rows; in clusters, `alike` of them count as one."""
 
     def __init__(self, outcomes: OutcomesAtHorizon, rows: IntArray, level: float) -> None:
         self.outcomes, self.rows, self.level = outcomes, rows, level
         self.risk, self.weight = outcomes.risk[rows], outcomes.weight[rows]
         self.x = cloglog(self.risk)
         known = self.weight * (outcomes.inverse[rows] > 0)
-        self.n_events = float(known @ outcomes.happened[rows])
-        self.fewer = min(self.n_events, float(known.sum()) - self.n_events)
         self.total = float(self.weight.sum())
+        self.alike = self._alike()
+        self.n_events = float(known @ outcomes.happened[rows]) / self.alike
+        self.fewer = min(self.n_events, float(known.sum()) / self.alike - self.n_events)
         self.knots = np.empty(0)
         if self.fewer >= _FEWEST_FOR_SPLINE:
             (self.knots,) = find_knots(self.x[:, None], self.weight, knots_for_events(self.fewer))
         self.fitted = fit_regression(outcomes, rows, self._basis(self.x)) if len(self.knots) else None
+
+    def _alike(self) -> float:
+        """Return by how much the variance of observed less expected events is larger by cluster."""
+        if not self.outcomes.in_several_clusters(self.rows):
+            return 1.0
+        residuals, weighted = np.zeros((2, len(self.outcomes), 1))
+        weighted[self.rows, 0] = self.outcomes.events[self.rows]
+        residuals[self.rows, 0] = self.outcomes.events[self.rows] - self.risk
+        residuals[self.rows, 0] -= self.weight @ residuals[self.rows, 0] / self.total
+        each = self.outcomes.contributions(residuals, weighted)
+        return float(self.outcomes.design_effects(each, self.rows)[0])
 
     def _basis(self, x: FloatArray) -> FloatArray:
         return np.vstack([np.ones(len(x)), spline_columns(x, self.knots)]).T
@@ -143,7 +155,11 @@ class _Group:
     def _parts(self) -> dict[str, Any]:
         """Return points of parts of the patients by predicted risk, with intervals that hold for all at once."""
         n_parts = int(
-            min(_MOST_PARTS, self.total // _FEWEST_IN_PART, max(self.n_events // _EVENTS_IN_PART, 1))
+            min(
+                _MOST_PARTS,
+                self.total / self.alike // _FEWEST_IN_PART,
+                max(self.n_events // _EVENTS_IN_PART, 1),
+            )
         )
         order = np.argsort(self.risk, kind="stable")
         place = (np.cumsum(self.weight[order]) - self.weight[order] / 2) / self.total
@@ -163,7 +179,7 @@ class _Group:
         total = float(weight.sum())
         observed = float(weight @ self.outcomes.events[rows]) / total
         error = self.outcomes.error_of_sum(rows, 0.0, 1.0) / total
-        low, high = _score_interval(observed, error, total, 1 - (1 - self.level) / n_parts)
+        low, high = _score_interval(observed, error, total / self.alike, 1 - (1 - self.level) / n_parts)
         return float(weight @ self.risk[members]) / total, min(observed, 1.0), low, high, total
 
     def numbers(self) -> dict[str, Any]:
@@ -177,7 +193,7 @@ class _Group:
             ends = ratio * np.exp(np.array([-z, z]) * error / observed)
         else:
             # With no event, the largest rate that a Poisson count of 0 does not exclude.
-            ends = np.array([0.0, -np.log((1 - self.level) / 2) / max(expected, 1e-12)])
+            ends = np.array([0.0, -np.log((1 - self.level) / 2) / max(expected / self.alike, 1e-12)])
         slope = slope_low = slope_high = np.nan
         if self.fewer >= _FEWEST_FOR_SLOPE and np.ptp(self.x) > 0:
             line = fit_regression(self.outcomes, self.rows, np.column_stack([np.ones(len(self.x)), self.x]))
@@ -226,7 +242,8 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     """Regress the outcomes of some rows on columns (n, q), weighted for censoring, by the complementary log-log link.
 
     Return None if it does not converge, as where the columns separate events from others. The covariance is that of
-    outcomes with the fitted risks, or of sums by cluster if larger; it includes the estimation error of the weights.
+    outcomes with the fitted risks, as many times larger as sums by cluster vary more than sums of patients; it includes
+    the estimation error of the weights.
     """
     y, inverse = outcomes.happened[rows], outcomes.inverse[rows]
     mass = outcomes.weight[rows] * inverse
@@ -268,7 +285,10 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     meat = outcomes.model_covariance(terms, mean)
     if outcomes.in_several_clusters(rows):
         weighted = terms * (outcomes.inverse * (outcomes.happened - mean))[:, None]
-        meat = at_least(outcomes.covariance(outcomes.contributions(weighted, weighted)), meat)
+        # Of uncorrelated sums: the first of the level, the next of the slope at this level.
+        root = np.linalg.cholesky(meat + 1e-12 * np.diag(np.diag(meat)))
+        each = np.linalg.solve(root, outcomes.contributions(weighted, weighted).T).T
+        meat = (root * outcomes.design_effects(each, rows)) @ root.T
     bread = inner / scale
     covariance = bread.T @ meat @ bread
     return Regression(coef / scale, covariance)

@@ -185,17 +185,21 @@ def _gap(attribute: str, metric: str, part: pd.DataFrame, level: float | None) -
     return record | {"value": found.estimate, "low": interval.low, "high": interval.high}
 
 
-def shrunken_ratios(groups: pd.DataFrame, level: float) -> pd.DataFrame:
+def shrunken_ratios(
+    groups: pd.DataFrame, level: float, design_effects: Mapping[str, float] | None = None
+) -> pd.DataFrame:
     """Return observed over expected events of attributes with many groups, with a random intercept for each group.
 
-    `groups` is the group table. An attribute's last row is the prediction interval of a new group.
+    `groups` is the group table. An attribute's last row is the prediction interval of a new group. Of patients in
+    clusters within the groups, so many events as the design effect of the attribute says count as one.
     """
     tables = []
-    for _, part in groups[groups["expected"] > 0].groupby("attribute", sort=False):
+    for name, part in groups[groups["expected"] > 0].groupby("attribute", sort=False):
         if len(part) <= MANY_GROUPS:
             continue
         own = part[["attribute", "group", "patients", "observed", "expected", "ratio"]]
-        found = random_intercept(own["observed"], own["expected"], level=level)
+        alike = (design_effects or {}).get(str(name), 1.0)
+        found = random_intercept(own["observed"] / alike, own["expected"] / alike, level=level)
         new = {
             "attribute": own["attribute"].iloc[0],
             "group": NEW_GROUP,
@@ -216,9 +220,9 @@ def shrunken_ratios(groups: pd.DataFrame, level: float) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
-def funnel(expected: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def funnel(expected: FloatArray, level: float, design_effect: float = 1.0) -> tuple[FloatArray, FloatArray]:
     """Return limits that contain observed over expected events of a right model with probability `level`."""
-    z = float(ndtri((1 + level) / 2))
+    z, expected = float(ndtri((1 + level) / 2)), expected / design_effect
     # The square root of a Poisson count has a standard deviation of about 1/2.
     low, high = (np.maximum(np.sqrt(expected) + sign * z / 2, 0.0) ** 2 / expected for sign in (-1, 1))
     return low, high

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon, at_least, simultaneous_reach
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
 from drosurv.evaluation.calibration_curves import fit_regression
 from drosurv.findings.residuals import cloglog
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -104,7 +104,7 @@ def _covariance(
     """Return the covariance (K, K) of one group's net benefits if outcomes follow the recalibrated risks.
 
     Squares of the patients' own contributions are small wherever few events happened to be seen: with rare events and
-    censoring such bands hold the curve in 84 to 92 %. By cluster they are used, but never below the other variance.
+    censoring such bands hold the curve in 84 to 92 %. They only say how many times larger variances by cluster are.
     """
     weight, risk = outcomes.weight[rows], _recalibrated(outcomes, rows)
     total = float(weight.sum())
@@ -113,14 +113,18 @@ def _covariance(
     expected = above * (risk[:, None] * (1 + odds) - odds)
     centred = expected - weight @ expected / total
     found = outcomes.events_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
+    # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
+    another = np.sqrt(odds)
     if outcomes.in_several_clusters(rows):
         parts, benefit = np.zeros((2, len(outcomes), len(odds)))
         parts[rows] = outcomes.events[rows, None] * terms[rows]
         benefit[rows] = parts[rows] - above * odds
         benefit[rows] -= weight @ benefit[rows] / total
-        found = at_least(outcomes.covariance(outcomes.contributions(benefit, parts)), found)
-    # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
-    return (found + np.sqrt(np.outer(odds, odds))) / total**2
+        larger = outcomes.design_effects(outcomes.contributions(benefit, parts), rows)
+        found = found * np.sqrt(np.outer(larger, larger))
+        # So many patients count as one.
+        another = another * larger
+    return (found + np.outer(another, another)) / total**2
 
 
 def _recalibrated(outcomes: OutcomesAtHorizon, rows: IntArray) -> FloatArray:

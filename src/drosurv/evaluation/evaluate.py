@@ -45,6 +45,7 @@ from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.known_curves import common_times, few_times
+from drosurv.findings.residuals import design_effect
 from drosurv.findings.verdict import to_frame
 from drosurv.findings.words import event_in_words
 from drosurv.given_predictions import ranked_by_hazard
@@ -264,7 +265,7 @@ def evaluate_rows(
             at=at.horizon,
             sensitive_features=sensitive_features,
             level=inference.level,
-            **rows.observed,
+            **rows.for_cox,
         )
     evaluator = prepare(
         predicted,
@@ -313,6 +314,7 @@ def evaluate_rows(
         ),
         not_judged=data.judged.not_judged if data.is_judged else "",
         not_compared=evaluator.not_compared,
+        design_effects=_design_effects(evaluator),
         settings=Settings(
             model=predicted.title,
             reference=reference_name,
@@ -469,6 +471,16 @@ def _compared(
         return None if cox is None else as_predictions(cox, features.test, n, name="reference"), note
     fitted_with = getattr(final_step(reference), "_fitted_with", ())
     return as_predictions(reference, predicted.X, n, rows=rows.only(fitted_with), name="reference"), ""
+
+
+def _design_effects(evaluator: Evaluator) -> dict[str, float]:
+    """Return the design effects of everybody and of each attribute; empty without clusters."""
+    data = evaluator.everyone.data
+    if evaluator.clusters is None or not data.is_judged:
+        return {}
+    codes = {attribute.name: attribute.groups.codes for attribute in evaluator.attributes}
+    found = {name: design_effect(data.judged.residuals, own) for name, own in codes.items()}
+    return {EVERYONE: design_effect(data.judged.residuals), **found}
 
 
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:

@@ -147,15 +147,15 @@ def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = 
     known = rows["attribute"].unique().tolist()
     require(attribute in known, "attribute", f"be one with many groups, {known}", attribute)
     rows = rows[(rows["attribute"] == attribute) & (rows["group"] != NEW_GROUP)]
-    ax = axes_or_new(ax)
+    ax, alike = axes_or_new(ax), result.design_effects.get(attribute, 1.0)
     at = np.linspace(max(0.5 * float(rows["expected"].min()), 0.2), 1.05 * float(rows["expected"].max()), 200)
     for level, style in zip(FUNNEL_LEVELS, ("--", "-"), strict=True):
-        low, high = funnel(at, level)
+        low, high = funnel(at, level, alike)
         ax.plot(at, low, color=_GREY, lw=0.8, ls=style, label=f"{100 * level:g} % of groups by chance")
         ax.plot(at, high, color=_GREY, lw=0.8, ls=style)
     ax.axhline(1.0, color=_GREY, lw=0.8, ls=":")
     ax.plot(rows["expected"], rows["ratio"], "o", color="C0", ms=4, label=_who(attribute, "").strip())
-    low, high = funnel(rows["expected"].to_numpy(dtype=float), FUNNEL_LEVELS[-1])
+    low, high = funnel(rows["expected"].to_numpy(dtype=float), FUNNEL_LEVELS[-1], alike)
     for _, row in rows[~rows["ratio"].between(low, high)].iterrows():
         # Names of groups outside the outer lines, towards the middle of the picture.
         side = "right" if row["expected"] > 0.5 * at[-1] else "left"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,6 +104,9 @@ class EvaluationResult:
         What was left out, and why.
     not_judged, not_compared : str
         The notes on patients who are not judged, and on why there is no reference; empty if there are none.
+    design_effects : mapping of str to float
+        How many times larger the variance of observed events is than that of independent patients, if patients are in
+        clusters: of everybody ("overall"), and of the groups of each attribute.
     settings : Settings
         Arguments of the evaluation.
     between_large : DataFrame
@@ -135,6 +138,7 @@ class EvaluationResult:
     curves: Callable[[], dict[str, Any]] = dict
     not_judged: str = ""
     not_compared: str = ""
+    design_effects: Mapping[str, float] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.
@@ -191,7 +195,7 @@ class EvaluationResult:
         of all groups, with ``low`` and ``high``. The last row of an attribute, "a new one", is the prediction interval
         of a new group.
         """
-        return shrunken_ratios(self.groups, self.settings.level)
+        return shrunken_ratios(self.groups, self.settings.level, self.design_effects)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

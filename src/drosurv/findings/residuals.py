@@ -208,6 +208,29 @@ def by_cluster(
     return sums.T @ sums * n_clusters / (n_clusters - 1), max(effective - 1.0, 1.0)
 
 
+def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -> float:
+    """Return by how much the variance of observed less expected events is larger by cluster; at least 1.
+
+    It is pooled over `groups` (n,), numbers that are below 0 for patients without a group. Groups within one cluster
+    are left out, as in :func:`by_cluster`.
+    """
+    if residuals.clusters is None:
+        return 1.0
+    every = np.ones(len(residuals))
+    each, weight = residuals.contributions(every).sum(axis=1), residuals.weight
+    group, several = (
+        np.zeros(len(each), np.intp) if groups is None else groups,
+        int(residuals.clusters.max()) + 1,
+    )
+    kept = np.flatnonzero(group >= 0)
+    pairs, place = np.unique(group[kept] * several + residuals.clusters[kept], return_inverse=True)
+    clusters = np.bincount(pairs // several)[pairs // several]
+    factor = np.divide(clusters, clusters - 1.0, out=np.zeros(len(pairs)), where=clusters > 1)
+    clustered = float(factor @ np.bincount(place, each[kept]) ** 2)
+    alone = float((factor[place] > 0) @ (each[kept] ** 2 / np.maximum(weight[kept], _TINY)))
+    return max(clustered / alone, 1.0) if alone > 0 else 1.0
+
+
 def martingale_residuals(
     target: Target,
     accumulated: Accumulate,

@@ -17,6 +17,7 @@ from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights, weighted_mean
+from drosurv.observation import label_codes
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -85,6 +86,7 @@ def calibration_by_cause(
     of: int = 1,
     level: float = 0.95,
     sample_weight: Any = None,
+    clusters: Any = None,
 ) -> pd.DataFrame:
     """Observed (Aalen-Johansen) against mean predicted cumulative incidence of one cause.
 
@@ -96,6 +98,9 @@ def calibration_by_cause(
         Nominal coverage of the interval of the observed incidence.
     sample_weight : (n,) array, optional
         Patient weights; in the interval, weight 2 counts a patient twice.
+    clusters : (n,) array, optional
+        Cluster of each patient, such as a hospital, if there are no weights: the interval allows for patients of a
+        cluster who are alike.
 
     Returns
     -------
@@ -114,7 +119,13 @@ def calibration_by_cause(
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     weight = parse_weights(sample_weight, len(target))
-    curve = aalen_johansen(target.cause, target.time, of=of, weight=weight)
+    codes = None if clusters is None else label_codes("clusters", clusters, len(target))[0]
+    require(
+        codes is None or sample_weight is None, "sample_weight", "be left out with clusters", sample_weight
+    )
+    curve = aalen_johansen(
+        target.cause, target.time, of=of, weight=weight if codes is None else None, clusters=codes
+    )
     alone = aalen_johansen(target.cause == of, target.time, weight=weight)
     mean = weighted_mean(predicted, weight, "mean predicted incidence")
     table = pd.DataFrame(beside_observed(mean, curve, times, level, target.time))

@@ -6,7 +6,7 @@ if ``entry_i < t <= Y_i``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,20 +138,22 @@ class KaplanMeier:
             free += np.bincount(clusters[rows], share[rows], last)
             residuals = sums - expected[column] * others - of_free[column] * free
             squares[column], first = (residuals**2).sum(), until
-        upper = (1 + level) / 2
-        found: FloatArray = (
-            np.sqrt(k / max(k - 1, 1) * squares) * stdtrit(max(k - 1, 1), upper) / ndtri(upper)
-        )
-        return found
+        return _student_error(squares, k, level)
 
 
 @dataclass(frozen=True, eq=False)
 class CumulativeIncidence:
-    """Cumulative incidence of one cause at each of the distinct times (m,), and its variance."""
+    """Cumulative incidence of one cause at each of the distinct times (m,), and its variance.
+
+    Of patients in `clusters` (n,), intervals use the variance of the sums by cluster of their `influences`, which
+    returns (n, k) at k times; their squares, summed over patients, are the variance.
+    """
 
     times: FloatArray
     incidence: FloatArray
     variance: FloatArray
+    clusters: IntArray | None = None
+    influences: Callable[[FloatArray], FloatArray] | None = None
 
     def at(self, at: FloatArray) -> FloatArray:
         """The curve at k times, (k,); NaN after the last time."""
@@ -159,10 +161,13 @@ class CumulativeIncidence:
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends of the log-log interval at k times, each (k,); equal to the curve where it is 0 or 1."""
-        share, variance = self.at(at), self._read(self.variance, at)
+        share, error = self.at(at), np.sqrt(self._read(self.variance, at))
+        if self.clusters is not None and self.influences is not None:
+            codes, found = np.unique(self.clusters, return_inverse=True)
+            sums = np.array([np.bincount(found, column, len(codes)) for column in self.influences(at).T])
+            error = np.maximum(error, _student_error((sums**2).sum(axis=1), len(codes), level))
         with np.errstate(divide="ignore", invalid="ignore"):
-            error_of_log = np.sqrt(variance) / share
-        return _log_log_interval(share, error_of_log, level)
+            return _log_log_interval(share, error / share, level)
 
     def _read(self, values: FloatArray, at: FloatArray) -> FloatArray:
         if len(self.times) == 0:
@@ -170,8 +175,21 @@ class CumulativeIncidence:
         return np.where(at > self.times[-1], np.nan, step_function(self.times, values, at, before=0.0))
 
 
+def _student_error(squares: FloatArray, k: int, level: float) -> FloatArray:
+    """Return standard errors from squared sums of k clusters, times Student's over the normal quantile."""
+    upper, freedom = (1 + level) / 2, max(k - 1, 1)
+    found: FloatArray = np.sqrt(k / freedom * squares) * stdtrit(freedom, upper) / ndtri(upper)
+    return found
+
+
 def aalen_johansen(
-    cause: Any, time: Any, *, of: int = 1, weight: FloatArray | None = None, entry: FloatArray | None = None
+    cause: Any,
+    time: Any,
+    *,
+    of: int = 1,
+    weight: FloatArray | None = None,
+    entry: FloatArray | None = None,
+    clusters: IntArray | None = None,
 ) -> CumulativeIncidence:
     r"""Cumulative incidence of one of several competing causes (Aalen-Johansen).
 
@@ -190,6 +208,8 @@ def aalen_johansen(
         Cause whose incidence to estimate.
     weight, entry : (n,) float64, optional
         Patient weights, and times of entry into observation.
+    clusters : (n,) int, optional
+        Numbers of the clusters, by which intervals are computed; without weights and entry.
 
     Returns
     -------
@@ -225,7 +245,31 @@ def aalen_johansen(
         - 2 * incidence * np.cumsum(a * incidence + c)
         + np.cumsum(a * incidence**2 + b + 2 * c * incidence)
     )
-    return CumulativeIncidence(at, incidence, np.maximum(variance, 0.0))
+    found = CumulativeIncidence(at, incidence, np.maximum(variance, 0.0))
+    if clusters is None:
+        return found
+    assert weight is None
+    assert entry is None
+    # The influence of a patient on F(t) is the sum over t_j <= t of
+    # S(t_j-) / n_j (dN_k - Y d_k / n) - (F(t) - F_j) / (n - d) (dN - Y d / n), here by powers of F(t).
+    free = np.divide(1.0, at_risk - events, out=np.zeros(len(at)), where=at_risk > events)
+    jumps = before * per_patient, free * incidence, free
+    compensators = [np.cumsum(jump * part) for jump, part in zip(jumps, (hazard, share, share), strict=True)]
+    place = np.searchsorted(at, target.time)
+    marks = causes == of, target.event, target.event
+
+    def influences(times: FloatArray) -> FloatArray:
+        """Return the influence (n, k) of each patient on the incidence at k times."""
+        seen = target.time[:, None] <= times
+        until = np.where(seen, place[:, None], np.searchsorted(at, times, side="right") - 1)
+        of_cause, shifted, of_any = (
+            seen * (mark * jump[place])[:, None] - np.where(until >= 0, compensator[until], 0.0)
+            for mark, jump, compensator in zip(marks, jumps, compensators, strict=True)
+        )
+        found: FloatArray = of_cause + shifted - step_function(at, incidence, times, before=0.0) * of_any
+        return found
+
+    return replace(found, clusters=clusters, influences=influences)
 
 
 def _log_log_interval(

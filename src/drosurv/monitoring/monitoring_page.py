@@ -235,7 +235,8 @@ def _meaning(found: Monitoring) -> list[str]:
         f"{'' if found.calendar.dated else ', if each starting point is a month'}, over all groups.",
         "After an alarm: check first whether the data changed (definitions, units, completeness of outcomes), then "
         "audit the model on the recent patients, and recalibrate, repair or refit it.",
-        "Assumed: patients who are lost are like those who stay, given the features; outcomes are complete until each "
+        "Assumed: patients are independent of each other, and those who are lost are like those who stay, given the "
+        "features; outcomes are complete until each "
         f"look less the lag; the model's predictions do not change treatment.{lag}",
         "Run this again when the table has grown: what is shown of the past stays the same where its outcomes were "
         "complete.",

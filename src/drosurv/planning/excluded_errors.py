@@ -27,6 +27,7 @@ def excluded_errors(
     level: float = 0.95,
     n_tests: float | None = 1,
     until: str = "",
+    design_effect: float = 1.0,
 ) -> str:
     """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
@@ -56,6 +57,8 @@ def excluded_errors(
         out, and the sentence is about subgroups only.
     until : str
         Time by which events are counted, such as "3 years"; empty for the whole follow-up.
+    design_effect : float
+        How many times larger variances are than those of independent patients, if patients are in clusters.
 
     Examples
     --------
@@ -71,18 +74,19 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
     z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
     whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
     known, not_judged = intervals or {}, ""
-    error = known.get(whom, _around_one(z, events))
+    own = own / design_effect
+    error = known.get(whom, _around_one(z, own))
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name])
+        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name]) / design_effect
         error = errors[whom] = known.get(name, _around_one(z, own))
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
-        whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events
+        whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events / design_effect
         error, needed = search.bounds_of_one(own), search.events_to_exclude_in_one(exclude)
-        if _is_known(error):
+        if _is_known(error) or subgroup_share * events >= LEAST_EVENTS:
             errors[f"{whom} with as many events as predicted"] = error
             whom = "such a subgroup"
         else:

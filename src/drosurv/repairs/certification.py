@@ -19,7 +19,7 @@ from drosurv.findings.questions import group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
 from drosurv.findings.residual_tests import timing as timing_test
-from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
+from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, design_effect
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
@@ -309,6 +309,7 @@ def certify_rows(
         notes=notes,
         subgroups=subgroups,
         n_bootstrap=int(n_bootstrap),
+        design_effect=design_effect(residuals),
     )
 
 

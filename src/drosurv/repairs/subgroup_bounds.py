@@ -85,6 +85,9 @@ class SubgroupBounds:
         The subgroups that were tested.
     n_bootstrap : int
         Number of simulations.
+    design_effect : float
+        How many times larger the variance of observed events is than that of independent patients, if patients are in
+        clusters.
     """
 
     bounds: pd.DataFrame
@@ -103,6 +106,7 @@ class SubgroupBounds:
     notes: tuple[str, ...] = ()
     subgroups: Subgroups | None = None
     n_bootstrap: int = REPLICATES
+    design_effect: float = 1.0
 
     @property
     def definition(self) -> str:
@@ -211,6 +215,7 @@ class SubgroupBounds:
         ]
         if overall and self.n_columns:
             how: dict[str, Any] = {"n_columns": self.n_columns, "subgroup_share": self.alpha}
+            how["design_effect"] = self.design_effect
             sentences.append(
                 excluded_errors(self.n_patients, self.n_events, **how, level=self.level, n_tests=None)
             )

@@ -237,7 +237,7 @@ def audit(
     audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
     if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
         by_cause = evaluate_by_cause(
-            *audited, y, horizon, sensitive_features=sensitive_features, level=level, **rows.observed
+            *audited, y, horizon, sensitive_features=sensitive_features, level=level, **rows.for_cox
         )
         page = replace(page, also={**page.also, "causes": by_cause})
     if page.features_train is not None:

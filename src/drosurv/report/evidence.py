@@ -388,6 +388,7 @@ class Evidence:
             level=self.level,
             n_tests=max(self.audited.settings.total_weight, 1.0),
             until="" if until is None else moment(until, self.time_unit),
+            design_effect=self.audited.design_effects.get(EVERYONE, 1.0),
         )
 
     @cached_property

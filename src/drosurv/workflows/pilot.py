@@ -14,7 +14,7 @@ from drosurv.estimators import CoxPHCV
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.metrics import default_horizon
 from drosurv.predictions import as_predictions
-from drosurv.presentation import group_name
+from drosurv.presentation import counted, group_name
 from drosurv.tables import read_survival_table
 from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.saved_model import OpenedModel
@@ -50,6 +50,12 @@ def pilot_rates(
         table = read_survival_table(frame, groups=groups, drop=drop, **target)
         model, X = CoxPHCV(random_state=seed).fit(table.X, of_any_cause(table.y)), table.X
         n_columns = X.shape[1]
+    if table.id is not None and table.frame[table.id].duplicated().any():
+        patients = f"{counted(table.frame[table.id].nunique(), 'patient')} in {len(table):,} rows"
+        raise ArgumentError(
+            "id",
+            f"a plan counts patients, and column {table.id!r} names {patients}: give one row for each patient.",
+        )
     y = of_any_cause(table.y)
     event = parse_target(y).event
     shares = {

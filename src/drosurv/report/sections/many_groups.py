@@ -32,9 +32,10 @@ def collect(evidence: Evidence) -> Part | None:
     found = evidence.audited.shrunken
     if not len(found):
         return None
-    called = evidence.audited.headings
+    called, alike = evidence.audited.headings, evidence.audited.design_effects
     rows = [
-        named(row, called) if row["group"] != NEW_GROUP else row | {"attribute": called[row["attribute"]]}
+        (named(row, called) if row["group"] != NEW_GROUP else row | {"attribute": called[row["attribute"]]})
+        | {"design_effect": alike.get(row["attribute"], 1.0)}
         for row in plain_rows(found)
         if row["patients"] is None or row["patients"] >= FEWEST
     ]
@@ -59,7 +60,7 @@ def _by_attribute(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[di
 
 def _is_outside(row: dict[str, Any]) -> bool:
     """Whether a group lies outside the outer lines of the funnel plot."""
-    low, high = funnel(np.array([row["expected"]]), FUNNEL_LEVELS[-1])
+    low, high = funnel(np.array([row["expected"]]), FUNNEL_LEVELS[-1], row["design_effect"])
     return not low[0] <= row["ratio"] <= high[0]
 
 
@@ -89,12 +90,12 @@ def draw(part: Part) -> list[Chart]:
 
 def funnel_chart(attribute: str, rows: list[dict[str, Any]]) -> Chart:
     """Draw observed over expected events against expected events, with the limits of chance."""
-    expected = [row["expected"] for row in rows]
+    expected, alike = [row["expected"] for row in rows], rows[0]["design_effect"]
     x = Axis.over("expected events", expected, kind="count", count=5, include=(0.0,))
     highest = 1.1 * max(2.0, *(row["ratio"] for row in rows))
     y = Axis.over("observed / expected events", [0.0, highest], include=(0.0,))
     at = np.linspace(max(0.5 * min(expected), 0.2), x.high, 80)
-    limits = [side for level in FUNNEL_LEVELS for side in funnel(at, level)]
+    limits = [side for level in FUNNEL_LEVELS for side in funnel(at, level, alike)]
     lines = [
         Line(
             [(float(e), float(v) if v <= y.high else None) for e, v in zip(at, values, strict=True)],
