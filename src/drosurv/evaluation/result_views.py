@@ -15,6 +15,7 @@ import pandas as pd
 
 from drosurv.any_model import final_step, prepared, unwrapped
 from drosurv.estimators import CoxPH
+from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes_long
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import NO_CURVES, Row
@@ -147,14 +148,6 @@ def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, refere
     return sentences.shrinkage_statements(overall["share_of_gain"].value, control.factor, compared, reference)
 
 
-# The test of proportional hazards takes n d^2 and d^4 operations; it is left out where that takes long.
-_MOST_FEATURES = 60
-_MOST_WORK = 1e9
-
-
-UNTESTED = "Proportional hazards were not tested: "
-
-
 def _untested(why: str) -> tuple[Statement, ...]:
     return (Statement("hazards_untested", f"{UNTESTED}{why}"),)
 
@@ -175,7 +168,7 @@ def hazards_statement(
     n, d, events = len(target), len(final.coef_), target.n_events
     if events < 10 * d:
         return _untested(f"{counted(events, 'event')} for {counted(d, 'feature')}, fewer than 10 each.")
-    if d > _MOST_FEATURES or n * d**2 > _MOST_WORK:
+    if takes_long(n, d):
         return _untested(
             f"{n:,} patients and {d} features take long. Use check_proportional_hazards() of the model."
         )

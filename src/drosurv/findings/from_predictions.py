@@ -162,9 +162,8 @@ def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray 
     """Return the target, of one cause if given, and who had an event of another cause."""
     if isinstance(y, CompetingTarget) or has_causes(y):
         causes = parse_competing_target(y, complete=False)
-        found = causes.of_any_cause() if cause is None else causes.of_cause(cause)
-        other = None if cause is None else (causes.cause > 0) & (causes.cause != cause)
-        return Target(found.event, found.time, rows.entry), other
+        found = causes.of_any_cause() if cause is None else causes.among_others(cause)
+        return Target(found.event, found.time, rows.entry), found.other
     if cause is not None:
         raise ArgumentError(
             "cause", "cause needs a target with causes: build y with Surv.competing(cause, time)."

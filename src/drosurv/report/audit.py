@@ -12,10 +12,11 @@ import pandas as pd
 from drosurv.any_model import final_step, is_score, prepared, require_fitted, training_follow_up, unwrapped
 from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels, warn_caller
+from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.evaluation.result_views import UNTESTED, hazards_statement
+from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import require_an_event
 from drosurv.findings.known_columns import known_columns
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions

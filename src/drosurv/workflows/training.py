@@ -20,6 +20,7 @@ from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
+from drosurv.estimators.coefficients.proportional_hazards import MOST_TESTED, UNTESTED, takes_long
 from drosurv.estimators.coefficients.summary import sized
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
@@ -43,8 +44,6 @@ from drosurv.target import Target, cause_names, parse_competing_target, parse_ta
 EVENTS_PER_FEATURE = 10
 # A smaller error of survival curves is not reported, nor one where fewer patients are at risk.
 _TOO_HIGH, _FEWEST_AT_RISK = 0.02, 50
-# The test of proportional hazards costs n d^2 and d^4.
-_MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
 
 
@@ -279,7 +278,7 @@ def train(
 def _warn_of_design(trained: Trained) -> None:
     """Warn of features whose coefficients the data do not determine, before a table of coefficients shows them."""
     table, names = trained.table, trained.encoder.get_feature_names_out()
-    if len(names) > _MOST_TESTED or (table.columns.causes and not trained.unpenalised):
+    if len(names) > MOST_TESTED or (table.columns.causes and not trained.unpenalised):
         return
     X, said = np.asarray(trained._features, dtype=np.float64), set[str]()
     for cause, target in trained.events_by_cause.items():
@@ -302,7 +301,7 @@ def plain_cox_table(trained: Trained) -> tuple[CoxTable | None, str]:
     """
     table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
-        return None, "Proportional hazards were not tested: events have several causes."
+        return None, f"{UNTESTED}events have several causes."
     options = {name: values for name, values in trained.fit_options.items() if name in _OBSERVED}
     if "clusters" in table.row_arguments:
         options.setdefault("clusters", table.row_arguments["clusters"])
@@ -313,11 +312,10 @@ def plain_cox_table(trained: Trained) -> tuple[CoxTable | None, str]:
     with warnings.catch_warnings(action="ignore"):
         found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]))
     found.caption = sized("Plain Cox", *found.counts)
-    untested = "Proportional hazards were not tested:"
-    if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
-        return found, f"{untested} {counted(n_features, 'feature')} of {len(table):,} patients take too long."
+    if takes_long(len(table), n_features):
+        return found, f"{UNTESTED}{counted(n_features, 'feature')} of {len(table):,} patients take too long."
     if not cox.converged_:
-        return found, f"{untested} plain Cox has no optimum ({cox.status_})."
+        return found, f"{UNTESTED}plain Cox has no optimum ({cox.status_})."
     with warnings.catch_warnings(action="ignore"):
         return found, cox.check_proportional_hazards().sentence()
 

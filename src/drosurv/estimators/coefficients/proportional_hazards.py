@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 
 Transform = Callable[[FloatArray], FloatArray]
 ALL = "all together"
+# The test takes n d^2 and d^4 operations; of more features or rows it is left out, unless a user asks for it.
+MOST_TESTED, _MOST_WORK = 60, 1e9
+UNTESTED = "Proportional hazards were not tested: "
+
+
+def takes_long(n: int, d: int) -> bool:
+    """Whether the test of d features of n patients takes long."""
+    return d > MOST_TESTED or n * d**2 > _MOST_WORK
 
 
 @dataclass(frozen=True, eq=False)

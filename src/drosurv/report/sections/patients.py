@@ -13,7 +13,7 @@ import pandas as pd
 
 from drosurv.evaluation.attributes import Attribute, rows_by_group
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
-from drosurv.metrics import FollowUp, log_rank_test
+from drosurv.metrics import FollowUp, log_rank_test, median_follow_up
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
 from drosurv.presentation import (
     NOTHING,
@@ -159,7 +159,7 @@ class TrainingPatients:
         of = "" if evidence.cause is None or evidence.trained_on else ", any cause"
         cells = {"Patients": written(n, "count"), "Events": f"{_count_text(events, n)}{of}"}
         if not follow_up.from_test_patients:
-            cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
+            cells["Median follow-up"] = _median(follow_up.median, evidence.time_unit)
         columns = _summaries(evidence.features_train, n)
         if columns:
             return cls(cells, columns)
@@ -228,9 +228,8 @@ def _sizes(evidence: Evidence, attribute: Attribute) -> Table:
 def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
     """Return patients, events and median follow-up of some patients."""
     rows = np.flatnonzero(members)
-    _, censoring = KaplanMeier.both(_until_any_cause(evidence, members))
     n, events = len(rows), int(evidence.target.event[rows].sum())
-    followed = _median(censoring.times, censoring.survival, evidence.time_unit)
+    followed = _median(median_follow_up(_until_any_cause(evidence, members)), evidence.time_unit)
     return dict(zip(_SIZE, (written(n, "count"), _count_text(events, n), followed), strict=True))
 
 
@@ -368,10 +367,8 @@ def _count_text(count: int, of: int) -> str:
     return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({written(count / max(of, 1), 'share')})"
 
 
-def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
-    """Return the median time to censoring, by reverse Kaplan-Meier."""
-    reached = np.flatnonzero(censoring <= 0.5)
-    return moment(float(times[reached[0]]), unit) if len(reached) else "not reached"
+def _median(time: float, unit: str) -> str:
+    return "not reached" if np.isnan(time) else moment(time, unit)
 
 
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
