@@ -323,7 +323,7 @@ class PointCurves(SurvivalCurves):
         """Raise: events between the times are not predicted."""
         raise InputError(
             "these curves are known at some times only, so that expected events until other times are not known: use "
-            "as_steps() if there are many times, or complete them with drosurv.metrics.expected_events."
+            "as_steps() if there are many times."
         )
 
     def interpolated_hazard(self, times: FloatArray) -> FloatArray:

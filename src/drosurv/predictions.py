@@ -79,7 +79,7 @@ class Predictions:
         or follow-up of the patients that it was trained on.
     curve_type : {"points", "step", "smooth"}
         What an array of survival means between its times: nothing is known there ("points"), it is constant ("step"),
-        or it is smooth. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
+        or it is smooth. Expected events depend on it.
     score_type : {"log hazard", "log time", "other"}
         What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.

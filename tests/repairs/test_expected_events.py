@@ -6,7 +6,6 @@ from sksurv.functions import StepFunction
 
 from drosurv import CoxPH, DiscreteTimeHazard, Surv, curves, evaluate
 from drosurv.datasets import make_hidden_minority
-from drosurv.metrics import expected_events
 from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
 from drosurv.repairs.expected import (
@@ -193,11 +192,11 @@ def test_events_count_until_the_longest_training_time():
     x = np.arange(8.0)[:, None] % 3
     model = CoxPH().fit(x, Surv.from_arrays([1, 1, 1, 0, 0, 0, 0, 0], [1.0, 2, 3, 4, 4, 5, 5, 6]))
     y = Surv.from_arrays([1, 1, 1, 0], [2.0, 5.5, 6.5, 7.0])
-    found = expected_events.expected_events(as_predictions(model, x[:4], 4).survival_curves, parse_target(y))
+    found = expected_of_frozen(model, x[:4], parse_target(y), np.ones(1))
     assert found.events.tolist() == [1, 1, 0, 0]
     survival = np.column_stack([np.ones(4), model.predict_survival_function(x[:4], times=[1.0, 2.0, 3.0])])
-    jumps = -np.log(survival[:, 1:] / survival[:, :-1])
-    np.testing.assert_allclose(found.expected, [jumps[0, :2].sum(), *jumps[1:].sum(axis=1)])
+    jumps = 1 - survival[:, 1:] / survival[:, :-1]
+    np.testing.assert_allclose(found.hazard, [jumps[0, :2].sum(), *jumps[1:].sum(axis=1)])
     result = evaluate(model, x[:4], y, n_bootstrap=0)
     assert result.groups["observed"].iloc[0] == 2
     assert "1 event is not counted as observed: the predictions end before." in result.notes
@@ -208,7 +207,5 @@ def test_a_repair_on_longer_follow_up_does_not_lengthen_the_curves(model):
     later = Surv.from_arrays(DATA.y["event"], DATA.y["time"] * 3)
     assert later["time"].max() > last
     repaired = repair(model, DATA.X, later, frozen=True)
-    events = expected_events.expected_events(
-        as_predictions(repaired, DATA.X, 300).survival_curves, parse_target(later)
-    ).events
+    events = expected_of_frozen(repaired, DATA.X, parse_target(later), TIMES).events
     np.testing.assert_array_equal(events, later["event"] & (later["time"] <= last))

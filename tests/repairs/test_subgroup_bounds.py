@@ -12,12 +12,12 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentWarning
 from drosurv.evaluation import Predictions
 from drosurv.findings.from_predictions import judged_patients
-from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
 from drosurv.repairs import certification, drawn_events
 from drosurv.repairs.certification import brier_losses
 from drosurv.repairs.drawn_events import PatientEvents, censoring_times
+from drosurv.repairs.expected import expected_of_frozen
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -570,10 +570,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     X, y = drawn(600)
     target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(40)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
-    expected = [
-        expected_events(as_predictions(one, X, len(y)).survival_curves, target)[1][inside].sum()
-        for one in models
-    ]
+    expected = [expected_of_frozen(one, X, target, np.ones(1)).hazard[inside].sum() for one in models]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
     events = PatientEvents.of(judged, judged.residuals, np.inf, rng)
     subgroups = judged_subgroups(readable_table(X, len(y), None, None), events, 50)
