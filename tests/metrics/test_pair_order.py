@@ -39,6 +39,9 @@ def test_counts_are_those_of_all_pairs_one_by_one(rows):
     expected = harrell_pairs(time, event, risk, weight)
     np.testing.assert_allclose(order.counts(weight), expected, atol=1e-12)
     np.testing.assert_allclose(order.harrell_sums(weight), expected.sum(axis=1) / 2, atol=1e-12)
+    # With a group for each patient, a pair is counted in the row of one and the column of the other.
+    between = np.array(order.harrell_between(np.arange(len(rows)), len(rows), weight))
+    np.testing.assert_allclose(between.sum(axis=1) + between.sum(axis=2), expected, atol=1e-12)
 
 
 def test_sums_between_groups_add_up_to_those_of_everybody_and_of_each_group_alone():

@@ -174,7 +174,7 @@ def _mean(auc: FloatArray, survival: FloatArray) -> float:
     return float((weights * auc)[weights > 0].sum() / total) if total > 0 else float("nan")
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _write_auc(
     free_until: FloatArray,
     happened: BoolArray,

@@ -40,8 +40,8 @@ class PairOrder(NamedTuple):
     time are two blocks, because a patient censored at the time of an event counts as observed longer.
 
     `rows` (n,) are the caller's row numbers, sorted by block and then by score; block b is
-    ``rows[blocks[b] : blocks[b + 1]]``. `event` (n,) and `ranks` (n, 3) are in the order of `rows`. The first column of
-    `ranks` is the rank r of the score among the `n_ranks` distinct scores; the scores of ranks from the second to
+    ``rows[blocks[b] : blocks[b + 1]]``. `event` (n,) and `ranks` (3, n) are in the order of `rows`. The first row of
+    `ranks` has the rank r of the score among the `n_ranks` distinct scores; the scores of ranks from the second to
     before the third are tied with it. `places` (n,) are the positions in `rows` of the caller's rows. `simultaneous`
     says whether patients of the same block are pairs too, as in Algorithm B.1.
     """
@@ -72,9 +72,9 @@ class PairOrder(NamedTuple):
         """
         patient = weight[self.rows]
         partner = patient if partner_weight is None else partner_weight[self.rows]
-        sums, place = np.zeros((2, len(weight))), np.arange(len(weight))
-        self._add_pairs(_later, place, patient, partner, sums)
-        self._add_pairs(_earlier, place, patient, partner, sums)
+        sums = np.zeros((2, len(weight)))
+        self._add_pairs(_later, patient, partner, sums)
+        self._add_pairs(_earlier, patient, partner, sums)
         if self.simultaneous and len(self.blocks) <= len(self.rows):
             _add_simultaneous(self.blocks, self.event, self.ranks, patient, partner, sums)
         return PairCounts(*sums.take(self.places, axis=1))
@@ -96,7 +96,7 @@ class PairOrder(NamedTuple):
         partner = patient if partner_weight is None else partner_weight[self.rows]
         patient = patient if event_weight is None else patient * event_weight[self.rows]
         sums = np.zeros((2, 1))
-        self._add_pairs(_later, np.zeros(len(weight), np.intp), patient, partner, sums)
+        self._add_pairs(_later, patient, partner, sums)
         return float(sums[0, 0]), float(sums[1, 0])
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
@@ -106,75 +106,56 @@ class PairOrder(NamedTuple):
 
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Sums of pairs by Harrell's rule, (n_groups, n_groups): by the group of the earlier event and of the other."""
-        sums = np.zeros((n_groups, 2, n_groups))
-        patient, code = weight[self.rows], codes[self.rows]
-        for other in range(n_groups):
-            self._add_pairs(_later, code, patient, patient * (code == other), sums[other])
-        return PairCounts(*sums.transpose(1, 2, 0))
+        sums, tree = np.zeros((2, n_groups, n_groups)), np.zeros((self.n_ranks + 1, n_groups))
+        code, patient = codes[self.rows], weight[self.rows]
+        _add_between(self.blocks, self.event, self.ranks, code, patient, tree, sums)
+        return PairCounts(*sums)
 
     def _add_pairs(
-        self,
-        pairs: Callable[..., None],
-        column: IntArray,
-        patient: FloatArray,
-        partner: FloatArray,
-        sums: FloatArray,
+        self, pairs: Callable[..., None], patient: FloatArray, partner: FloatArray, sums: FloatArray
     ) -> None:
-        """Add the weights of each patient's concordant and comparable pairs to the `column` (n,) of `sums` (2, m).
+        """Add the weights of each patient's concordant and comparable pairs to `sums`, (2, n), or of all to (2, 1).
 
-        The column and the weights `patient` and `partner` (n,) are in the order of `rows`.
+        The weights `patient` and `partner` (n,), and the sums, are in the order of `rows`.
         """
         tree = np.zeros((2, self.n_ranks + 1))
-        pairs(self.blocks, self.event, self.ranks, column, patient, partner, tree, sums)
+        pairs(self.blocks, self.event, self.ranks, patient, partner, tree, sums)
 
 
 def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
     """Sort for Algorithm B.1 if the tolerance is 0, else for Harrell's rule."""
     n = len(risk)
     # Copies: numba would compile the loops again for arrays that are read-only or not contiguous.
-    time, event, risk = np.array(target.time), np.array(target.event), np.array(risk)
+    numbers, event = np.empty((3, n)), np.array(target.event)
+    numbers[0], numbers[1] = target.time, risk
     if target.other is not None:
         # Patients with an event of another cause never have this one: they count as observed longer than all others.
-        time[target.other] = np.nextafter(time.max(initial=0.0), np.inf)
-    memory = np.empty((7, n), np.intp)
-    ranks, tied, places, spare = memory[:3].reshape(n, 3), memory[3:5].reshape(n, 2), memory[5], memory[6]
-    blocks, sorted_event, distinct = np.empty(n + 1, np.intp), np.empty(n, np.bool_), np.empty(n)
+        numbers[0, target.other] = np.nextafter(numbers[0].max(initial=0.0), np.inf)
+    orders, blocks, sorted_event = np.empty((8, n), np.intp), np.empty(n + 1, np.intp), np.empty(n, np.bool_)
+    by_risk, rows, places, spare = orders[0], orders[1], orders[2], orders[3]
     after = ~event if tolerance > 0.0 else np.zeros(n, np.bool_)
-    by_risk = _sorted(np.arange(n), risk, after, places, spare)
-    rows = _sorted(by_risk, time, after, places, spare)
-    n_ranks, n_blocks = _fill(
-        time,
-        event,
-        risk,
-        by_risk,
-        rows,
-        tolerance,
-        places,
-        tied,
-        ranks,
-        blocks,
-        sorted_event,
-        distinct,
+    _sort(np.arange(n), numbers[1], after, places, spare, by_risk)
+    _sort(by_risk, numbers[0], after, places, spare, rows)
+    n_ranks, n_blocks = _fill(numbers, event, orders, tolerance, blocks, sorted_event)
+    return PairOrder(
+        rows, blocks[: n_blocks + 1], sorted_event, orders[3:6], places, n_ranks, tolerance == 0.0
     )
-    return PairOrder(rows, blocks[: n_blocks + 1], sorted_event, ranks, places, n_ranks, tolerance == 0.0)
 
 
-def _sorted(
-    rows: IntArray, values: FloatArray, after: BoolArray, keys: IntArray, spare: IntArray
-) -> IntArray:
-    """Return rows (n,) sorted by finite values (n,); equal values by the flag `after` (n,), and then as given.
+def _sort(
+    rows: IntArray, values: FloatArray, after: BoolArray, keys: IntArray, spare: IntArray, found: IntArray
+) -> None:
+    """Write to `found` the rows (n,) sorted by finite values (n,); equal values by the flag `after`, then as given.
 
     `keys` and `spare` (n,) are working memory.
     """
-    found, width = np.empty(len(rows), np.intp), 8 if len(rows) < _MANY else 11
-    counts = np.zeros((3, 1 << width), np.intp)
-    if _radix_sorts[width](rows, values, after, keys, spare, counts, found):
-        return found
-    return found[np.argsort(values[found], kind="stable")]
+    width = 8 if len(rows) < _MANY else 11
+    if not _radix_sorts[width](rows, values, after, keys, spare, np.zeros((3, 1 << width), np.intp), found):
+        found[:] = found[np.argsort(values[found], kind="stable")]
 
 
 def _radix_sort(width: int) -> Callable[..., bool]:
-    """Return a compiled loop that writes the rows that :func:`_sorted` returns, sorted by three digits of `width` bits.
+    """Return a compiled loop that writes the rows that :func:`_sort` writes, sorted by three digits of `width` bits.
 
     The digits are the highest bits of the values, which separate nearly all, and the flag. The rest are sorted by
     insertion; it returns False if that leaves values out of order. With 100,000 values it takes a fifth of the time of
@@ -235,45 +216,47 @@ _radix_sorts = {width: _radix_sort(width) for width in (8, 11)}
 
 @numba.njit(cache=True, nogil=True)
 def _fill(
-    time: FloatArray,
+    numbers: FloatArray,
     event: BoolArray,
-    risk: FloatArray,
-    by_risk: IntArray,
-    rows: IntArray,
+    orders: IntArray,
     tolerance: float,
-    places: IntArray,
-    tied: IntArray,
-    ranks: IntArray,
     blocks: IntArray,
     sorted_event: BoolArray,
-    distinct: FloatArray,
 ) -> tuple[int, int]:
-    """Write the arrays of :class:`PairOrder` and return the numbers of ranks and blocks."""
-    n, n_ranks, n_blocks = risk.shape[0], 0, 0
+    """Write the arrays of :class:`PairOrder` and return the numbers of ranks and blocks.
+
+    The rows of `numbers` are times, scores, and memory for the distinct scores. Those of `orders` are the patients
+    sorted by score, the patients sorted by block, `places`, the three of `ranks`, and memory for the ends of ties.
+    """
+    n, n_ranks, n_blocks = numbers.shape[1], 0, 0
     for k in range(n):
-        value = risk[by_risk[k]]
-        if n_ranks == 0 or value != distinct[n_ranks - 1]:
-            distinct[n_ranks] = value
+        row = orders[0, k]
+        value = numbers[1, row]
+        if n_ranks == 0 or value != numbers[2, n_ranks - 1]:
+            numbers[2, n_ranks] = value
             n_ranks += 1
-        places[by_risk[k]] = n_ranks - 1
-    # The scores of ranks tied[r, 0] <= j < tied[r, 1] are tied with rank r. Rounded differences are monotone in either
-    # score, so both ends only increase.
+        orders[2, row] = n_ranks - 1
+    # The scores of ranks orders[6, r] <= j < orders[7, r] are tied with rank r. Rounded differences are monotone in
+    # either score, so both ends only increase.
     start, stop = 0, 0
     for r in range(n_ranks):
-        while distinct[r] - distinct[start] > tolerance:
+        while numbers[2, r] - numbers[2, start] > tolerance:
             start += 1
-        while stop < n_ranks and distinct[stop] - distinct[r] <= tolerance:
+        while stop < n_ranks and numbers[2, stop] - numbers[2, r] <= tolerance:
             stop += 1
-        tied[r, 0], tied[r, 1] = start, stop
+        orders[6, r], orders[7, r] = start, stop
+    time, happened = -np.inf, False
     for k in range(n):
-        row, before = rows[k], rows[k - 1 if k > 0 else 0]
+        row = orders[1, k]
         # Until here `places` holds the ranks.
-        r = places[row]
-        places[row] = k
-        ranks[k, 0], ranks[k, 1], ranks[k, 2], sorted_event[k] = r, tied[r, 0], tied[r, 1], event[row]
-        if k == 0 or time[row] != time[before] or (tolerance > 0.0 and event[row] != event[before]):
+        r = orders[2, row]
+        orders[2, row] = k
+        orders[3, k], orders[4, k], orders[5, k] = r, orders[6, r], orders[7, r]
+        sorted_event[k] = event[row]
+        if numbers[0, row] != time or (tolerance > 0.0 and event[row] != happened):
             blocks[n_blocks] = k
             n_blocks += 1
+        time, happened = numbers[0, row], event[row]
     blocks[n_blocks] = n
     return n_ranks, n_blocks
 
@@ -290,20 +273,19 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
         blocks: IntArray,
         event: BoolArray,
         ranks: IntArray,
-        column: IntArray,
         patient: FloatArray,
         partner: FloatArray,
         tree: FloatArray,
         sums: FloatArray,
     ) -> None:
         # The Fenwick tree over ranks, tree[0], and the weight at each rank, tree[1], begin with zeros.
-        entered, n_blocks = 0.0, len(blocks) - 1
+        entered, n_blocks, in_all = 0.0, len(blocks) - 1, sums.shape[1] == 1
         for step in range(n_blocks):
             block = n_blocks - 1 - step if later else step
             start, stop = blocks[block], blocks[block + 1]
             for k in range(start, stop):
                 if (event[k] or not later) and patient[k] > 0.0:
-                    low, high = ranks[k, 1], ranks[k, 2]
+                    low, high = ranks[1, k], ranks[2, k]
                     lower, j = 0.0, low
                     while j > 0:
                         lower += tree[0, j]
@@ -315,11 +297,12 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
                             tied += tree[0, j]
                             j -= j & -j
                     lower += 0.5 * tied
-                    sums[0, column[k]] += patient[k] * (lower if later else entered - lower)
-                    sums[1, column[k]] += patient[k] * entered
+                    place = 0 if in_all else k
+                    sums[0, place] += patient[k] * (lower if later else entered - lower)
+                    sums[1, place] += patient[k] * entered
             for k in range(start, stop):
                 if (event[k] or later) and partner[k] > 0.0:
-                    j = ranks[k, 0]
+                    j = ranks[0, k]
                     tree[1, j] += partner[k]
                     j += 1
                     while j < tree.shape[1]:
@@ -331,6 +314,43 @@ def _pairs_with(*, later: bool) -> Callable[..., None]:
 
 
 _later, _earlier = _pairs_with(later=True), _pairs_with(later=False)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_between(
+    blocks: IntArray,
+    event: BoolArray,
+    ranks: IntArray,
+    code: IntArray,
+    weight: FloatArray,
+    tree: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Add the weights of the pairs of each event with everybody in later blocks to `sums`, by the groups of both.
+
+    The Fenwick tree over ranks has a column for each group, so that one walk serves all; tree[0] is the weight in it.
+    """
+    for block in range(len(blocks) - 2, -1, -1):
+        for k in range(blocks[block], blocks[block + 1]):
+            if event[k] and weight[k] > 0.0:
+                # Scores below the tied ones count half, and so do scores below their end. The walks of both join soon.
+                low, high, group = ranks[1, k], ranks[2, k], code[k]
+                while high >= 0:
+                    share, part = weight[k] if low == high else 0.5 * weight[k], 0 if high > 0 else 1
+                    for g in range(sums.shape[2]):
+                        sums[part, group, g] += share * tree[high, g]
+                    following = high & (high - 1) if high > 0 else -1
+                    if low == high:
+                        low = following
+                    high = following
+                    if low > high:
+                        low, high = high, low
+        for k in range(blocks[block], blocks[block + 1]):
+            tree[0, code[k]] += weight[k]
+            j = ranks[0, k] + 1
+            while j < tree.shape[0]:
+                tree[j, code[k]] += weight[k]
+                j += j & -j
 
 
 @numba.njit(cache=True, nogil=True)
@@ -365,7 +385,7 @@ def _add_simultaneous(
             end = k
             events_here = 0.0
             censored_here = 0.0
-            while end < stop and ranks[end, 0] == ranks[k, 0]:
+            while end < stop and ranks[0, end] == ranks[0, k]:
                 if event[end]:
                     events_here += weight[end]
                 else:

@@ -120,7 +120,7 @@ def individual_influence(
     rows = unit_rows(X) if convention == "table" else np.ascontiguousarray(X)
     if number is None:
         sums = np.zeros(n)
-        _add_excess(hazard, rows, scale, sums)
+        _add_excess(hazard, rows, scale, np.arange(1, n + 1), np.full(n, n), sums)
     else:
         sums = (n - 1) * excess_over_pairs(hazard, rows, scale, max(number, _PARTNERS * n // 2)).by_patient
     influence = sums / (n * (n - 1)) if convention == "table" else sums
@@ -146,8 +146,7 @@ def censored_influence(
     arguments = (hazard, np.ascontiguousarray(unit_rows(X)), scale, target.event, target.time, codes)
     number = sampled_number(pairs, len(target))
     if number is None or events * censored == 0:
-        sums = np.zeros(len(target))
-        _add_censored_excess(*arguments, sums)
+        sums = _censored_excess(*arguments)
     else:
         means = excess_over_censored_pairs(*arguments, max(number, _PARTNERS * len(target) // 2)).by_patient
         sums = means * np.where(target.event, censored, events)
@@ -220,38 +219,37 @@ def _over_censored_shifts(
     return total, squares
 
 
+def _censored_excess(
+    hazard: FloatArray, rows: FloatArray, scale: float, event: BoolArray, time: FloatArray, codes: IntArray
+) -> FloatArray:
+    """Return sums as of `_add_excess`, over a censored patient and those of the same group with no earlier event."""
+    # Sorted by group and time, a censored patient before an event of the same time.
+    order = np.lexsort((event, time, codes))
+    event, codes = event[order], codes[order]
+    until = np.cumsum(event)
+    last = until[np.searchsorted(codes, codes, side="right") - 1]
+    # Events come first, so that the partners of a censored patient are all events from one to another.
+    placed = np.concatenate([np.flatnonzero(event), np.flatnonzero(~event)])
+    order = order[placed]
+    partners = np.where(event[placed], 0, [until[placed], last[placed]])
+    found, sums = np.zeros(len(order)), np.empty(len(order))
+    _add_excess(hazard[order], rows[order], scale, *partners, found)
+    sums[order] = found
+    return sums
+
+
 @numba.njit(cache=True, nogil=True)
-def _add_excess(hazard: FloatArray, rows: FloatArray, scale: float, sums: FloatArray) -> None:
-    """Add each patient's sum over partners of [|h_i - h_j| - scale * distance]_+."""
-    n = len(hazard)
-    for i in range(n):
+def _add_excess(
+    hazard: FloatArray, rows: FloatArray, scale: float, first: IntArray, stop: IntArray, sums: FloatArray
+) -> None:
+    """Add each patient's sum over partners of [|h_i - h_j| - scale * distance]_+.
+
+    Patient i has the partners j with first[i] <= j < stop[i], and they have i.
+    """
+    for i in range(len(hazard)):
         own = 0.0
-        for j in range(i + 1, n):
+        for j in range(first[i], stop[i]):
             found = excess(hazard, rows, scale, i, j)
             own += found
             sums[j] += found
-        sums[i] += own
-
-
-@numba.njit(cache=True, nogil=True)
-def _add_censored_excess(
-    hazard: FloatArray,
-    rows: FloatArray,
-    scale: float,
-    event: BoolArray,
-    time: FloatArray,
-    codes: IntArray,
-    sums: FloatArray,
-) -> None:
-    """Add sums as in `_add_excess`, over a censored patient and those of the same group with no earlier event."""
-    n = len(hazard)
-    for i in range(n):
-        if event[i]:
-            continue
-        own = 0.0
-        for j in range(n):
-            if event[j] and time[i] <= time[j] and codes[i] == codes[j]:
-                found = excess(hazard, rows, scale, i, j)
-                own += found
-                sums[j] += found
         sums[i] += own
