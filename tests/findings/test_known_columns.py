@@ -71,6 +71,8 @@ def test_a_model_that_uses_the_time_has_a_data_problem_unless_the_column_is_know
     assert "'relapse' (it equals the time, in some unit, for" in report.to_markdown()
     known = drosurv.audit(model, X[~train], y[~train], keep_columns=["relapse"], **given)
     assert known.parts["verdict"].facts["status"] != "data_problem"
+    (fact,) = [one["text"] for one in known.parts["verdict"].facts["warnings"] if "relapse" in one["text"]]
+    assert fact.endswith("may give the outcome away; it is used as known when a prediction is made.")
     with pytest.warns(LeakWarning, match=r"'relapse' .*, which the model uses, may give the outcome away"):
         drosurv.repair(model, X[~train], y[~train], frozen=True, max_repairs=0)
     in_folds = drosurv.audit(CoxPH(), X, y, folds=3, **given)

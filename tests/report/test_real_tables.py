@@ -122,21 +122,24 @@ def test_rows_that_a_repaired_model_was_trained_on_forbid_a_clear_verdict(tmp_pa
     assert any("133" in w["text"] for w in summary["warnings"] if w["severity"] == "blocking")
 
 
-def test_warnings_of_training_reach_the_report(tmp_path):
-    """Rotterdam: the time to relapse gives the time to death away, which forbids a clear verdict."""
+def test_a_kept_column_is_named_below_the_verdict_and_does_not_decide_it(tmp_path):
+    """Rotterdam: the time to relapse gives the time to death away, and the user said that it is known."""
     table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
     table = table.loc[::5, ["dtime", "death", "age", "nodes", "meno", "rtime"]]
     table.to_csv(tmp_path / "patients.csv", index=False)
     target = ["--time", "dtime", "--event", "death", "--model", "cox", "--keep-columns", "rtime"]
     test, page = tmp_path / "test.csv", tmp_path / "page.html"
-    run("fit", tmp_path / "patients.csv", *target, "--hold-out", test, "-o", tmp_path / "model")
+    told = run("fit", tmp_path / "patients.csv", *target, "--hold-out", test, "-o", tmp_path / "model")
+    assert "Warning: column 'rtime' may give the outcome away" in told
     run("audit", tmp_path / "model", test, "--groups", "meno", "--bootstrap", "0", "--no-rules", "-o", page)
     summary = json.loads((tmp_path / "page.summary.json").read_text())
-    assert any("rtime" in w["text"] and w["severity"] == "blocking" for w in summary["warnings"])
-    assert summary["verdict"]["status"] == "data_problem"
+    (said,) = [warning for warning in summary["warnings"] if "rtime" in warning["text"]]
+    assert said["severity"] == "note"
+    assert said["text"].endswith("may give the outcome away; it is used as known when a prediction is made.")
+    assert summary["verdict"]["status"] != "data_problem"
     top = page.read_text().split('id="patients"')[0]
+    assert top.count("it is used as known when a prediction is made") == 1
     assert top.index("rtime") < top.index("What to do next")
-    assert "No problem is shown" not in top
 
 
 def test_infants_lead_the_verdict_and_not_the_nine_tenths_of_lower_c_index(wilms_folds):

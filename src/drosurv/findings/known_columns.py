@@ -21,13 +21,15 @@ class KnownColumns:
 
     `X` keeps those that the model uses; `features`, the columns that may define subgroups, has none of them, and is
     None if it was not given and X has none. `used` and `left_out` are such columns with the reason: those that the
-    model uses, and others that would define subgroups.
+    model uses, and others that would define subgroups. `kept` are those that look like the outcome, but are known when
+    a prediction is made, as the user said.
     """
 
     X: Any
     features: Any
     used: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     @property
     def problem(self) -> str:
@@ -39,6 +41,13 @@ class KnownColumns:
         """Which other columns were left out; empty if none was."""
         was = "was" if len(self.left_out) == 1 else "were"
         return _sentence(self.left_out, f" may give the outcome away, and {was} not used to find subgroups")
+
+    @property
+    def fact(self) -> str:
+        """Which columns look like the outcome and are used all the same; empty if there are none."""
+        are = "it is" if len(self.kept) == 1 else "they are"
+        used = f" may give the outcome away; {are} used as known when a prediction is made"
+        return _sentence(self.kept, used, remedy=False)
 
     def warn(self) -> None:
         """Warn of columns that give the outcome away."""
@@ -53,7 +62,7 @@ def known_columns(
 ) -> KnownColumns:
     """Return the tables `X` and `features` of the patients without columns that give the outcome away.
 
-    Columns of arrays are not looked at, nor `keep_columns`, which are known when a prediction is made.
+    Columns of arrays are not looked at. `keep_columns` are known when a prediction is made, and stay.
     """
     given = {"X": in_pandas(X), "features": in_pandas(features)}
     tables = [
@@ -64,11 +73,14 @@ def known_columns(
     if not tables:
         return KnownColumns(X, features)
     frame = pd.concat(tables, axis=1)
-    looked_at = frame.loc[:, ~frame.columns.duplicated() & ~frame.columns.isin(list(keep_columns))]
+    stays = frame.columns.isin(list(keep_columns))
+    looked_at = ~stays & ~frame.columns.duplicated()
+    # X may be standardised; features are in units that readers know.
+    stated = stays & ~frame.columns.duplicated(keep="last")
     # A level whose patients all had the event is no reason to condemn a model: it may be a good marker.
-    found = find_leaks(looked_at, y, entry, of_levels=False)
+    found, kept = (find_leaks(frame.loc[:, some], y, entry, of_levels=False) for some in (looked_at, stated))
     if not found:
-        return KnownColumns(X, features)
+        return KnownColumns(X, features, kept=kept)
     own = set(columns_used(model, given["X"]))
     rules = given["X"] if features is None else given["features"]
     rule_names = {str(name) for name in getattr(rules, "columns", ())}
@@ -77,6 +89,7 @@ def known_columns(
         _without(rules, found),
         {name: why for name, why in found.items() if name in own},
         {name: why for name, why in found.items() if name not in own and name in rule_names},
+        kept,
     )
 
 
@@ -87,11 +100,11 @@ def _without(table: Any, names: Sequence[str] | dict[str, str]) -> Any:
     return table.loc[:, [str(name) not in names for name in table.columns]]
 
 
-def _sentence(columns: dict[str, str], what: str) -> str:
-    """Return what holds for some columns, with the reasons and the remedy; empty without columns."""
+def _sentence(columns: dict[str, str], what: str, *, remedy: bool = True) -> str:
+    """Return what holds for some columns, with the reasons and perhaps the remedy; empty without columns."""
     if not columns:
         return ""
     called, one = ("column", "it") if len(columns) == 1 else ("columns", "one")
     named = listing([f"{name!r} ({why})" for name, why in columns.items()])
-    remedy = f"Name {one} in {arg('keep_columns')} if it is known when a prediction is made."
-    return f"{called} {named}{what}. {remedy}"
+    name_it = f" Name {one} in {arg('keep_columns')} if it is known when a prediction is made."
+    return f"{called} {named}{what}.{name_it if remedy else ''}"

@@ -115,8 +115,9 @@ def audit(
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
     keep_columns : sequence of str
-        Columns that are known when a prediction is made although they look like the outcome. Others that look like it
-        define no subgroups; if the model uses one, the verdict is that the data have a problem.
+        Columns that are known when a prediction is made although they look like the outcome: the page names them.
+        Others that look like it define no subgroups; if the model uses one, the verdict is that the data have a
+        problem.
     search_rules : bool
         Whether to search the columns for subgroups whose predictions are wrong.
     folds : int, or pairs of arrays, optional
@@ -189,7 +190,7 @@ def audit(
     left_out = known.note if search_rules else ""
     if left_out:
         warn_caller(left_out, argument="keep_columns")
-    severities = {known.problem: "blocking", left_out: "note"}
+    severities = {known.problem: "blocking", left_out: "note", known.fact: "note"}
     told = [{"severity": severity, "text": text} for text, severity in severities.items() if text]
     page = replace(page, warnings=[*page.warnings, *told])
     if features is None:

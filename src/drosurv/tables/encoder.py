@@ -22,7 +22,7 @@ from drosurv.tables.columns import (
     NumberColumn,
     learn_column,
 )
-from drosurv.tables.leaks import LeakWarning, find_leaks
+from drosurv.tables.leaks import KeptColumnWarning, LeakWarning, find_leaks
 from drosurv.tables.problems import mostly_missing
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import holds_numbers, quoted
@@ -57,6 +57,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     reference : mapping of str to str, optional
         Level of a column that its other levels are compared with, such as ``{"sex": "female"}``; the most frequent
         level by default, False of booleans.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made although they look like the outcome.
 
     Attributes
     ----------
@@ -85,12 +87,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         standardize: bool = True,
         unseen: str = "reference",
         reference: Mapping[str, str] | None = None,
+        keep_columns: Sequence[str] = (),
     ) -> None:
         self.categorical = categorical
         self.drop = drop
         self.standardize = standardize
         self.unseen = unseen
         self.reference = reference
+        self.keep_columns = keep_columns
 
     def __sklearn_tags__(self) -> Any:
         """Declare that missing values and text are accepted, and that the output is always float64."""
@@ -136,12 +140,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.columns_, self.n_features_in_ = columns, frame.shape[1]
         if isinstance(X, pd.DataFrame) and getattr(getattr(y, "dtype", None), "names", None):
             for name, reason in find_leaks(frame[self.used_], y).items():
-                warn_caller(
-                    f"column {name!r} may give the outcome away: {reason}. Name it in {arg('drop')} if it is not "
-                    "known when predictions are made.",
-                    category=LeakWarning,
-                    argument="drop",
-                )
+                told = f"column {name!r} may give the outcome away: {reason}."
+                if name in as_names(self.keep_columns):
+                    told += f" It is used, because {arg('keep_columns')} names it."
+                    warn_caller(told, category=KeptColumnWarning, argument="keep_columns")
+                else:
+                    told += f" Name it in {arg('drop')} if it is not known when predictions are made."
+                    warn_caller(told, category=LeakWarning, argument="drop")
         return self
 
     def _learn(self, frame: pd.DataFrame) -> list[Column]:

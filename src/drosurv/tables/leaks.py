@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from drosurv.errors import BlockingWarning
+from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.values import coded, floats, holds_numbers
 from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
@@ -33,6 +33,15 @@ _FUNCTION = "it rises or falls with the time in all patients, as a function of t
 
 class LeakWarning(BlockingWarning):
     """A column may give the outcome away."""
+
+
+class KeptColumnWarning(ArgumentWarning):
+    """A column may give the outcome away, and was named as one that is known when a prediction is made.
+
+    A report looks at the column of its own patients.
+    """
+
+    in_reports = False
 
 
 def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: bool = True) -> dict[str, str]:

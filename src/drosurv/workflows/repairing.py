@@ -46,7 +46,8 @@ def repair_from_table(
         )
     refuse_leaks(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
-    X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)
+    encoder = table_encoder(table, categorical, keep_columns=keep_columns)
+    X, base = readable_and_base(table, encoder, unfitted)
     how = {"keep_columns": list(X.columns), **options}
     if predictions is not None:
         return repair(predictions, X, table.y, frozen=True, **how)

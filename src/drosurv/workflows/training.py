@@ -234,7 +234,7 @@ def train(
     error, unless it is among `keep_columns`, the columns that are known when a prediction is made.
     """
     refuse_leaks(table, keep_columns)
-    encoder = table_encoder(table, categorical, unseen, reference)
+    encoder = table_encoder(table, categorical, unseen, reference, keep_columns)
     repaired = isinstance(estimator, RepairedCox)
     has_verbose = "verbose" in estimator.get_params()
     if has_verbose:
@@ -348,10 +348,16 @@ def table_encoder(
     categorical: Sequence[str],
     unseen: str = "reference",
     reference: Mapping[str, str] | None = None,
+    keep_columns: Sequence[str] = (),
 ) -> TableEncoder:
     """Return an unfitted encoder for a table; columns of numbers that define groups are categories."""
     codes = [name for name in [*categorical, *(reference or {}), *table.codes] if name in table.X.columns]
-    return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen, reference=reference)
+    return TableEncoder(
+        categorical=tuple(dict.fromkeys(codes)),
+        unseen=unseen,
+        reference=reference,
+        keep_columns=tuple(keep_columns),
+    )
 
 
 def readable_and_base(

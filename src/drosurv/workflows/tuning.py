@@ -93,7 +93,7 @@ def tune(
     refuse_leaks(table, keep_columns)
     points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     settings = [clone(estimator).set_params(**point) for point in points]
-    encoder = table_encoder(table, categorical)
+    encoder = table_encoder(table, categorical, keep_columns=keep_columns)
     parts = fold_parts(table.event, folds, random_state, table.together)
     models = [Pipeline([("table", clone(encoder)), ("model", setting)]) for setting in settings]
     with warnings.catch_warnings(action="ignore"), bar("settings", len(models), shown=verbose) as advance:
