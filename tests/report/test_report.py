@@ -1,9 +1,14 @@
 import json
 import re
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
+from drosurv.findings.verdict import FindingRow, to_frame
 from drosurv.presentation import literal
+from drosurv.repairs.rules import Condition, Rule
+from drosurv.report.evidence import Evidence
 from drosurv.report.report import all_sections
 
 
@@ -49,3 +54,15 @@ def test_hostile_text_has_no_meaning_in_markdown(hostile):
     shown = literal(hostile)
     assert "<script" not in shown.replace("\\<", "")
     assert literal("a\n# b *c* [d](e)") == r"a \# b \*c\* \[d\](e)"
+
+
+def test_subgroups_inside_a_wrong_group_are_found_by_their_conditions():
+    """Not by the words of their rules: a label may hold " and "."""
+    young, in_a = Condition("age", "<=", 60.0), Condition("site", "is", "a")
+    odd = Condition("ward", "is", "east and site = a and west")
+    rules = tuple(map(Rule, [(young, in_a), (in_a,), (young, odd), (young,)]))
+    rows = pd.DataFrame({"group": list(map(str, rules))})
+    found = to_frame([FindingRow("miscalibrated", "level", "site", "a", text="")])
+    bounds = SimpleNamespace(rescaled=None, significant=rows, rules=rules)
+    evidence = SimpleNamespace(bounds=bounds, audited=SimpleNamespace(findings=found))
+    assert [row["group"] for row in Evidence.subgroups.func(evidence)] == [str(rules[2]), str(rules[3])]

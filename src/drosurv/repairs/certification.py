@@ -298,6 +298,7 @@ def certify_rows(
         rules=test.rules,
         overall={**overall, **{name: bounded[name]["all patients"] for name in means}},
         rescaled=None if rescaled is None else rescaled.significant,
+        rescaled_rules=() if rescaled is None else rescaled.rules,
         timing=timing if wrong_timing else None,
         n_subgroups=len(subgroups),
         n_patients=n_patients,

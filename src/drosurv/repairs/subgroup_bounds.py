@@ -61,8 +61,8 @@ class SubgroupBounds:
         observed, expected, ratio, p (adjusted), events, since, until. For the timing of events, observed and expected
         are events from ``since`` to ``until``, the expected ones as a share of all ``events`` of the subgroup; NaN
         is the end of the follow-up. Empty if there are none.
-    rules : tuple of Rule
-        The groups of `significant`.
+    rules, rescaled_rules : tuple of Rule
+        The groups of `significant` and of `rescaled`.
     overall : dict
         All patients together: observed, expected, ratio, p, brier, gain.
     rescaled : DataFrame or None
@@ -107,6 +107,7 @@ class SubgroupBounds:
     subgroups: Subgroups | None = None
     n_bootstrap: int = REPLICATES
     design_effect: float = 1.0
+    rescaled_rules: tuple[Rule, ...] = ()
 
     @property
     def definition(self) -> str:
@@ -139,11 +140,13 @@ class SubgroupBounds:
             return adjusted[adjusted["p"] <= 1 - self.level]
 
         significant = kept(self.significant)
+        again = kept(self.rescaled) if rescaled and self.rescaled is not None else None
         return replace(
             self,
             significant=significant,
             rules=self.rules[: len(significant)],
-            rescaled=kept(self.rescaled) if rescaled and self.rescaled is not None else None,
+            rescaled=again,
+            rescaled_rules=() if again is None else self.rescaled_rules[: len(again)],
         )
 
     @property

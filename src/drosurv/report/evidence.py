@@ -313,16 +313,16 @@ class Evidence:
         """
         if isinstance(self.bounds, str):
             return []
-        corrected = self.bounds.rescaled is not None
-        found = self.bounds.significant if self.bounds.rescaled is None else self.bounds.rescaled
+        corrected, found, rules = False, self.bounds.significant, self.bounds.rules
+        if self.bounds.rescaled is not None:
+            corrected, found, rules = True, self.bounds.rescaled, self.bounds.rescaled_rules
         levels = [row for row in from_frame(self.audited.findings) if row.question == "level"]
         named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
-        wrong = [group for group, status in named.items() if status == "miscalibrated"]
+        wrong = {group for group, status in named.items() if status == "miscalibrated"}
         return [
             row
-            for row in plain_rows(found)
-            if not any(f" and {group} and " in f" and {row['group']} and " for group in wrong)
-            and not (corrected and row["group"] in named)
+            for row, rule in zip(plain_rows(found), rules, strict=True)
+            if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
         ]
 
     def _found_by_search(self) -> Iterator[FindingRow]:
