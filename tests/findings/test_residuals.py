@@ -1,10 +1,11 @@
 """PatientResiduals against their definitions: brute force, enumeration of all outcomes, and simulated truth."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.stats import poisson
 
 from drosurv.findings.censoring import fit_censoring
@@ -264,22 +265,39 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
         assert found.interval(found.p / 2)[0] < low < found.value < high < found.interval(found.p / 2)[1]
 
 
-@pytest.mark.parametrize("observed", [42.0, 12.0])
-def test_an_interval_ends_as_far_from_1_as_p_says_where_predictions_are_wrong_for_single_patients(observed):
-    # Hazards of single patients are so wrong that the variance of the observed events is 9 times the model's.
-    ratio = observed / 25
-    expected_squares = (9 * ratio * 25 - observed + 2 * ratio * 25) / ratio**2
-    products = np.array([observed, 25.0, expected_squares])
-    found = level(Sums(np.array([observed]), np.array([25.0]), np.array([[25.0]]), products=products))
-    assert found.p < 0.01
-    near = [found.interval(alpha)[observed < 25] for alpha in (0.05, 0.02, 1.001 * found.p)]
-    assert near[2] == pytest.approx(1.0, abs=1e-3)
-    assert abs(near[0] - 1) > abs(near[1] - 1) > 0.01
-    # Values on the other side of the estimate have all of that variance.
-    far = found.interval(0.05)[observed > 25]
-    assert 2 * (observed * np.log(ratio / far) - (observed - far * 25)) == pytest.approx(
-        9 * 1.96**2, rel=1e-3
-    )
+def test_the_variance_of_a_number_of_events_is_never_below_that_of_the_observed_ones():
+    target, rate, _ = patients(3)
+    right = martingale_residuals(target, smooth(rate)).sums(np.ones(200))
+    assert right.excess[-1] < 1.1
+    wrong = martingale_residuals(target, smooth(rate[::-1].copy()))
+    observed, expected = wrong.events
+    ratio = observed.sum() / expected.sum()
+    beyond = (observed - ratio * expected) ** 2 - ratio * expected
+    # The excess over 1, less the share of it that chance alone would give.
+    shrunk = beyond.sum() * (1 - (beyond**2).sum() / beyond.sum() ** 2)
+    sums = wrong.sums(np.ones(200))
+    assert 1.2 < sums.excess[-1] == pytest.approx(1 + shrunk / observed.sum())
+    found, plain = level(sums), level(sums._replace(excess=np.ones(1)))
+    assert found.root(1.0) * np.sqrt(sums.excess[-1]) == pytest.approx(plain.root(1.0))
+    # Two copies of each patient are two patients.
+    twice = replace(wrong, weight=np.full(200, 2.0)).sums(np.ones(200)).excess[-1]
+    rows = np.repeat(np.arange(200), 2)
+    copied = martingale_residuals(target.take(rows), smooth(rate[::-1][rows])).sums(np.ones(400)).excess[-1]
+    assert twice == pytest.approx(copied)
+
+
+def test_the_variance_of_events_by_one_time_allows_for_predictions_that_are_wrong_for_single_patients():
+    target, rate, _ = patients(3)
+    F = -np.expm1(-2 * rate[::-1])
+    found = weighted_residuals(target, np.array([2.0]), F[:, None], np.empty((200, 0)))
+    observed = found.observed.sum()
+    factor = brentq(lambda factor: -np.expm1(factor * np.log1p(-F)).sum() - observed, 0.01, 100.0)
+    F = -np.expm1(factor * np.log1p(-F))
+    variance = F * (1 - F) * ((1 - F) * found.at_events[:, 0] + F * found.at_free[:, 0])
+    beyond = (found.inverse[:, 0] * (found.happened[:, 0] - F)) ** 2 - variance
+    shrunk = beyond.sum() * (1 - (beyond**2).sum() / beyond.sum() ** 2)
+    excess = 1 + shrunk / variance.sum()
+    assert 1.1 < found.sums(np.ones(200)).excess[-1] == pytest.approx(excess, rel=1e-3)
 
 
 def test_p_values_of_counts_are_close_to_poissons():

@@ -28,6 +28,8 @@ from drosurv.target import FloatArray, IntArray
 
 # A spline needs so many patients with the event, and so many without.
 _FEWEST_FOR_SPLINE = 30
+# Events that each coefficient of the curve takes from the evidence about its distance from the predictions.
+_EVENTS_PER_COEFFICIENT = 3
 # A part of a group without a spline has at least so many patients, and on average so many events.
 _MOST_PARTS, _FEWEST_IN_PART, _EVENTS_IN_PART = 10, 20, 5
 # A slope needs so many patients with the event, and so many without.
@@ -226,9 +228,10 @@ class _Group:
         )
         at = weighted_quantiles(self.risk, self.weight, (np.arange(_PLACES) + 0.5) / _PLACES)
         rng = np.random.default_rng(0)
-        coef = rng.multivariate_normal(
-            self.fitted.coef, self.fitted.covariance, _REPLICATES, check_valid="ignore"
-        )
+        # With few events the curve varies more than its covariance says.
+        lost = _EVENTS_PER_COEFFICIENT * len(self.fitted.coef)
+        covariance = self.fitted.covariance * self.fewer / (self.fewer - lost)
+        coef = rng.multivariate_normal(self.fitted.coef, covariance, _REPLICATES, check_valid="ignore")
         draws = np.abs(self._curve(coef, at) - at).mean(axis=1)
         return Draws(ici, draws, 0.0, 1.0, "distance").interval(self.level)
 

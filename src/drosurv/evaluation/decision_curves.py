@@ -34,7 +34,10 @@ COLUMNS = (
 _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
 # Standard deviation of level and slope among models, towards which those of small groups are drawn.
-_SPREAD_OF_CALIBRATION = 0.4
+_SPREAD_OF_CALIBRATION = 0.6
+# Patients whose risk is the threshold, added to each group: without them, a net benefit would be known exactly where
+# nobody is above the threshold.
+_ADDED = 2
 
 
 def default_thresholds(risk: FloatArray) -> FloatArray:
@@ -113,8 +116,7 @@ def _covariance(
     expected = above * (risk[:, None] * (1 + odds) - odds)
     centred = expected - weight @ expected / total
     found = outcomes.events_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
-    # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
-    another = np.sqrt(odds)
+    added = np.sqrt(_ADDED * odds)
     if outcomes.in_several_clusters(rows):
         parts, benefit = np.zeros((2, len(outcomes), len(odds)))
         parts[rows] = outcomes.events[rows, None] * terms[rows]
@@ -123,8 +125,8 @@ def _covariance(
         larger = outcomes.design_effects(outcomes.contributions(benefit, parts), rows)
         found = found * np.sqrt(np.outer(larger, larger))
         # So many patients count as one.
-        another = another * larger
-    return (found + np.outer(another, another)) / total**2
+        added = added * larger
+    return (found + np.outer(added, added)) / total**2
 
 
 def _recalibrated(outcomes: OutcomesAtHorizon, rows: IntArray) -> FloatArray:

@@ -35,9 +35,6 @@ _LEAST_SQUARES = 0.85
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
 _MOST_STEPS = 50
-# Between 1 and this share of the observed log ratio, the variance rises from that of right predictions to that of the
-# observed events.
-_OWN_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,32 +152,20 @@ def standard_error(
 def level(sums: Sums) -> JudgedValue:
     """Return observed over expected events, by the likelihood ratio of Poisson counts.
 
-    A ratio of 1 is tested with the variance of right predictions. Predictions with another ratio may also be wrong for
-    single patients: with the observed ratio, and others as far from 1 (`_OWN_SHARE`), the variance is never below that
-    of the observed events once the total is right. Nearer to 1 it falls to that of right predictions, so that an
-    interval lies as far from 1 as its p-value says.
+    The variance is that of right predictions, or of the observed events once the total is right, if that is larger.
     """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
     dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
-    value = observed / max(expected, _TINY)
-    own = _OWN_SHARE * abs(float(np.log(max(value, _TINY))))
-
-    def distance(ratio: float, excess: float) -> float:
-        predicted = max(ratio * expected, _TINY)
-        deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
-        scale = dispersion * sums.relative_dispersion(ratio) * excess
-        return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
-
-    right = distance(1.0, 1.0)
+    if sums.excess is not None:
+        dispersion *= float(sums.excess[-1])
 
     def root(ratio: float) -> float:
-        # Beyond 1, seen from the estimate, values are at least as far from the data as 1 is.
-        if right * (1 - ratio) > 0:
-            return max(distance(ratio, sums.excess_dispersion), right, key=abs)
-        share = min(abs(float(np.log(ratio))) / max(own, _TINY), 1.0)
-        return distance(ratio, sums.excess_dispersion**share)
+        predicted = max(ratio * expected, _TINY)
+        deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
+        scale = dispersion * sums.relative_dispersion(ratio)
+        return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
 
-    return JudgedValue(value, root, freedom=sums.freedom)
+    return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 
 
 def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:

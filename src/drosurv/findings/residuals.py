@@ -45,8 +45,8 @@ class Sums(NamedTuple):
     observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
     quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
     the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
-    Where they are hazards, `products` (3,) are the sums of products of patients' events over all parts: observed with
-    observed, observed with expected, expected with expected.
+    `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
+    patients than under the model, once their number is right.
     """
 
     observed: FloatArray
@@ -57,7 +57,7 @@ class Sums(NamedTuple):
     error: FloatArray | None = None
     freedom: float = np.inf
     by_ratio: FloatArray | None = None
-    products: FloatArray | None = None
+    excess: FloatArray | None = None
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
@@ -70,20 +70,8 @@ class Sums(NamedTuple):
             alone=None if self.alone is None else self.alone[inside],
             error=None if self.error is None else self.error[inside],
             by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
+            excess=None if self.excess is None else self.excess[:parts],
         )
-
-    @property
-    def excess_dispersion(self) -> float:
-        """Variance of events between patients over the model's, after correction of the total; at least 1.
-
-        Sums of hazards that are wrong for single patients vary more than the sums of right ones.
-        """
-        observed, own = float(self.observed.sum()), float(np.trace(self.model))
-        if self.products is None or observed <= 0 or own <= 0:
-            return 1.0
-        ratio = observed / max(float(self.expected.sum()), _TINY)
-        found = float(self.products @ (1.0, -2 * ratio, ratio**2))
-        return max(found / (ratio * own), 1.0)
 
     def relative_dispersion(self, ratio: float) -> float:
         """Return how the dispersion changes if the expected events are multiplied by a ratio; 1 for hazards."""
@@ -175,18 +163,32 @@ class PatientResiduals:
             error,
             freedom,
             self.variance_by_ratio(w),
-            self.products(w),
+            self.excess(w),
         )
 
-    def products(self, w: FloatArray) -> FloatArray | None:
-        """Return `Sums.products`; None where residuals are not those of hazards."""
-        (observed, expected), mass = self.events, self.weight * w**2
-        pairs = (observed, observed), (observed, expected), (expected, expected)
-        return np.array([float(mass @ (a * b)) for a, b in pairs])
+    def excess(self, w: FloatArray) -> FloatArray:
+        """Return `Sums.excess`: hazards that are wrong for single patients give sums that vary more than right ones."""
+        (observed, expected), mass = self.events, self.weight * w
+        ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
+        own = ratio * self.variances.sum(axis=1)
+        return np.array([_excess(mass * w, observed - ratio * expected, own)])
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.by_ratio`; None where residuals are those of hazards."""
         return None
+
+
+def _excess(mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
+    """Return the sum of squared residuals (n,) over that of their variances (n,) under the model; at least 1.
+
+    The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
+    """
+    own = float(mass @ variances)
+    beyond = residuals**2 - variances
+    sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
+    if not (own > 0 and sum_beyond > 0):
+        return 1.0
+    return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
 
 
 def by_cluster(
@@ -363,9 +365,16 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
             ]
         )
 
-    def products(self, w: FloatArray) -> FloatArray | None:
-        """See :meth:`PatientResiduals.products`."""
-        return None
+    def excess(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.excess`; hazards are multiplied, so that the number of events is right."""
+        mass, found = self.weight * w, np.ones(len(self.ends))
+        ratios = np.cumsum(mass @ self.observed) / np.maximum(mass @ self.probability, _TINY)
+        for j, by_ratio in enumerate(self.variance_by_ratio(w)):
+            factor = float(np.interp(ratios[j], by_ratio[0], _FACTORS))
+            F = -np.expm1(factor * np.log1p(-np.minimum(self.probability[:, j], 1 - _TINY)))
+            own = F * (1 - F) * ((1 - F) * self.at_events[:, j] + F * self.at_free[:, j])
+            found[j] = _excess(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
+        return found
 
     def contributions(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.contributions`; with each patient's influence on the weights of others."""

@@ -358,8 +358,8 @@ def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[fl
 
     Replicates show v, by how much their mean square is larger, and k, by the variance of their squares. The ends are
     the distances d of which the estimate is a tail quantile. If the true distance is 0 the lower end is 0 in
-    ``(1 + level) / 2`` of samples; the upper end is what can be excluded, and at least that of a normal interval: where
-    errors are large at some places only, chance adds less than replicates of the estimate show.
+    ``(1 + level) / 2`` of samples; the upper end is what can be excluded. The interval includes the normal one: where
+    errors are large at some places only, or have the same sign at all, chance adds less than v.
     """
     v = float(np.mean(draws**2)) - estimate**2
     v = max(v, 1e-3 * float(draws.var()))
@@ -374,7 +374,7 @@ def _distance_ends(estimate: float, draws: FloatArray, level: float) -> tuple[fl
     squares = chndtrinc(x, k, [(1 + level) / 2, (1 - level) / 2])
     # It returns the smallest positive number in place of 0.
     low, high = np.sqrt(np.where(squares > 1e-12, squares, 0.0) * v / k).tolist()
-    return min(low, estimate), max(high, estimate + reach)
+    return min(low, estimate - reach), max(high, estimate + reach)
 
 
 def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
