@@ -183,7 +183,8 @@ def tested(setting, n, n_bootstrap, seed):
         given, y, group = predicted(setting, n, seed)
     n = len(y)
     with warnings.catch_warnings(action="ignore"):
-        judged = judged_patients(as_predictions(given, None, n), y, Rows(clusters=clusters))
+        groups = group[:, None].astype(np.float64)
+        judged = judged_patients(as_predictions(given, None, n), y, Rows(clusters=clusters), groups=groups)
     found = {}
     for name, mask in (("all", np.ones(n, bool)), ("True", group), ("False", ~group)):
         values = {
