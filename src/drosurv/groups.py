@@ -155,7 +155,7 @@ def _coded(column: Any, name: str, argument: str, missing: Missing) -> Groups:
         ranks[order] = np.arange(len(order))
         # A missing label has code -1.
         ranks[-1] = -1
-        codes, labels = ranks.take(codes), tuple(map(labels.__getitem__, order.tolist()))
+        codes, labels = ranks[codes], tuple(map(labels.__getitem__, order.tolist()))
     if missing == "drop" or codes.min() >= 0:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:

@@ -126,7 +126,8 @@ def _covariance(
         found = found * np.sqrt(np.outer(larger, larger))
         # So many patients count as one.
         added = added * larger
-    return (found + np.outer(added, added)) / total**2
+    covariance: FloatArray = (found + np.outer(added, added)) / total**2
+    return covariance
 
 
 def _recalibrated(outcomes: OutcomesAtHorizon, rows: IntArray) -> FloatArray:

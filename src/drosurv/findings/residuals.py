@@ -171,24 +171,25 @@ class PatientResiduals:
         (observed, expected), mass = self.events, self.weight * w
         ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
         own = ratio * self.variances.sum(axis=1)
-        return np.array([_excess(mass * w, observed - ratio * expected, own)])
+        return np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
+
+    def _beyond_model(self, mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
+        """Return the sum of squared residuals (n,) over that of their variances (n,) under the model; at least 1.
+
+        The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
+        """
+        own, beyond = float(mass @ variances), residuals**2 - variances
+        sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
+        if self.clusters is not None:
+            clustered, _ = by_cluster((mass * beyond)[:, None], self.clusters, mass != 0, mass)
+            squared_error = squared_error if clustered is None else float(clustered[0, 0])
+        if not (own > 0 and sum_beyond > 0):
+            return 1.0
+        return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.by_ratio`; None where residuals are those of hazards."""
         return None
-
-
-def _excess(mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
-    """Return the sum of squared residuals (n,) over that of their variances (n,) under the model; at least 1.
-
-    The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
-    """
-    own = float(mass @ variances)
-    beyond = residuals**2 - variances
-    sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
-    if not (own > 0 and sum_beyond > 0):
-        return 1.0
-    return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
 
 
 def by_cluster(
@@ -373,7 +374,7 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
             factor = float(np.interp(ratios[j], by_ratio[0], _FACTORS))
             F = -np.expm1(factor * np.log1p(-np.minimum(self.probability[:, j], 1 - _TINY)))
             own = F * (1 - F) * ((1 - F) * self.at_events[:, j] + F * self.at_free[:, j])
-            found[j] = _excess(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
+            found[j] = self._beyond_model(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
         return found
 
     def contributions(self, w: FloatArray) -> FloatArray:

@@ -231,9 +231,9 @@ def _censored_excess(
     # Events come first, so that the partners of a censored patient are all events from one to another.
     placed = np.concatenate([np.flatnonzero(event), np.flatnonzero(~event)])
     order = order[placed]
-    partners = np.where(event[placed], 0, [until[placed], last[placed]])
+    since, to = np.where(event[placed], 0, [until[placed], last[placed]])
     found, sums = np.zeros(len(order)), np.empty(len(order))
-    _add_excess(hazard[order], rows[order], scale, *partners, found)
+    _add_excess(hazard[order], rows[order], scale, since, to, found)
     sums[order] = found
     return sums
 
