@@ -132,28 +132,32 @@ class FunctionValues(CurveValues):
 
     def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.survival`."""
-        return self._read(rows, times, len(times), lambda row: slice(None))
+        return self._read(rows, times, at_own=False)
 
     def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
         """See :meth:`CurveValues.at_patient_times`."""
-        return self._read(rows, times, 1, lambda row: slice(row, row + 1))[:, 0]
+        return self._read(rows, times, at_own=True)[:, 0]
 
-    def _read(self, rows: RowIndex, times: FloatArray, k: int, of: Callable[[int], slice]) -> FloatArray:
-        """Evaluate the function of each row at the times `times[of(row)]`, (m, k)."""
-        among = np.arange(len(self))[rows]
-        found, grid, indices = np.empty((len(among), k)), None, None
+    def _read(self, rows: RowIndex, times: FloatArray, *, at_own: bool) -> FloatArray:
+        """Evaluate the functions of m rows at all k times, (m, k), or `at_own` times, one for each, (m, 1)."""
+        among = np.arange(len(self))[rows].tolist()
+        found, grid, indices = np.empty((len(among), 1 if at_own else len(times))), None, None
+        factors, terms = [], []
         for row, number in enumerate(among):
             function: Any = self.functions[number]
             x = getattr(function, "x", None)
             if x is None:
-                found[row] = function(times[of(row)])
+                found[row] = function(times[row : row + 1] if at_own else times)
+                factors.append(1.0)
+                terms.append(0.0)
                 continue
             # A model's curves share one array of times, in which the times are looked up only once.
             if indices is None or x is not grid:
                 grid, indices = x, np.maximum(np.searchsorted(x, times, side="right") - 1, 0)
-            values = np.asarray(function.y)[indices[of(row)]]
-            found[row] = getattr(function, "a", 1.0) * values + getattr(function, "b", 0.0)
-        return checked_survival(found)
+            found[row] = np.asarray(function.y)[indices[row] if at_own else indices]
+            factors.append(getattr(function, "a", 1.0))
+            terms.append(getattr(function, "b", 0.0))
+        return checked_survival(np.array(factors)[:, None] * found + np.array(terms)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,8 +321,9 @@ class SumValues(HazardValues):
 
 def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
     """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers, with the row as in `given`."""
-    wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
-    if wrong.any():
+    # A NaN is neither.
+    if not (values.min(initial=1.0) >= -ROUNDING and values.max(initial=0.0) <= 1 + ROUNDING):
+        wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
         row = row_number(np.argwhere(wrong)[0][0], given)
         if len(absent := np.unique(np.argwhere(np.isnan(values))[:, 0])):
             raise ArgumentError(

@@ -516,11 +516,13 @@ def parse_survival(
 def curves_of_functions(functions: Any, *, own_hazard: bool = False) -> SurvivalCurves:
     """Return curves of one function per patient: steps if all are step functions, which end at their last time."""
     # A model's curves share one array of times.
-    distinct = {id(x): x for x in (getattr(function, "x", None) for function in functions)}
+    of_functions = [getattr(function, "x", None) for function in functions]
+    distinct = dict(zip(map(id, of_functions), of_functions, strict=True))
     if any(x is None for x in distinct.values()):
         return SmoothCurves(FunctionValues(functions))
-    times = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in distinct.values()]))
-    ends = np.array([function.x[-1] for function in functions], dtype=np.float64)
+    steps = {key: np.asarray(x, dtype=np.float64) for key, x in distinct.items()}
+    times, last = np.unique(np.concatenate(list(steps.values()))), {key: x[-1] for key, x in steps.items()}
+    ends = np.array([last[id(x)] for x in of_functions])
     return StepCurves(FunctionValues(functions), times, ends, own_hazard=own_hazard)
 
 
@@ -545,7 +547,7 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -
             f"{arg('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
             f"{grid.shape}.",
         )
-    fits = np.isfinite(grid).all() and (grid >= 0).all() and (np.diff(grid) > 0).all()
+    fits = len(grid) == 0 or (grid[0] >= 0 and np.isfinite(grid[-1]) and (grid[1:] > grid[:-1]).all())
     wanted = "be finite, not negative and strictly ascending, as the columns of survival"
     require(fits, "times", wanted, grid.tolist())
     survival = checked_survival(values, given)
@@ -555,8 +557,9 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -
 
 def _refuse_rising(survival: FloatArray, times: FloatArray, given: Any) -> None:
     """Raise if survival (n, k) rises with time, and name the row as in the table that was `given`."""
-    rising = np.diff(survival, axis=1) > ROUNDING
-    if rising.any():
+    change = survival[:, 1:] - survival[:, :-1]
+    if change.max(initial=0.0) > ROUNDING:
+        rising = change > ROUNDING
         row, column = map(int, np.argwhere(rising)[0])
         raise ArgumentError(
             "survival",

@@ -162,6 +162,7 @@ def test_whole_number_weights_are_copies_in_quantiles():
     x, counts = rng.normal(size=60).round(1), rng.integers(0, 5, 60)
     q = np.linspace(0, 1, 21)
     x, counts = x[counts > 0], counts[counts > 0]
+    np.testing.assert_allclose(weighted_quantiles(x, None, q), np.quantile(x, q), rtol=1e-15)
     found = weighted_quantiles(x, counts.astype(float), q)
     np.testing.assert_allclose(found, np.quantile(np.repeat(x, counts), q), rtol=1e-12, atol=1e-12)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from drosurv.curves import parse_survival
 from drosurv.errors import as_number, as_whole, require
@@ -264,7 +264,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     counts = weight @ inside
     expected = n / n_bins
     statistic = float(((counts - expected) ** 2).sum() / expected)
-    return DCalibration(statistic, float(chi2.sf(statistic, n_bins - 1)), counts / n, n)
+    return DCalibration(statistic, float(chdtrc(n_bins - 1, statistic)), counts / n, n)
 
 
 def calibration_slope(

@@ -116,8 +116,9 @@ class FollowUp:
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
         at = percentiles(times, None if weight is None else weight[target.event])
-        mass = np.ones(len(target)) if weight is None else weight
-        patients, n_events = float(mass.sum()), float(mass[target.event].sum())
+        patients, n_events = float(len(target)), float(len(times))
+        if weight is not None:
+            patients, n_events = float(weight.sum()), float(weight[target.event].sum())
         return cls(events.times, censoring.survival, events.survival, at, patients, n_events)
 
     @property
@@ -337,7 +338,8 @@ def default_horizon(y: Any, until: float = np.inf) -> float:
     3.0
     """
     target = parse_target(y, require_event=False)
-    return float(np.nanmin([median_follow_up(target), last_with_enough_at_risk(target), until]))
+    last, median = min(last_with_enough_at_risk(target), until), median_follow_up(target)
+    return last if np.isnan(median) else min(median, last)
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,13 @@ class KaplanMeier:
 
         At equal times events come first: a patient with the event is no longer at risk of being censored.
         """
-        marks = [target.event, target.ended, ~target.ended]
-        times, at_risk, (events, ended, censored) = _counts(target, marks, weight, entry)
-        censoring = cls._estimate(times, at_risk - ended, censored)
-        if target.other is not None:
+        if target.other is None:
+            times, at_risk, (events, censored) = _counts(target, [target.event, ~target.event], weight, entry)
+            censoring = cls._estimate(times, at_risk - events, censored)
+        else:
+            marks = [target.event, target.ended, ~target.ended]
+            times, at_risk, (events, ended, censored) = _counts(target, marks, weight, entry)
+            censoring = cls._estimate(times, at_risk - ended, censored)
             assert entry is None, "with causes, times count from entry"
             before = np.concatenate(([1.0], censoring.survival[:-1]))
             others = np.divide(ended - events, before, out=np.zeros(len(times)), where=before > 0)
@@ -337,17 +340,22 @@ def weighted_quantiles(
     Whole-number weights count as copies; others are first scaled to mean one, so that their unit does not matter.
     """
     if weight is None:
-        return np.quantile(x, q)
-    order = np.argsort(x, kind="stable")
-    values, counts = x[order], weight[order]
-    if (counts != np.round(counts)).any():
-        counts = counts * (len(counts) / counts.sum())
-    last = np.cumsum(counts)
+        # Several times faster than np.quantile, which sorts only in part.
+        values, last = np.sort(x), np.arange(1.0, len(x) + 1.0)
+    else:
+        order = np.argsort(x, kind="stable")
+        values, counts = x[order], weight[order]
+        if (counts != np.round(counts)).any():
+            counts = counts * (len(counts) / counts.sum())
+        last = np.cumsum(counts)
     rank = np.asarray(q) * max(last[-1] - 1.0, 0.0)
+    whole = np.floor(rank)
     # The copy at rank r, from 0, is of the first value whose copies reach beyond it; rounding must not skip one.
-    places = [np.searchsorted(last, np.floor(rank) + step + 1.0 - 1e-9) for step in (0, 1)]
+    places = [np.searchsorted(last, whole + step + 1.0 - 1e-9) for step in (0, 1)]
     low, high = (values[np.minimum(place, len(values) - 1)] for place in places)
-    return np.asarray(low + (rank - np.floor(rank)) * (high - low))
+    share, apart = rank - whole, high - low
+    # As numpy rounds.
+    return np.where(share < 0.5, low + apart * share, high - apart * (1.0 - share))
 
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:

@@ -166,11 +166,15 @@ class CoxRows(NamedTuple):
         of_event = self.weight * self.event
         if self.entry is None:
             return None, self.time, self.stratum, self.weight, of_event
-        time = np.concatenate((self.time, self.entry))
-        order = np.lexsort((time, np.tile(self.stratum, 2)))
-        row = np.tile(np.arange(len(self.time)), 2)[order]
+        time, stratum = np.concatenate((self.time, self.entry)), np.zeros(2 * len(self.time), dtype=np.intp)
+        order = time.argsort(kind="stable")
+        if self.stratum[-1] > 0:
+            stratum = np.concatenate((self.stratum, self.stratum))
+            order = order[stratum[order].argsort(kind="stable")]
+            stratum = stratum[order]
         weight = np.concatenate((self.weight, -self.weight))[order]
-        return row, time[order], self.stratum[row], weight, np.where(weight > 0, of_event[row], 0.0)
+        of_event = np.concatenate((of_event, np.zeros(len(of_event))))[order]
+        return order % len(self.time), time[order], stratum, weight, of_event
 
 
 def fit_cox(rows: CoxRows, columns: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
@@ -181,7 +185,7 @@ def fit_cox(rows: CoxRows, columns: FloatArray, ridge: float) -> tuple[FloatArra
     """
     found = rows.changes()
     row, changes = found[0], found[1:]
-    columns = columns if row is None else columns[row]
+    columns = columns if row is None else columns.take(row, axis=0)
     (n, d), none = columns.shape, np.zeros(len(columns))
     with_products = np.empty((n, d + d * d))
     with_products[:, :d] = columns
