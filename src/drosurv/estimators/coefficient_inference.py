@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
@@ -437,6 +436,9 @@ def _scaling(step: Any, d: int) -> tuple[FloatArray, FloatArray]:
     """Return the scale and center (d,) of the features that a step makes."""
     scale = _fitted_array(step, ("scale_",), d, 1.0)
     center = _fitted_array(step, ("mean_", "center_"), d, 0.0)
+    # Imported here because it imports all linear models of scikit-learn.
+    from sklearn.compose import ColumnTransformer
+
     if isinstance(step, MinMaxScaler):
         scale = 1.0 / scale
         center = -scale * _fitted_array(step, ("min_",), d, 0.0)
