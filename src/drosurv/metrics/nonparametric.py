@@ -355,7 +355,8 @@ def weighted_quantiles(
     low, high = (values[np.minimum(place, len(values) - 1)] for place in places)
     share, apart = rank - whole, high - low
     # As numpy rounds.
-    return np.where(share < 0.5, low + apart * share, high - apart * (1.0 - share))
+    found: FloatArray = np.where(share < 0.5, low + apart * share, high - apart * (1.0 - share))
+    return found
 
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
