@@ -13,7 +13,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from drosurv import Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox
-from drosurv.evaluation import Predictions
+from drosurv.evaluation import Predictions, evaluate
 from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
 from drosurv.report import Page, audit
 from drosurv.tables import TableEncoder
@@ -293,6 +293,14 @@ def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model,
     # The summary stays one to read: the tables hold the rest of the names.
     assert max(len(statement.text) for statement in report.audited.statements) < 10 * len(names[0])
     assert report.to_html().count("<script>document.title") == 0
+
+
+def test_an_audit_without_a_search_finds_what_evaluate_finds(model, held_out):
+    given = {"sensitive_features": held_out.sensitive_features, "n_bootstrap": 0}
+    report = audit(model, held_out.X, held_out.y, search_rules=False, **given)
+    found = evaluate(model, held_out.X, held_out.y, **given)
+    pd.testing.assert_frame_equal(report.findings, found.findings)
+    assert report.status == found.verdict.status == json.loads(report.to_summary())["verdict"]["status"]
 
 
 def test_every_model_is_held_against_the_same_plain_cox(report, model, train, held_out):

@@ -20,10 +20,13 @@ from importlib import import_module
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pandas as pd
+
 from drosurv._version import __version__
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.group_picture import GroupPicture
 from drosurv.files import import_files, write_file
+from drosurv.findings.verdict import FindingRow, to_frame
 from drosurv.presentation import (
     Statement,
     Table,
@@ -197,6 +200,18 @@ class AuditReport:
     @property
     def _verdict(self) -> Part:
         return self.parts.get("verdict", Part())
+
+    @property
+    def status(self) -> str:
+        """Status of the verdict, such as "clear" or "miscalibrated" (docs/guide/verdict.md)."""
+        return str(self._verdict.facts.get("status", ""))
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """What was found, as in :attr:`drosurv.EvaluationResult.findings`; p-values allow for the search too."""
+        rows = [FindingRow(**row) for row in self._verdict.facts.get("findings", ())]
+        numbers = dict.fromkeys(("time", "value", "low", "high", "p"), float)
+        return to_frame(rows).astype(numbers)
 
     @property
     def picture(self) -> GroupPicture:
