@@ -1,9 +1,10 @@
 """The estimation error of a Cox model against that of many fitted models."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, CoxPHCV, Surv
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.questions import group_sums
@@ -82,3 +83,19 @@ def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
     everybody, by_column, by_chance = np.std(np.reshape(ratios, (-1, 3)), axis=0)
     assert everybody < by_column < by_chance
     assert 0.75 < by_chance < 1.2
+
+
+@pytest.mark.parametrize("estimator", [CoxPH(), CoxPHCV(l2s=[0.1])], ids=["CoxPH", "CoxPHCV"])
+def test_a_column_of_text_has_the_estimation_error_of_the_same_column_of_numbers(estimator):
+    rng = np.random.default_rng(0)
+    age, male = rng.normal(size=(200, 1)), rng.random(200) < 0.5
+    time = rng.exponential(np.exp(-0.7 * age[:, 0] - 0.5 * male))
+    y = Surv.from_arrays(time < 2, np.minimum(time, 2))
+    covariances = []
+    for sex in (np.where(male, "m", "f"), male.astype(float)):
+        X = pd.DataFrame({"age": age[:, 0], "sex": sex})
+        predicted = as_predictions(estimator.fit(X[:100], y[:100]), X[100:], 100)
+        judged = judged_patients(predicted, y[100:])
+        assert judged.error.columns is not None
+        covariances.append(judged.error.covariance(age[100:, 0] * ~male[100:]))
+    np.testing.assert_allclose(*covariances, rtol=1e-6)

@@ -264,7 +264,9 @@ def design_columns(predicted: Predicted) -> FloatArray | None:
     Z = predicted.features
     if Z is None or not 0 < coef.shape[-1] <= _MOST_COLUMNS:
         return None
-    Z = np.asarray(Z.detach().cpu() if is_tensor(Z) else Z)
+    # Text is encoded, and missing numbers are filled in, as for predictions.
+    numbers = getattr(estimator, "_new_features", np.asarray)
+    Z = np.asarray(numbers(Z.detach().cpu() if is_tensor(Z) else Z))
     if not np.issubdtype(Z.dtype, np.number) or Z.ndim != 2 or not np.isfinite(Z).all():
         return None
     design = getattr(estimator, "_design", None)
