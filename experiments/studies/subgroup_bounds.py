@@ -26,6 +26,7 @@ from drosurv import CoxPH, Surv, certify
 from drosurv.curve_values import ScoreValues
 from drosurv.curves import SmoothCurves
 from drosurv.evaluation import Predictions
+from drosurv.findings.adjustment import SEARCH_TESTS
 from drosurv.metrics import FollowUp, observed_over_expected
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.repairs.rules import CodedTable
@@ -37,7 +38,7 @@ from drosurv.repairs.simultaneous_tests import (
     N_CUTS,
     signed_root_deviance,
 )
-from drosurv.repairs.subgroup_bounds import BRIER, GAIN
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import parse_target
@@ -102,6 +103,12 @@ def simulate(
     return Simulated(X, y, rate, end, subgroup, shape)
 
 
+def wrong_without_search(found: SubgroupBounds, *, timing: bool = True) -> bool:
+    """Whether the number of everybody's events is wrong at 5 %, divided with the timing's test, not with the search."""
+    tests, weights = (2, 1.25) if timing else (1, 1.0)
+    return found.overall["p"] * tests / (weights + SEARCH_TESTS) <= 0.05
+
+
 def false_alarm(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:
     """Right predictions: whether any subgroup, or everybody, is significant."""
     data = simulate(n, events, np.random.default_rng([seed, n]))
@@ -111,7 +118,7 @@ def false_alarm(n: int, events: float, replicates: int, seed: int) -> dict[str, 
     # A model that is wrong for everybody is also judged after it was rescaled.
     return {
         "significant": len(found.significant) > 0,
-        "overall": found.overall["p"] <= 0.05,
+        "overall": wrong_without_search(found),
         "share_of_events": float(np.mean(data.y["event"])),
         "most": float(found.bounds.loc[MOST, "bound"]),
         "subgroups": found.n_subgroups,
@@ -187,7 +194,8 @@ def right(kind: str, replicates: int, seed: int) -> dict[str, Any]:
         given = {"model": model, "X": X_test, "y": y_test, **test}
         given |= {"cause": 1} if name == "cause 1" else {}
     found = certify(**given, n_bootstrap=replicates, random_state=seed)
-    return {"significant": len(found.significant) > 0, "overall": found.overall["p"] <= 0.05}
+    overall = wrong_without_search(found, timing=kind != "one time")
+    return {"significant": len(found.significant) > 0, "overall": overall}
 
 
 def cross_fitted_bounds(n: int, events: float, replicates: int, seed: int, ratio: float) -> tuple[Any, Any]:
@@ -204,7 +212,7 @@ def cross_fitted_bounds(n: int, events: float, replicates: int, seed: int, ratio
 def cross_fitted_false_alarm(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:
     """A right Cox model trained in five folds: whether any subgroup, or everybody, is significant."""
     _, found = cross_fitted_bounds(n, events, replicates, seed, 1.0)
-    return {"significant": len(found.significant) > 0, "overall": found.overall["p"] <= 0.05}
+    return {"significant": len(found.significant) > 0, "overall": wrong_without_search(found)}
 
 
 def cross_fitted_power(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:

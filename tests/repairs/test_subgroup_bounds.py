@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sksurv.metrics import brier_score
 
-from drosurv import CoxPH, Surv, certify
+from drosurv import CoxPH, Surv, audit, certify, evaluate
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentWarning
@@ -212,8 +212,38 @@ def test_a_model_that_is_wrong_for_everybody_is_also_judged_after_rescaling():
     assert len(found.significant) > 0
     assert found.rescaled is not None
     assert len(found.rescaled) == 0
-    assert "wrong for all patients together" in found.summary()
-    assert certify(right, X, y, n_bootstrap=99).rescaled is None
+    assert "The number of events is wrong for all patients: 1.95 (" in found.summary()
+    agrees = certify(right, X, y, n_bootstrap=99)
+    assert agrees.rescaled is None
+    assert agrees.summary().startswith(
+        "Events agree with the predictions for all patients: observed/expected "
+    )
+
+
+def test_the_number_of_events_of_all_patients_is_adjusted_for_the_search_as_in_an_audit():
+    X, y, right = patients(300)
+    times_events = y["event"].sum() / certify(right, X, y, n_bootstrap=59).overall["expected"]
+    # 1.2 times the predicted events: significant in a single test, and not among all tests.
+    survival = np.asarray(right.survival) ** (times_events / 1.2)
+    given = Predictions(survival=survival, times=GRID)
+    found = certify(given, X, y, n_bootstrap=59)
+    alone = evaluate(given, X, y, n_bootstrap=0).findings.set_index("question")
+    tests = {"level": 1, "timing": 0.25, "slope": 1, "gain": 0.5}
+    assert set(tests) == set(alone.index)
+    p = alone.loc["level", "p"] / sum(tests.values())
+    assert p < 0.05
+    assert found.overall["p"] == pytest.approx(p * (1 + 0.25 + 6))
+    assert found.overall["p"] > 0.05
+    low, high = found.overall["low"], found.overall["high"]
+    assert low < 1 < found.overall["ratio"] < high
+    assert low < alone.loc["level", "low"]
+    assert f"all patients: observed/expected 1.200 ({low:.3f} to {high:.3f})." in found.summary()
+    assert found.to_dict()["overall"]["low"] == low
+    assert found.rescaled is None
+    # In an audit, which also asks about the slope and the gain.
+    missed = audit(given, X, y, n_bootstrap=4).to_dict()["sections"]["missed"]["facts"]["bounds"]["overall"]
+    assert missed["p"] == pytest.approx(p * (sum(tests.values()) + 6), rel=1e-4)
+    assert missed["low"] < low
 
 
 def test_weights_equal_copies():
@@ -496,7 +526,7 @@ def test_sentences_and_table_round_bounds_outward_alike():
         {"estimate": [1.2, 0.8, 0.2, -0.1], "bound": [1.4812, 0.6777, 0.2501, -0.1601], "group": "age > 60"},
         index=[MOST, LEAST, BRIER, GAIN],
     )
-    overall = {"observed": 200.0, "ratio": 1.0, BRIER: 0.2, GAIN: 0.1}
+    overall = {"observed": 200.0, "ratio": 1.0, "low": 0.8, "high": 1.2, "p": 1.0, BRIER: 0.2, GAIN: 0.1}
     found = SubgroupBounds(
         bounds, pd.DataFrame(), (), overall, None, 9, n_patients=500, alpha=0.05, level=0.95, horizon=1.0
     )

@@ -14,6 +14,9 @@ import numpy as np
 
 from drosurv.findings.residual_tests import JudgedValue
 
+# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests of numbers of events.
+SEARCH_TESTS = 6
+
 
 class Question(NamedTuple):
     """A question about a group, and its estimate; None, with the reason `why`, if it could not be judged.

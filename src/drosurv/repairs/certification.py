@@ -11,15 +11,17 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
+from drosurv.findings.adjustment import SEARCH_TESTS, Question, adjust, total_weight
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged
 from drosurv.findings.known_columns import known_columns
-from drosurv.findings.questions import group_sums
+from drosurv.findings.questions import KINDS, group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
 from drosurv.findings.residual_tests import timing as timing_test
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, design_effect
+from drosurv.findings.words import ALL, EVERYONE
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
@@ -276,9 +278,9 @@ def certify_rows(
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)
     test = compare_events(subgroups, events, sample, *how, error)
-    overall, timing = _overall(residuals, everybody, error)
-    rescaled, wrong_timing = None, timing is not None and timing["p"] <= 1 - level
-    if wrong_timing or overall["p"] <= 1 - level:
+    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level)
+    rescaled = None
+    if wrong_number or wrong_timing:
         ratios = np.full(len(events.ends), overall["ratio"])
         if wrong_timing:
             observed, expected = (weight @ part for part in (events.observed, events.expected))
@@ -339,22 +341,30 @@ def _check_times(target: Target, horizon: float | None, brier_time: float | None
 
 
 def _overall(
-    residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None
-) -> tuple[dict[str, float], dict[str, Any] | None]:
-    """Return the events of all patients together with the test of the level, and those of the most extreme part.
+    residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None, level: float
+) -> tuple[dict[str, float], dict[str, Any] | None, tuple[bool, bool]]:
+    """Return the events of all patients together, those of the most extreme part, and which of the two are wrong.
 
-    p-values are adjusted for both tests. None if the timing of events is not tested.
+    Both tests are adjusted for each other and for the search of subgroups, as in an audit. The part is None if the
+    timing of events is not tested.
     """
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
-    found, ends = level_test(sums), residuals.ends[: len(sums.observed)]
-    counts = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
-    tested = timing_test(sums, ends)
-    if tested is None:
-        return {**counts, "ratio": found.value, "p": found.p}, None
-    events = events_of(sums.observed, sums.expected, ends, int(np.searchsorted(ends, tested.time)))
-    timing = {**events, "p": min(2 * tested.p, 1.0)}
-    return {**counts, "ratio": found.value, "p": min(2 * found.p, 1.0)}, timing
+    ends = residuals.ends[: len(sums.observed)]
+    tested = {"level": level_test(sums), "timing": timing_test(sums, ends)}
+    asked = [
+        Question(name, EVERYONE, ALL, value, kind.status, kind.least, weight=kind.weight)
+        for name, value in tested.items()
+        for kind in (KINDS[name],)
+    ]
+    number, part = adjust(asked, level, total_weight(asked) + SEARCH_TESTS)
+    overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
+    overall |= {"ratio": number.value, "low": number.low, "high": number.high, "p": number.p}
+    if part.test.estimate is None:
+        return overall, None, (number.wrong, False)
+    at = int(np.searchsorted(ends, part.test.estimate.time))
+    timing = {**events_of(sums.observed, sums.expected, ends, at), "p": part.p}
+    return overall, timing, (number.wrong, part.wrong)
 
 
 def brier_losses(judged: Judged) -> FloatArray:

@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
-from drosurv.findings.words import period, subgroup_events
+from drosurv.findings.adjustment import Adjusted, Question
+from drosurv.findings.questions import KINDS
+from drosurv.findings.residual_tests import JudgedValue
+from drosurv.findings.words import ALL, ALL_PATIENTS, EVERYONE, period, sentence, subgroup_events
 from drosurv.planning import excluded_errors
 from drosurv.presentation import (
     Column,
@@ -64,7 +67,8 @@ class SubgroupBounds:
     rules, rescaled_rules : tuple of Rule
         The groups of `significant` and of `rescaled`.
     overall : dict
-        All patients together: observed, expected, ratio, p, brier, gain.
+        All patients together: observed, expected, ratio with its interval (low, high) and p, brier, gain. Interval
+        and p are adjusted for the test of the timing of events and for the search, as in an audit.
     rescaled : DataFrame or None
         As `significant`, after the model's hazards are multiplied by the overall ratio, in each part of the follow-up
         if the timing is wrong for all patients; None if the model is not significantly wrong for all together.
@@ -172,18 +176,9 @@ class SubgroupBounds:
 
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes those on all patients together."""
-        sentences = []
         everybody = self.overall
         wrong = self.rescaled is not None
-        if wrong and overall:
-            errors = []
-            if everybody["p"] <= 1 - self.level:
-                errors = [
-                    f"{ratio_text(everybody['ratio'])} times the predicted events ({p_text(everybody['p'])})"
-                ]
-            if self.timing is not None:
-                errors.append(f"{subgroup_events(self.timing, time_unit)}, {p_text(self.timing['p'])})")
-            sentences.append(f"The model is wrong for all patients together: {'; '.join(errors)}.")
+        sentences = self._of_everybody(time_unit) if overall else []
         found = self.rescaled if self.rescaled is not None else self.significant
         after = f"{first_upper(self.correction)}, " if wrong else ""
         if len(found):
@@ -224,6 +219,22 @@ class SubgroupBounds:
             )
         return "\n".join([*sentences, *map(first_upper, self.notes)])
 
+    def _of_everybody(self, time_unit: str) -> list[str]:
+        """Return the number of events of all patients in the words of the findings, and their timing if it is wrong."""
+        kind, until = KINDS["level"], np.nan if self.counted_until is None else self.counted_until
+        ratio, low, high, p = (self.overall[name] for name in ("ratio", "low", "high", "p"))
+        value = JudgedValue(ratio, root=float, time=until)
+        test = Question("level", EVERYONE, ALL, value, kind.status, details={"unit": time_unit})
+        wrong = p < 1 - self.level and abs(ratio - value.right) >= kind.least
+        found = [
+            sentence(kind, kind.status if wrong else "clear", Adjusted(test, ratio, low, high, p, wrong))
+        ]
+        if self.timing is not None:
+            part = subgroup_events(self.timing, time_unit)
+            timed = f"The timing of events is wrong for {ALL_PATIENTS}: {part}"
+            found.append(f"{timed}, adjusted {p_text(self.timing['p'])}).")
+        return found
+
     def _brier_sentence(self, time_unit: str) -> tuple[str, ...]:
         if BRIER not in self.rounded:
             return ()
@@ -240,7 +251,7 @@ class SubgroupBounds:
             "significant": plain_rows(self.significant),
             "rescaled": None if self.rescaled is None else plain_rows(self.rescaled),
             "timing": None if self.timing is None else plain(self.timing),
-            "overall": dict(self.overall),
+            "overall": plain(self.overall, None),
             **{name: getattr(self, name) for name in names},
             "notes": list(self.notes),
         }
@@ -290,6 +301,8 @@ class SubgroupBounds:
             observed=overall["observed"],
             expected=overall["expected"],
             ratio=overall["ratio"],
+            low=overall["low"],
+            high=overall["high"],
             everybody=True,
         )
         anyone = PictureRow(

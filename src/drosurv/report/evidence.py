@@ -24,6 +24,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
+from drosurv.findings.adjustment import SEARCH_TESTS
 from drosurv.findings.questions import largest_weight
 from drosurv.findings.verdict import (
     Bounds,
@@ -59,8 +60,6 @@ from drosurv.target import (
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
-# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests of numbers of events.
-SEARCH_TESTS = 6
 # Models other than the audited one have at most so many bootstrap replicates.
 _MOST_BOOTSTRAP = 100
 
@@ -258,11 +257,19 @@ class Evidence:
         """Bounds for subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
         if isinstance(self._bounds, str):
             return self._bounds
-        everybody = [row for row in from_frame(self.audited.findings) if row.attribute == EVERYONE]
-        wrong = any(
-            row.question in ("level", "timing") and row.status == "miscalibrated" for row in everybody
-        )
-        return self._bounds.adjusted(self.audited.settings.total_weight / SEARCH_TESTS, rescaled=wrong)
+        everybody = {
+            row.question: row
+            for row in from_frame(self.audited.findings)
+            if row.attribute == EVERYONE and row.question in ("level", "timing")
+        }
+        wrong = any(row.status == "miscalibrated" for row in everybody.values())
+        found = self._bounds.adjusted(self.audited.settings.total_weight / SEARCH_TESTS, rescaled=wrong)
+        overall, timing = found.overall, found.timing
+        if (number := everybody.get("level")) is not None and not np.isnan(number.value):
+            overall = {**overall, "low": number.low, "high": number.high, "p": number.p}
+        if (part := everybody.get("timing")) is not None and timing is not None:
+            timing = {**timing, "p": part.p}
+        return replace(found, overall=overall, timing=timing)
 
     @cached_property
     def _bounds(self) -> SubgroupBounds | str:
