@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 from sksurv.functions import StepFunction
 
-from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
-from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, interpolate, parse_survival
+from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues, interpolate
+from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, parse_survival
 
 
 def test_step_functions_are_read_as_scikit_survival_reads_them():
@@ -47,11 +47,27 @@ def test_an_array_is_a_step_function_from_one_between_its_times():
     assert curves.at_patient_times(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
 
 
+@pytest.mark.parametrize("times", [[1.0, 2.0, 4.0], [0.0, 1.0, 4.0]])
+def test_the_cumulative_hazard_of_a_smooth_array_is_linear_between_its_times(times):
+    table = np.sort(np.random.default_rng(0).random((5, 3)), axis=1)[:, ::-1]
+    table[:, 0] = 1.0 if times[0] == 0 else table[:, 0]
+    curves, common = parse_survival(table, 5, times, "smooth"), np.array([0.5, 1.0, 3.0, 9.0])
+    knots, at_knots = [0.0, *times], np.column_stack([np.zeros(5), -np.log(table)])
+    wanted = np.array([np.interp(common, knots, hazard) for hazard in at_knots])
+    np.testing.assert_allclose(curves.cumulative_hazard(common), wanted)
+    np.testing.assert_allclose(curves.survival(common), np.exp(-wanted))
+    own = np.array([0.5, 3.0, 9.0])
+    chosen = curves.take(np.array([4, 0, 2]))
+    np.testing.assert_allclose(chosen.accumulated(own).hazard, wanted[[4, 0, 2], [0, 2, 3]])
+    np.testing.assert_allclose(chosen.at_patient_times(own), np.exp(-wanted[[4, 0, 2], [0, 2, 3]]))
+
+
 def test_a_frame_of_probabilities_is_an_array():
     frame = pd.DataFrame([[0.8, 0.5], [0.6, 0.1]], columns=[1.0, 2.0], index=[7, 9])
     times = np.array([0.5, 1.0, 2.0])
     expected = parse_survival(frame.to_numpy(), 2, times=[1.0, 2.0]).survival(times)
-    np.testing.assert_array_equal(parse_survival(frame, 2, times=[1.0, 2.0]).survival(times), expected)
+    for named in (frame, frame.set_axis([0, 1], axis=1), frame.set_axis(["a", "b"], axis=1)):
+        np.testing.assert_array_equal(parse_survival(named, 2, times=[1.0, 2.0]).survival(times), expected)
 
 
 def test_rounding_just_outside_the_unit_interval_is_cut():
@@ -70,6 +86,11 @@ def test_parsed_curves_parse_to_themselves():
         ([[0.8, 0.5]], {}, "array of 2 columns: pass their times"),
         ([[0.8, 0.5]], {"times": [1.0]}, "one time for each of the 2 columns"),
         ([[0.8, 0.5]], {"times": [2.0, 1.0]}, "strictly ascending"),
+        (
+            pd.DataFrame([[0.8, 0.5]], columns=[2.0, 1.0]),
+            {"times": [1.0, 2.0]},
+            r"named \[2.0, 1.0\]; got \[1.0, 2.0\]",
+        ),
         ([[0.8, 0.5]], {"times": [1.0, 2.0], "n": 2}, "1 curves for 2 patients"),
         ([0.8], {"times": [1.0]}, r"got shape \(1,\)"),
         ([[2.0]], {"times": [1.0]}, "got 2.0 for row 1; pass survival functions, not cumulative hazards"),

@@ -5,8 +5,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.functions import StepFunction
 
-from drosurv import CoxPH, Surv, repair
-from drosurv.predictions import as_predictions
+from drosurv import CoxPH, Surv, evaluate, repair
+from drosurv.predictions import Predictions, as_predictions
 
 X = np.array([[0.0], [1.0]])
 TIMES = np.array([1.0, 2.0, 4.0])
@@ -58,6 +58,33 @@ def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
 def test_what_is_not_a_survival_model_is_refused(model, message):
     with pytest.raises(ValueError, match=message):
         _ = as_predictions(model, X, 2).survival_curves
+
+
+def test_the_type_of_curves_is_one_of_three():
+    with pytest.raises(
+        ValueError, match=r"curve_type must be one of \['step', 'smooth', 'points'\], got 'linear'"
+    ):
+        Predictions(survival=np.exp(-HAZARDS), times=TIMES, curve_type="linear")
+
+
+def test_columns_that_are_named_by_other_times_are_refused():
+    backwards = pd.DataFrame(1 - np.exp(-HAZARDS), columns=TIMES[::-1])
+    with pytest.raises(ValueError, match=r"named \[4.0, 2.0, 1.0\]; got \[1.0, 2.0, 4.0\]"):
+        Predictions(incidence={1: backwards}, times=TIMES)
+
+
+def test_exact_smooth_predictions_expect_the_sum_of_hazards():
+    rng = np.random.default_rng(0)
+    rate = 0.1 * np.exp(0.6 * rng.normal(size=1000))
+    time, censored = rng.exponential(1 / rate), rng.exponential(1.2, 1000)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    grid = np.linspace(0, 12, 100)
+    given = Predictions(survival=np.exp(-np.outer(rate, grid)), times=grid, curve_type="smooth")
+    found = evaluate(given, None, y, n_bootstrap=0)
+    everybody = found.groups.iloc[0]
+    assert everybody["expected"] == pytest.approx(rate @ np.minimum(time, censored), rel=1e-6)
+    assert everybody["gain"] > 0
+    assert set(found.findings["status"]) <= {"clear", "unclear"}
 
 
 def test_columns_of_probabilities_need_their_times():

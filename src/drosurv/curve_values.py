@@ -52,6 +52,22 @@ def at_own_times(read: Callable[[IntArray, FloatArray], FloatArray], times: Floa
     return found
 
 
+def interpolate(knots: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
+    """Interpolate values (n, K) at ascending knots (K,) linearly; constant before the first and after the last knot.
+
+    The times are common (k,), or each patient's own (n, k).
+    """
+    # A knot is the right end of its interval, so that an infinite value at the next knot does not count there.
+    right = np.minimum(np.maximum(np.searchsorted(knots, times), 1), len(knots) - 1)
+    left = np.maximum(right - 1, 0)
+    width = knots[right] - knots[left]
+    share = np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0)
+    share = np.clip(share, 0.0, 1.0, out=share)
+    rows: Any = slice(None) if times.ndim == 1 else np.arange(len(values))[:, None]
+    found: FloatArray = (1 - share) * values[rows, left] + share * values[rows, right]
+    return found
+
+
 class CurveValues(ABC):
     """Survival of patients as computed by a model or read from an array; rows select some of the n patients."""
 
@@ -106,6 +122,10 @@ class TableValues(CurveValues):
         index = np.searchsorted(self.times, times, side="right") - 1
         found = self.values[np.arange(len(self))[rows], np.maximum(index, 0)]
         return np.where(index < 0, 1.0, found)
+
+    def smooth(self) -> InterpolatedValues:
+        """Return values between which the cumulative hazard is linear, from 0 at time 0."""
+        return InterpolatedValues.through(self.times, lambda knots: self.hazard(slice(None), knots))
 
 
 def columns_of(values: FloatArray, rows: RowIndex, columns: IntArray) -> FloatArray:
@@ -198,6 +218,31 @@ class HazardValues(CurveValues):
         """Return the cumulative hazard (m,) of m rows, each at one time (m,)."""
         among = np.arange(len(self))[rows]
         return at_own_times(lambda part, at: self.hazard(among[part], at), times)
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedValues(HazardValues):
+    """Survival exp(-H) with cumulative hazards H (n, K) at K knots, linear between them and constant after."""
+
+    knots: FloatArray
+    cumulative: FloatArray
+
+    @classmethod
+    def through(cls, times: FloatArray, hazard: Callable[[FloatArray], FloatArray]) -> InterpolatedValues:
+        """Return values through 0 at time 0 and the cumulative hazards (n, k) that a function returns at k times."""
+        knots = times if len(times) and times[0] <= 0 else np.append(0.0, times)
+        return cls(knots, np.maximum.accumulate(hazard(knots), axis=1))
+
+    def __len__(self) -> int:
+        return len(self.cumulative)
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        return interpolate(self.knots, self.cumulative[rows], times)
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard_at_patient_times`."""
+        return interpolate(self.knots, self.cumulative[rows], times[:, None])[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

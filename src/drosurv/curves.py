@@ -8,7 +8,7 @@ curves are between their times:
 * :class:`StepCurves` jump at their times and are constant in between. The hazard of a jump is the model's own
   increment d, as of Breslow's baseline with S = exp(-sum d), or that of a table of probabilities, 1 - S(t) / S(t-).
 * :class:`PointCurves` are known at their times only.
-* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S.
+* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S, of a table linear between its times.
 
 Values are computed when asked for, a batch of patients at a time (:mod:`drosurv.curve_values`). Curves of some
 patients, such as a group, share them. :class:`CompetingCurves` hold the curves of several causes.
@@ -29,10 +29,12 @@ from drosurv.curve_values import (
     Accumulated,
     CurveValues,
     FunctionValues,
+    InterpolatedValues,
     RowIndex,
     TableValues,
     checked_survival,
     columns_of,
+    interpolate,
     minus_log,
 )
 from drosurv.errors import ArgumentError, InputError, arg, require, row_number
@@ -331,14 +333,12 @@ class PointCurves(SurvivalCurves):
 
         The times are common (k,), or each patient's own (n, k).
         """
-        return interpolate(*self._known_hazard, times)
+        return interpolate(self._between.knots, self._between.cumulative, times)
 
     @cached_property
-    def _known_hazard(self) -> tuple[FloatArray, FloatArray]:
-        """Zero and the known times (K,), and the cumulative hazards (n, K) at them."""
+    def _between(self) -> InterpolatedValues:
         assert self.times is not None
-        knots = self.times if self.times[0] <= 0 else np.append(0.0, self.times)
-        return knots, np.maximum.accumulate(self.cumulative_hazard(knots), axis=1)
+        return InterpolatedValues.through(self.times, self.cumulative_hazard)
 
     def as_steps(self) -> StepCurves:
         """Return curves that jump at the known times; use it if the times are many and close to each other."""
@@ -361,22 +361,6 @@ class SmoothCurves(SurvivalCurves):
         return Accumulated(hazard, hazard)
 
 
-def interpolate(knots: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
-    """Interpolate values (n, K) at ascending knots (K,) linearly; constant before the first and after the last knot.
-
-    The times are common (k,), or each patient's own (n, k).
-    """
-    # A knot is the right end of its interval, so that an infinite value at the next knot does not count there.
-    right = np.minimum(np.maximum(np.searchsorted(knots, times), 1), len(knots) - 1)
-    left = np.maximum(right - 1, 0)
-    width = knots[right] - knots[left]
-    share = np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0)
-    share = np.clip(share, 0.0, 1.0, out=share)
-    rows: Any = slice(None) if times.ndim == 1 else np.arange(len(values))[:, None]
-    found: FloatArray = (1 - share) * values[rows, left] + share * values[rows, right]
-    return found
-
-
 _CLASSES: dict[CurveType, type[SurvivalCurves]] = {
     "step": StepCurves,
     "points": PointCurves,
@@ -387,7 +371,12 @@ _CLASSES: dict[CurveType, type[SurvivalCurves]] = {
 def curves_of_type(
     curve_type: CurveType, values: CurveValues, times: FloatArray | None, known_until: Any = np.inf
 ) -> SurvivalCurves:
-    """Return curves of the given type; without times, curves may change at any time."""
+    """Return curves of the given type; without times, curves may change at any time.
+
+    The cumulative hazard of a smooth table is linear between its times.
+    """
+    if curve_type == "smooth" and isinstance(values, TableValues):
+        values = values.smooth()
     return _CLASSES["smooth" if times is None else curve_type](values, times, known_until)
 
 
@@ -494,7 +483,7 @@ def parse_survival(
     `survival` is a sequence of n functions, an array (n, m) of probabilities at `times` (m,), strictly ascending, or
     `SurvivalCurves`. A function is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally
     a factor ``a`` and offset ``b``), or any callable of an array of times. An array has curves of the type
-    `curve_type`.
+    `curve_type`; columns of a DataFrame that are numbers must be the times.
     """
     given = survival
     if hasattr(survival, "to_numpy"):
@@ -550,9 +539,26 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -
     fits = len(grid) == 0 or (grid[0] >= 0 and np.isfinite(grid[-1]) and (grid[1:] > grid[:-1]).all())
     wanted = "be finite, not negative and strictly ascending, as the columns of survival"
     require(fits, "times", wanted, grid.tolist())
+    require_columns_at(grid, given)
     survival = checked_survival(values, given)
     _refuse_rising(survival, grid, given)
-    return _CLASSES[curve_type](TableValues(grid, survival), grid, grid.max(initial=0.0))
+    return curves_of_type(curve_type, TableValues(grid, survival), grid, grid.max(initial=0.0))
+
+
+def require_columns_at(times: Any, table: Any) -> None:
+    """Raise if the columns of a DataFrame are numbers other than the times; the default ones (0, 1, ...) may be."""
+    try:
+        named = np.array([float(name) for name in getattr(table, "columns", ())])
+    except (TypeError, ValueError):
+        return
+    if len(named) != np.size(times) or np.array_equal(named, np.arange(len(named))):
+        return
+    if not np.allclose(named, times):
+        raise ArgumentError(
+            "times",
+            f"{arg('times')} must be those of the columns of survival, which are named {named.tolist()}; got "
+            f"{np.asarray(times).tolist()}.",
+        )
 
 
 def _refuse_rising(survival: FloatArray, times: FloatArray, given: Any) -> None:

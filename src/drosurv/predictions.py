@@ -34,6 +34,7 @@ from drosurv.curves import (
     curves_of_functions,
     curves_of_type,
     parse_survival,
+    require_columns_at,
 )
 from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
 from drosurv.metrics.scores import parse_risk
@@ -70,8 +71,8 @@ class Predictions:
         Risk scores; a higher score means an earlier event. Without them, concordance and disparities of hazards are
         left out.
     survival : n step functions or callables, or (n, k) array, optional
-        Survival curves; an array holds the survival at `times`, one column each, and is read as a step
-        function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
+        Survival curves; an array holds the survival at `times`, one column each. Without curves, Brier scores,
+        likelihood gains and calibration are left out.
     times : (k,) array, optional
         Times of the columns of an array.
     trained_on : sequence of pairs, optional
@@ -79,7 +80,7 @@ class Predictions:
         or follow-up of the patients that it was trained on.
     curve_type : {"points", "step", "smooth"}
         What an array of survival means between its times: nothing is known there ("points"), it is constant ("step"),
-        or it is smooth. Expected events depend on it.
+        or it is smooth: the cumulative hazard is linear between them, from 0 at time 0. Expected events depend on it.
     score_type : {"log hazard", "log time", "other"}
         What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
@@ -110,7 +111,7 @@ class Predictions:
     by_cause: CompetingCurves | None = None
 
     def __post_init__(self) -> None:
-        """Raise if there is neither risk nor survival nor incidence, or the score type is unknown."""
+        """Raise if there is neither risk nor survival nor incidence, or a type is unknown."""
         if self.incidence is not None and self.survival is None:
             total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in self.incidence.values())
             object.__setattr__(self, "survival", 1.0 - total)
@@ -118,8 +119,11 @@ class Predictions:
             object.__setattr__(self, "survival", self.by_cause.any_cause)
         if self.risk is None and self.survival is None:
             raise ArgumentError("risk", f"give {arg('risk')}, survival or both.")
-        known = get_args(ScoreType)
-        require(self.score_type in known, "score_type", f"be one of {list(known)}", self.score_type)
+        for name, types in (("score_type", ScoreType), ("curve_type", CurveType)):
+            known, given = get_args(types), getattr(self, name)
+            require(given in known, name, f"be one of {list(known)}", given)
+        for table in (self.incidence or {}).values():
+            require_columns_at(self.times, table)
 
     def take(self, rows: Any) -> Predictions:
         """Return the predictions of some patients, in the order of the given indices."""
