@@ -384,6 +384,19 @@ def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
     return np.clip(values, 0.0, 1.0)
 
 
+def wrong_incidence(values: FloatArray) -> tuple[int, int] | None:
+    """Return row and column of the first number (n, k) that is no incidence by ascending times; None if all are.
+
+    Incidences are not missing, lie between 0 and 1, and do not fall with time.
+    """
+    wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
+    wrong[:, 1:] |= np.diff(values, axis=1) < -ROUNDING
+    if not wrong.any():
+        return None
+    row, column = np.argwhere(wrong)[0]
+    return int(row), int(column)
+
+
 class StepFunction:
     """A right-continuous step function on [0, infinity), constant after its last step.
 

@@ -524,31 +524,17 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -
             f"{arg('survival')} must be one step function per patient or an array of shape (patients, times), "
             f"got shape {values.shape}.",
         )
-    if times is None:
-        raise ArgumentError(
-            "survival",
-            f"{arg('survival')} is an array of {values.shape[1]} columns: pass their times as well, times=...",
-        )
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.shape != (values.shape[1],):
-        raise ArgumentError(
-            "times",
-            f"{arg('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
-            f"{grid.shape}.",
-        )
-    fits = len(grid) == 0 or (grid[0] >= 0 and np.isfinite(grid[-1]) and (grid[1:] > grid[:-1]).all())
-    wanted = "be finite, not negative and strictly ascending, as the columns of survival"
-    require(fits, "times", wanted, grid.tolist())
+    grid = times_of_columns(times, values.shape[1], "survival")
     require_columns_at(grid, given)
     survival = checked_survival(values, given)
     _refuse_rising(survival, grid, given)
     return curves_of_type(curve_type, TableValues(grid, survival), grid, grid.max(initial=0.0))
 
 
-def require_columns_at(times: Any, table: Any) -> None:
-    """Raise if the columns of a DataFrame are numbers other than the times; the default ones (0, 1, ...) may be."""
+def require_columns_at(times: Any, table: Any, name: str = "survival") -> None:
+    """Raise if the columns of a DataFrame, the argument `name`, are numbers other than the times and 0, 1, ..."""
     try:
-        named = np.array([float(name) for name in getattr(table, "columns", ())])
+        named = np.array([float(column) for column in getattr(table, "columns", ())])
     except (TypeError, ValueError):
         return
     if len(named) != np.size(times) or np.array_equal(named, np.arange(len(named))):
@@ -556,9 +542,27 @@ def require_columns_at(times: Any, table: Any) -> None:
     if not np.allclose(named, times):
         raise ArgumentError(
             "times",
-            f"{arg('times')} must be those of the columns of survival, which are named {named.tolist()}; got "
+            f"{arg('times')} must be those of the columns of {name}, which are named {named.tolist()}; got "
             f"{np.asarray(times).tolist()}.",
         )
+
+
+def times_of_columns(times: Any, columns: int, name: str) -> FloatArray:
+    """Return the times of the columns of an array, the argument `name`; raise if they do not fit."""
+    if times is None:
+        raise ArgumentError(
+            name, f"{arg(name)} is an array of {columns} columns: pass their times as well, times=..."
+        )
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.shape != (columns,):
+        raise ArgumentError(
+            "times",
+            f"{arg('times')} must hold one time for each of the {columns} columns of {name}, got shape {grid.shape}.",
+        )
+    fits = len(grid) == 0 or (grid[0] >= 0 and np.isfinite(grid[-1]) and (grid[1:] > grid[:-1]).all())
+    wanted = f"be finite, not negative and strictly ascending, as the columns of {name}"
+    require(fits, "times", wanted, grid.tolist())
+    return grid
 
 
 def _refuse_rising(survival: FloatArray, times: FloatArray, given: Any) -> None:

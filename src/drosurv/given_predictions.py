@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.stats import mannwhitneyu
 
+from drosurv.curve_values import wrong_incidence
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, arg, in_command, require, row_number
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.predictions import Predicted, Predictions
+from drosurv.predictions import Predicted, Predictions, checked_total
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
 from drosurv.tables.prediction_columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
 from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target
@@ -180,10 +181,8 @@ def _read_incidences(
     described = []
     for number, (k, values) in enumerate(tables.items()):
         names = found.names[number * len(times) : (number + 1) * len(times)]
-        wrong = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
-        wrong[:, 1:] |= np.diff(values, axis=1) < -_ROUNDING
-        if wrong.any():
-            place, column = map(int, np.argwhere(wrong)[0])
+        if (wrong := wrong_incidence(values)) is not None:
+            place, column = wrong
             raise ArgumentError(
                 "survival",
                 f"{listing(list(names))} cannot be incidences of {cause_in_words(k, called)}, probabilities of its "
@@ -193,14 +192,7 @@ def _read_incidences(
             )
         at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
         described.append(f"of {cause_in_words(k, called)}, {listing(at, 12)}")
-    total = sum(values[:, -1] for values in tables.values())
-    if np.max(total) > 1 + _ROUNDING:
-        row = row_number(np.argmax(total), found.features)
-        raise ArgumentError(
-            "survival",
-            f"incidences of all causes sum to {float(np.max(total)):.3g} for row {row}, above 1: "
-            "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
-        )
+    checked_total(tables, times, found.features)
     notes.insert(0, f"read as incidences: {'; '.join(described)}.")
     form = Form("event probability", len(notes) > 1)
     return ReadPredictions(Predictions(incidence=tables, times=times), tuple(notes), form)

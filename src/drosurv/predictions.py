@@ -24,10 +24,19 @@ from drosurv.any_model import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.curve_values import CurveValues, ModelValues, StepFunction, TableValues, checked_survival
+from drosurv.curve_values import (
+    ROUNDING,
+    CurveValues,
+    ModelValues,
+    StepFunction,
+    TableValues,
+    checked_survival,
+    wrong_incidence,
+)
 from drosurv.curves import (
     CompetingCurves,
     CurveType,
+    PointCurves,
     SmoothCurves,
     StepCurves,
     SurvivalCurves,
@@ -35,11 +44,12 @@ from drosurv.curves import (
     curves_of_type,
     parse_survival,
     require_columns_at,
+    times_of_columns,
 )
-from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
+from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, row_number, warn_caller
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, in_pandas
-from drosurv.presentation import cause_in_words, listing
+from drosurv.presentation import cause_in_words, cause_title, listing
 from drosurv.target import (
     FloatArray,
     IntArray,
@@ -111,10 +121,13 @@ class Predictions:
     by_cause: CompetingCurves | None = None
 
     def __post_init__(self) -> None:
-        """Raise if there is neither risk nor survival nor incidence, or a type is unknown."""
-        if self.incidence is not None and self.survival is None:
-            total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in self.incidence.values())
-            object.__setattr__(self, "survival", 1.0 - total)
+        """Raise if there is neither risk nor survival nor incidence, incidences are wrong, or a type is unknown."""
+        if self.incidence is not None:
+            wanted = "be 'points' with incidences, which are known at their times only"
+            require(self.curve_type == "points", "curve_type", wanted, self.curve_type)
+            total = checked_total(self.incidence, self.times)
+            if self.survival is None:
+                object.__setattr__(self, "survival", 1.0 - total)
         if self.by_cause is not None:
             object.__setattr__(self, "survival", self.by_cause.any_cause)
         if self.risk is None and self.survival is None:
@@ -122,8 +135,6 @@ class Predictions:
         for name, types in (("score_type", ScoreType), ("curve_type", CurveType)):
             known, given = get_args(types), getattr(self, name)
             require(given in known, name, f"be one of {list(known)}", given)
-        for table in (self.incidence or {}).values():
-            require_columns_at(self.times, table)
 
     def take(self, rows: Any) -> Predictions:
         """Return the predictions of some patients, in the order of the given indices."""
@@ -139,6 +150,48 @@ class Predictions:
             by_cause=select_rows(self.by_cause, rows),
             trained_on=parts,
         )
+
+
+def checked_total(incidence: Mapping[Any, Any], times: Any, table: Any = None) -> FloatArray:
+    """Return the incidence (n, k) of all causes together; raise if that of a cause, or the sum, is no incidence.
+
+    Messages number rows as in `table`, by default the incidences of the first cause.
+    """
+    require(len(incidence) > 0, "incidence", "hold an array for at least one cause", incidence)
+    tables = {cause: np.asarray(of_cause, dtype=np.float64) for cause, of_cause in incidence.items()}
+    first = next(iter(tables.values()))
+    table = next(iter(incidence.values())) if table is None else table
+    for cause, values in tables.items():
+        if values.ndim != 2 or values.shape != first.shape:
+            alike = (
+                "one row per patient and one column per time" if values is first else f"shape {first.shape}"
+            )
+            raise ArgumentError(
+                "incidence",
+                f"{arg('incidence')} of {cause_title(cause)} must have {alike}, got shape {values.shape}.",
+            )
+    grid = times_of_columns(times, first.shape[1], "incidence")
+    for of_cause in incidence.values():
+        require_columns_at(grid, of_cause, "incidence")
+    for cause, values in tables.items():
+        if (place := wrong_incidence(values)) is not None:
+            row, column = place
+            before = f" after {values[row, column - 1]:g}" if column else ""
+            raise ArgumentError(
+                "incidence",
+                f"{arg('incidence')} of {cause_title(cause)} must hold probabilities of its event by each time, which "
+                f"lie between 0 and 1 and do not fall with time, got {values[row, column]:g}{before} in row "
+                f"{row_number(row, table)} at time {grid[column]:g}; divide percentages by 100.",
+            )
+    total: FloatArray = sum(tables.values(), np.zeros(1))
+    if total.max(initial=0.0) > 1 + ROUNDING:
+        row = int(np.argmax(total.max(axis=1)))
+        raise ArgumentError(
+            "incidence",
+            f"incidences of all causes sum to {total[row].max():.3g} for row {row_number(row, table)}, above 1: "
+            "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
+        )
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +298,7 @@ class Predicted:
         assert self.given.incidence is not None
         given = CompetingCurves.of_incidences(self.given.times, self.given.incidence, between=True)
         own = given.of_cause(cause)
-        return curves_of_type(self.given.curve_type, own.values, own.times, own.known_until)
+        return PointCurves(own.values, own.times, own.known_until)
 
     @property
     def survival_curves(self) -> SurvivalCurves:
@@ -352,6 +405,10 @@ def as_predictions(
         )
     rows = Rows() if rows is None else rows
     predicted = Predicted(_one_form(model, name), X, n, rows, name, cause)
+    if predicted.given is not None and predicted.given.incidence is not None:
+        length = len(next(iter(predicted.given.incidence.values())))
+        wanted = f"have one row for each of the {n:,} patients"
+        require(length == n, "incidence", wanted, length)
     fitted = require_fitted(predicted.model)
     if rows.for_models:
         method = getattr(fitted, "predict_survival_function", None)

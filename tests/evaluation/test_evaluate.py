@@ -834,10 +834,20 @@ def test_a_horizon_that_was_not_predicted_is_refused(model, held_out):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-def test_times_beyond_the_follow_up_and_before_the_first_event_are_not_judged(held_out):
-    late = predicted_at(held_out, times=np.array([500.0]))
-    assert late.verdict.status == "too_few"
-    assert "too few patients were observed until the first predicted time" in late.findings["text"].iloc[0]
+def test_times_beyond_the_follow_up_and_before_the_first_event_are_refused(held_out):
+    y, survival = held_out.y, np.full((len(held_out.y), 2), [0.5, 0.4])
+    calls = {
+        evaluate: {"n_bootstrap": 0},
+        drosurv.audit: {"n_bootstrap": 0, "search_rules": False},
+        drosurv.certify: {"n_bootstrap": 99},
+    }
+    said = f"first predicted time, 500; the longest observation ends at {y['time'].max():g}: predict earlier times"
+    for times in ([500.0, 600.0], [0.0, 500.0]):
+        for verb, how in calls.items():
+            with pytest.raises(ArgumentError, match=said):
+                verb((times, survival), held_out.X, y, **how)
+    with pytest.raises(ArgumentError, match=said):
+        drosurv.compare({"late": ([500.0, 600.0], survival)}, held_out.X, y, n_bootstrap=0)
     with pytest.raises(ArgumentError, match=r"end at time 0\.001, before the first event"):
         predicted_at(held_out, times=np.array([1e-3]))
 
@@ -879,7 +889,7 @@ def test_patients_with_shorter_follow_up_than_the_training_patients_are_weighted
 
 @pytest.mark.filterwarnings("ignore:undefined")
 @pytest.mark.parametrize(
-    ("times", "late"), [([1, 3], ""), ([1, 3, 15], "time 15"), ([10, 15], "time 10 and time 15")]
+    ("times", "late"), [([1, 3], ""), ([1, 3, 15], "time 15"), ([3, 10, 15], "time 10 and time 15")]
 )
 def test_predictions_at_times_that_nobody_reaches_are_named(times, late):
     rng = np.random.default_rng(0)

@@ -426,3 +426,93 @@ def test_scorers_score_one_cause_or_any(model):
         np.testing.assert_allclose(found, values, rtol=1e-9)
     with pytest.warns(UserWarning, match="it needs log hazard, which the predictions do not give"):
         assert np.isnan(get_scorer("gain_over_null", cause=1)(model, X, y))
+
+
+def test_incidences_at_few_times_are_judged_by_cause_at_these_times(model):
+    X, y, site = cohort(2)
+    times = np.array([1.0, 2.0, 3.0, 4.9])
+    P = Predictions(incidence=table(model, X, times), times=times)
+    found = evaluate(P, X, y, sensitive_features=site, **QUICK).by_cause
+    # Until 4.9 fewer than a tenth of the patients are observed.
+    assert found["horizon"].unique().tolist() == [1.0, 2.0, 3.0]
+    everyone = found.query("group == 'all' and cause == 2").set_index("horizon")
+    for k, time in enumerate(times[:3]):
+        assert everyone["predicted"][time] == pytest.approx(P.incidence[2][:, k].mean())
+        observed = aalen_johansen(y["cause"], y["time"], of=2).at(np.array([time]))[0]
+        assert everyone["observed"][time] == pytest.approx(observed)
+    for late, said in ((1.5, r"\(1, 2, 3\), got 1.5\.$"), (4.9, r"\(1, 2, 3\), got 4.9\. Too few")):
+        with pytest.raises(InputError, match=f"^at must be one of the times .* observed {said}"):
+            evaluate_by_cause(P, X, y, at=[1.0, late])
+        for verb in (evaluate, audit):
+            with pytest.raises(InputError, match=f"^horizon must be one of the times .* observed {said}"):
+                verb(P, X, y, horizon=late, **QUICK)
+    assert evaluate_by_cause(P, X, y, at=[3.0, 1.0])["horizon"].unique().tolist() == [1.0, 3.0]
+    page = audit(P, X, y, sensitive_features=site, search_rules=False, **QUICK)
+    shown = page.parts["causes"]
+    assert {row["horizon"] for row in shown.tables[0].rows} == {1.0, 2.0, 3.0}
+    said = [one.text for one in shown.statements if one.code == "cause_censored"]
+    assert len(said) == 2
+    assert all("the estimate by time 2 for" in one for one in said)
+
+
+def test_incidences_at_many_times_are_judged_by_cause_at_any_time(model):
+    X, y, _ = cohort(2)
+    times = np.linspace(0.05, 4.9, 98)
+    P = Predictions(incidence=table(model, X, times), times=times)
+    assert evaluate_by_cause(P, X, y, at=[1.52])["predicted"][0] == pytest.approx(
+        table(model, X, [1.5])[1].mean()
+    )
+
+
+def test_late_entry_leaves_no_table_by_cause_of_incidences_at_few_times(model):
+    X, y, _ = cohort(2)
+    entry = np.where(y["time"] > 1.0, 0.5, 0.0)
+    P = Predictions(incidence=table(model, X, [1.0, 2.0]), times=[1.0, 2.0])
+    assert evaluate(P, X, y, entry=entry, **QUICK).by_cause is None
+    with pytest.raises(InputError, match="entry cannot be used with incidences of a cause at few times"):
+        evaluate_by_cause(P, X, y, entry=entry)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda F: {1: F[1] - 0.3, 2: F[2] + 0.3},
+            r"of cause 1 .* between 0 and 1 .* got -0\.\d+ in row \d+",
+        ),
+        (lambda F: {1: F[1], 2: F[2][:, :2]}, r"of cause 2 must have shape \(\d+, 3\), got shape \(\d+, 2\)"),
+        (
+            lambda F: {1: np.where(np.arange(3) == 1, np.nan, F[1]), 2: F[2]},
+            "of cause 1 .* got nan .* row 1 at",
+        ),
+        (
+            lambda F: {"death": F[1][:, ::-1], "other": F[2]},
+            "of death .* do not fall .* after .* row 1 at time 2",
+        ),
+        (lambda F: {1: 100 * F[1], 2: 100 * F[2]}, "of cause 1 .* divide percentages by 100"),
+        (lambda F: {1: F[1] * 0 + 0.6, 2: F[2] * 0 + 0.5}, "incidences of all causes sum to 1.1 for row 1"),
+        (lambda F: {1: F[1][:, 0], 2: F[2][:, 0]}, "of cause 1 must have one row per patient and one column"),
+        (lambda F: {}, "at least one cause"),
+    ],
+)
+def test_wrong_incidences_are_refused_with_their_cause(model, change, said):
+    F = table(model, cohort(2)[0], [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match=said) as refused:
+        Predictions(incidence=change(F), times=[1.0, 2.0, 3.0])
+    assert refused.value.argument == "incidence"
+
+
+def test_times_type_and_number_of_incidences_are_checked(model):
+    X, y, _ = cohort(2)
+    F = table(model, X, [1.0, 2.0])
+    with pytest.raises(InputError, match=r"times must .* ascending, as the columns of incidence"):
+        Predictions(incidence=F, times=[2.0, 1.0])
+    with pytest.raises(InputError, match="incidence is an array of 2 columns: pass their times"):
+        Predictions(incidence=F)
+    with pytest.raises(InputError, match="curve_type must be 'points' with incidences"):
+        Predictions(incidence=F, times=[1.0, 2.0], curve_type="smooth")
+    short = Predictions(incidence={k: values[1:] for k, values in F.items()}, times=[1.0, 2.0])
+    with pytest.raises(
+        InputError, match="incidence must have one row for each of the 1,000 patients, got 999"
+    ):
+        evaluate(short, X, y, cause=1, **QUICK)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from drosurv import PublishedCox, Surv, evaluate, repair
+from drosurv.observation import Rows
+from drosurv.repairs.at_few_times import AtFewTimes
 
 TIMES = np.array([3.0])
 
@@ -97,3 +99,15 @@ def test_the_sentence_says_by_which_time_events_are_counted_and_that_curves_were
     assert "events were observed by 3 years, allowing" in in_years
     assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
     assert "curves were completed between the predicted times" in said
+
+
+def test_nothing_is_fitted_to_patients_who_were_censored_before_the_time():
+    X, y, survival = patients(0, n=400, shift=np.log(0.6), censored=(4, 6))
+    early = np.arange(400) < 150
+    y["event"][early] &= y["time"][early] < 1
+    y["time"][early] = np.minimum(y["time"][early], 1.0)
+    few = AtFewTimes(TIMES, survival, y, Rows(), X, np.ones(400))
+    assert few.fit(np.zeros(400), early, np.ones((400, 1)), np.zeros(1)) is None
+    # Predictions are 0.6 of the true hazards.
+    (found,) = few.fit(np.zeros(400), ~early, np.ones((400, 1)), np.zeros(1))
+    assert found == pytest.approx(-np.log(0.6), abs=0.3)

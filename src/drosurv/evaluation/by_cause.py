@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.any_model import final_step
+from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle
 from drosurv.evaluation.from_entry import log_hazard
 from drosurv.findings.adjustment import Question
-from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.from_predictions import judged_patients, judged_times, require_an_event
+from drosurv.findings.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
 from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.findings.verdict import FindingRow, findings
 from drosurv.groups import Missing
@@ -33,7 +35,7 @@ from drosurv.metrics.calibration import parse_horizons
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.presentation import cause_label
-from drosurv.target import IntArray, cause_names, parse_competing_target
+from drosurv.target import FloatArray, IntArray, Target, cause_names, has_causes, parse_competing_target
 
 # Columns of the table, and those that the metrics call otherwise.
 _COLUMNS = (
@@ -85,7 +87,8 @@ def evaluate_by_cause(
     X, y
         Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
     at : (k,) array, optional
-        Horizons; by default the quartiles of the training event times.
+        Horizons; by default the quartiles of the training event times. For incidences at few times, some of these
+        until which patients are observed; by default all of them.
     sensitive_features : Series or DataFrame, optional
         Group labels; each column is an attribute.
     level : float
@@ -122,27 +125,57 @@ def evaluate_by_cause(
     >>> bool((table["observed_if_others_censored"] >= table["observed"]).all())
     True
     """
-    target = parse_competing_target(y, complete=False)
-    rows = Rows.parse(target.of_any_cause(), entry=entry, strata=strata, offset=offset, clusters=clusters)
-    codes = rows.cluster_codes
+    target = parse_competing_target(y, complete=False).of_any_cause()
+    rows = Rows.parse(target, entry=entry, strata=strata, offset=offset, clusters=clusters)
     predicted = as_predictions(of_causes(model, 1, y)[0], X, len(target), rows=rows)
-    curves, final, since = predicted.competing, final_step(predicted.model), rows.entry
-    if curves is None:
+    if predicted.competing is None:
         raise ArgumentError.must("model", "predict each cause, as CauseSpecificCox does", model)
+    if _late_at_few_times(predicted, y):
+        refuse_late_entry()
+    groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
+    return _table(predicted, predicted.competing, y, groups, at, level)
+
+
+def table_by_cause(
+    predicted: Predicted, y: Any, horizon: float | None, *, sensitive_features: Any, level: float
+) -> pd.DataFrame | None:
+    """Return the table of :func:`evaluate_by_cause`, at the horizon if given; None where causes cannot be judged.
+
+    They cannot without causes in `y`, without predictions of each, and of patients who entered late and were predicted
+    at few times.
+    """
+    if not has_causes(y) or predicted.competing is None or _late_at_few_times(predicted, y):
+        return None
+    groups = rows_by_group(parse_attributes(sensitive_features, len(predicted)))
+    return _table(predicted, predicted.competing, y, groups, horizon, level, name="horizon")
+
+
+def _late_at_few_times(predicted: Predicted, y: Any) -> bool:
+    since = predicted.rows.entry
+    return since is not None and bool(since.any()) and judged_times(predicted, y) is not None
+
+
+def _table(
+    predicted: Predicted,
+    curves: CompetingCurves,
+    y: Any,
+    groups: Mapping[tuple[str, str], IntArray],
+    at: ArrayLike | None,
+    level: float,
+    name: str = "at",
+) -> pd.DataFrame:
+    """Return the table of :func:`evaluate_by_cause`; messages call the times `at` by the argument `name`."""
+    target, codes = parse_competing_target(y, complete=False), predicted.rows.cluster_codes
+    final, since = final_step(predicted.model), predicted.rows.entry
     follow_up = FollowUp.of(target.of_any_cause()) if predicted.follow_up is None else predicted.follow_up
     if since is not None:
         target = replace(target, time=target.time - since)
         follow_up = FollowUp.of(target.of_any_cause())
-    times = follow_up.event_quartiles if at is None else np.unique(parse_horizons("at", at))
-    require(len(times), "at", "hold at least one time", at)
-    horizon = default_horizon(target.of_any_cause(), predicted.until) if at is None else middle(times)
-    # Incidences in a table are not known before its first time.
-    first = 0.0 if predicted.knows_hazards or predicted.given is None else np.min(predicted.given.times)
-    ranked_at = np.array([max(horizon, float(first))])
+    times, horizon = _times(predicted, y, target.of_any_cause(), follow_up, at, name)
+    ranked_at = np.array([horizon])
     follow_up = follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
-    groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
     training_events: Any = getattr(final, "n_events_", np.nan)
     if np.shape(training_events) != (len(curves.causes),):
         training_events = np.full(len(curves.causes), np.nan)
@@ -169,6 +202,31 @@ def evaluate_by_cause(
             table["training_events"] = float(training_events[cause - 1])
             tables.append(table.assign(cause=cause_label(cause, called), attribute=attribute, group=group))
     return pd.concat(tables, ignore_index=True).rename(columns=_NAMES)[list(_COLUMNS)]
+
+
+def _times(
+    predicted: Predicted, y: Any, target: Target, follow_up: FollowUp, at: ArrayLike | None, name: str
+) -> tuple[FloatArray, float]:
+    """Return the times of the table, and the one at which predicted incidences rank patients."""
+    given = judged_times(predicted, y)
+    asked = None if at is None else np.unique(parse_horizons(name, at))
+    if given is not None:
+        require_an_event(predicted, y)
+        times = times_to_judge(given, target.time, ~target.event, np.ones(len(target)))
+        times = times[times > 0]
+        if asked is None:
+            return times, horizon_among(times, target)
+        asked = np.unique([predicted_time(float(time), times, given, name) for time in asked])
+    if asked is not None:
+        times, horizon = asked, middle(asked) if len(asked) else 0.0
+    else:
+        times, horizon = follow_up.event_quartiles, default_horizon(target, predicted.until)
+    require(len(times) > 0, name, "hold at least one time", at)
+    # Incidences in a table are not known before its first time.
+    first = (
+        0.0 if predicted.knows_hazards or predicted.given is None else float(np.min(predicted.given.times))
+    )
+    return times, max(horizon, first)
 
 
 def at_middle(table: pd.DataFrame) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from drosurv.evaluation.attributes import (
     group_indicators,
     warn_of_small_groups,
 )
-from drosurv.evaluation.by_cause import evaluate_by_cause
+from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import EvaluationData, Horizon, Subset
@@ -252,21 +252,13 @@ def evaluate_rows(
     predicted = as_predictions(model, X, len(y), rows=rows)
     if reference_name is None:
         reference_name = "plain Cox" if reference is None else model_name(reference)
-    by_cause = None
     if cause is not None and not has_causes(y):
         raise ArgumentError(
             "cause", f"{arg('cause', cause)} needs causes in y: build it with Surv.competing."
         )
-    if has_causes(y) and predicted.competing is not None:
-        by_cause = evaluate_by_cause(
-            model,
-            X,
-            y,
-            at=at.horizon,
-            sensitive_features=sensitive_features,
-            level=inference.level,
-            **rows.for_cox,
-        )
+    by_cause = table_by_cause(
+        predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
+    )
     evaluator = prepare(
         predicted,
         y,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from drosurv.findings.log_score import (
 from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residual_tests import slope_at_one_time
 from drosurv.findings.residuals import (
+    LEAST_OBSERVED,
     PatientResiduals,
     WeightedResiduals,
     cloglog,
     martingale_residuals,
     observed_times,
+    uncensored_share,
     weighted_residuals,
 )
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
@@ -245,11 +247,7 @@ def judge_curves(
     """
     few_times = at_times or scored_at is not None or not known_throughout(curves, cohort.target)
     if few_times and cohort.other is not None and cohort.since.any():
-        raise ArgumentError(
-            "entry",
-            f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
-            "of another cause before entry: leave it out, or give a model of causes.",
-        )
+        refuse_late_entry()
     if few_times:
         judged = _at_few_times(curves, cohort, horizon, reference, scored_at)
     else:
@@ -432,6 +430,56 @@ def _over_reference(
     return _log_likelihood(known, cohort, in_jumps, until) - _log_likelihood(other, cohort, in_jumps, until)
 
 
+def refuse_late_entry() -> NoReturn:
+    """Raise: incidences of a cause at few times cannot be judged from entry on."""
+    raise ArgumentError(
+        "entry",
+        f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
+        "of another cause before entry: leave it out, or give a model of causes.",
+    )
+
+
+def times_to_judge(
+    given: FloatArray, time: FloatArray, censored: BoolArray, weight: FloatArray
+) -> FloatArray:
+    """Return the predicted times until which enough patients are observed; if all patients are few, the first time.
+
+    Raise if most patients were censored before the first one.
+    """
+    times, later = observed_times(given, time, censored, weight), given[given > 0]
+    if len(later) == 0 or (times > 0).any():
+        return given[:1] if len(times) == 0 else times
+    if uncensored_share(later[:1], time, censored, weight)[0] < LEAST_OBSERVED:
+        raise ArgumentError(
+            "predictions",
+            f"too few patients were observed until the first predicted time, {later[0]:g}; the longest observation "
+            f"ends at {time.max():g}: predict earlier times, in the unit of the observed times.",
+        )
+    return later[:1]
+
+
+def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
+    """Return the one of the `times` to judge that is `at`; raise an error about the argument `name` if none is.
+
+    `given` are all times of the predictions.
+    """
+    equal = np.isclose(times, at)
+    if not equal.any():
+        known = ", ".join(f"{time:g}" for time in times)
+        late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
+        raise ArgumentError(
+            name,
+            f"{arg(name)} must be one of the times of the predictions that are observed ({known}), got {at:g}.{late}",
+        )
+    return float(times[equal][0])
+
+
+def horizon_among(times: FloatArray, target: Target) -> float:
+    """Return the default horizon of predictions at few times: the last of them by that of the patients."""
+    before = times[times <= default_horizon(target)]
+    return float(before[-1] if len(before) else times[0])
+
+
 def _at_few_times(
     curves: SurvivalCurves,
     cohort: Cohort,
@@ -442,28 +490,13 @@ def _at_few_times(
     target, given = cohort.target, curves.times
     assert given is not None
     other = np.zeros(len(cohort), np.bool_) if cohort.other is None else cohort.other
-    times = observed_times(given, target.time, ~target.event & ~other, cohort.copies)
-    if len(times) == 0:
-        times = given[:1]
-    if horizon is not None and not np.isclose(times, horizon).any():
-        known = ", ".join(f"{time:g}" for time in given)
-        late = (
-            " Fewer than one in 20 patients are observed until then."
-            if np.isclose(given, horizon).any()
-            else ""
-        )
-        raise ArgumentError(
-            "horizon",
-            f"{arg('horizon')} must be one of the times of the predictions that are observed ({known}), got "
-            f"{horizon:g}.{late}",
-        )
+    times = times_to_judge(given, target.time, ~target.event & ~other, cohort.copies)
+    if horizon is None:
+        horizon = horizon_among(times, Target(target.event, target.time, other=cohort.other))
+    else:
+        horizon = predicted_time(horizon, times, given)
     survival = curves.survival(times)
     unit = rounding_unit(survival)
-    if horizon is None:
-        before = times[times <= default_horizon(Target(target.event, target.time, other=cohort.other))]
-        horizon = float(before[-1] if len(before) else times[0])
-    else:
-        horizon = float(times[np.isclose(times, horizon)][0])
     F, at = 1 - survival, int(np.searchsorted(times, horizon))
     columns = np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns
     how: dict[str, Any] = {

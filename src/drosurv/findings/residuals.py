@@ -27,7 +27,7 @@ Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 #: Number of parts of the follow-up, cut at quartiles of the expected events.
 PARTS = 4
 # Predictions are judged at a time if at least this share of the patients, and this many, are not censored before it.
-_LEAST_OBSERVED, _FEWEST_OBSERVED = 0.1, 25
+LEAST_OBSERVED, _FEWEST_OBSERVED = 0.1, 25
 # Candidates for the ends of parts.
 _CANDIDATES = 16
 # Quantiles of the event times of a part at which probabilities of being uncensored are averaged.
@@ -467,13 +467,25 @@ def observed_times(
 ) -> FloatArray:
     """Return the times before which at least a tenth of the patients, and at least 25, would not be censored.
 
-    The share is that of the Kaplan-Meier curve of censoring: patients who had the event are not lost.
+    The share is that of :func:`uncensored_share`.
     """
     if not censored.any():
         return times
+    share = uncensored_share(times, time, censored, weight)
+    return times[share >= max(LEAST_OBSERVED, _FEWEST_OBSERVED / max(float(weight.sum()), 1.0))]
+
+
+def uncensored_share(
+    times: FloatArray, time: FloatArray, censored: BoolArray, weight: FloatArray
+) -> FloatArray:
+    """Return the share (k,) of the patients who would not be censored before each time.
+
+    It is that of the Kaplan-Meier curve of censoring: patients who had the event are not lost.
+    """
+    if not censored.any():
+        return np.ones(len(times))
     _, curve = KaplanMeier.both(Target(~censored, time), weight)
-    share = left_limit(curve.times, curve.survival, times)
-    return times[share >= max(_LEAST_OBSERVED, _FEWEST_OBSERVED / max(float(weight.sum()), 1.0))]
+    return left_limit(curve.times, curve.survival, times)
 
 
 def weighted_residuals(

@@ -17,7 +17,7 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.questions import group_sums
 from drosurv.findings.residual_tests import fit_at_one_time, level, slope
-from drosurv.findings.residuals import WeightedResiduals
+from drosurv.findings.residuals import LEAST_OBSERVED, WeightedResiduals, uncensored_share
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
 from drosurv.repairs.checked_search import Trial
@@ -79,9 +79,11 @@ class AtFewTimes:
         """Return effects theta (p,) of columns z (n, p) with which events by the only time agree; None with several.
 
         Of the counted patients, the sums of z times their residuals are zero, up to the penalties (p,), after hazards
-        are multiplied by exp(r + z theta).
+        are multiplied by exp(r + z theta). None, too, if most of them were censored before the time.
         """
-        if len(self.times) > 1:
+        target, weight = parse_target(self.y[counted]), np.ones(int(counted.sum()))
+        share = uncensored_share(self.times[:1], target.time, ~target.event, weight)
+        if len(self.times) > 1 or share[0] < LEAST_OBSERVED:
             return None
         residuals = self.judged(r, np.flatnonzero(counted)).residuals
         if not isinstance(residuals, WeightedResiduals):

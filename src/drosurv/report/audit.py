@@ -14,7 +14,7 @@ from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels, warn_caller
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
-from drosurv.evaluation.by_cause import evaluate_by_cause
+from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import require_an_event
@@ -237,10 +237,11 @@ def audit(
     if patients.changing:
         page = replace(page, warnings=[*page.warnings, {"severity": "note", "text": patients.changing}])
     audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
-    if causes and as_predictions(*audited, len(y), rows=rows).competing is not None:
-        by_cause = evaluate_by_cause(
-            *audited, y, horizon, sensitive_features=sensitive_features, level=level, **rows.for_cox
-        )
+    by_cause = None
+    if causes:
+        judged = as_predictions(*audited, len(y), rows=rows)
+        by_cause = table_by_cause(judged, y, horizon, sensitive_features=sensitive_features, level=level)
+    if by_cause is not None:
         page = replace(page, also={**page.also, "causes": by_cause})
     if page.features_train is not None:
         fields["features_train"] = page.features_train
