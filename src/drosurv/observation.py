@@ -149,10 +149,6 @@ class Rows:
         """Row numbers, each repeated as often as its weight says; None if all weights are 1."""
         if self.weight is None or (self.weight == 1).all():
             return None
-        wrong = self.weight[self.weight % 1 != 0]
-        if len(wrong):
-            wanted = "hold whole numbers, the copies of each row"
-            raise ArgumentError.must("sample_weight", wanted, float(wrong[0]))
         return np.repeat(np.arange(len(self.weight)), self.weight.astype(np.intp))
 
     @property
@@ -215,7 +211,23 @@ class Inference:
 
 
 def copies(sample_weight: Any, n: int) -> FloatArray:
-    """Return the weights (n,) of rows, finite and not negative: the number of copies that each stands for."""
+    """Return the weights (n,) of rows, the number of copies that each stands for: whole numbers, not all of them 0."""
+    weight = weights(sample_weight, n)
+    wrong = weight[weight % 1 != 0]
+    require(
+        not len(wrong), "sample_weight", "hold whole numbers, the copies of each row", next(iter(wrong), None)
+    )
+    if not weight.any():
+        raise ArgumentError(
+            "sample_weight",
+            f"{arg('sample_weight')} is 0 in every row, so that no patient counts: give patients who count a weight "
+            "of at least 1.",
+        )
+    return weight
+
+
+def weights(sample_weight: Any, n: int) -> FloatArray:
+    """Return the weights (n,) of rows, finite and not negative."""
     weight = numbers("sample_weight", sample_weight, n)
     if (weight < 0).any():
         row = int((weight < 0).argmax())
@@ -225,6 +237,13 @@ def copies(sample_weight: Any, n: int) -> FloatArray:
             f"{row_number(row, sample_weight)}.",
         )
     return weight
+
+
+def require_rows(name: str, table: Any, n: int) -> None:
+    """Raise unless a table or an array, the argument `name`, has a row for each of n patients."""
+    rows = (getattr(table, "shape", None) or (n,))[0]
+    if rows != n:
+        raise ArgumentError(name, f"{arg(name)}: the table has {rows} rows, but y has {n} patients.")
 
 
 def in_pandas(table: Any) -> Any:

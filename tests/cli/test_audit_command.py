@@ -177,6 +177,16 @@ def test_predictions_of_patients_who_entered_late_are_audited_from_the_next_pred
 
 
 AUDITED = ("{model}", "{test}")
+
+
+def test_a_column_to_keep_is_one_of_the_table(drosurv, exported, files, tmp_path):
+    target = ("--time", "years", "--event", "died")
+    for given in (("--predictions", exported, *target), files[:2]):
+        result = drosurv("audit", *given, "--keep-columns", "zz", "-o", tmp_path / "r.html")
+        assert result.exit_code == 2
+        assert "Error: --keep-columns column 'zz' is not in the table" in result.stderr
+
+
 FOREIGN = ("--predictions", "{exported}")
 
 

@@ -80,3 +80,10 @@ def test_events_are_counted_until_the_horizon(drosurv, held_out):
 )
 def test_bad_input_is_one_line(drosurv, held_out, options, words):
     assert words in drosurv.fails("certify", *held_out, *options)
+
+
+def test_a_column_to_keep_is_one_of_the_table(drosurv, held_out):
+    said = "--keep-columns column 'zz' is not in the table"
+    assert said in drosurv.fails("certify", *held_out, "--keep-columns", "zz")
+    # A column that the model does not use may be named, without an effect.
+    drosurv.ok("certify", *held_out, "--keep-columns", "id", "--replicates", 59)

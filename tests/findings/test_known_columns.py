@@ -88,3 +88,26 @@ def test_a_level_whose_patients_all_had_the_event_may_be_a_good_marker():
     known = known_columns(None, X, y)
     assert not known.problem
     assert not known.note
+
+
+def test_a_number_whose_cut_tells_the_event_is_a_problem_of_the_model(patients):
+    table, y = patients
+    noise = np.random.default_rng(2).normal(0, 0.05, N)
+    X, train = table[["age"]].assign(psa=2 * y["event"] + noise), np.arange(N) < 200
+    model = CoxPH(l2=1.0).fit(X[train], y[train])
+    report = drosurv.audit(model, X[~train], y[~train], n_bootstrap=2, search_rules=False)
+    assert report.parts["verdict"].facts["status"] == "data_problem"
+    assert "'psa' (whether it is above" in report.to_markdown()
+
+
+@pytest.mark.parametrize("judge", [drosurv.audit, drosurv.certify, drosurv.repair])
+def test_a_column_to_keep_that_no_table_has_is_an_error(patients, score, judge):
+    table, y = patients
+    said = r"^keep_columns column 'died ' is not in the table\. Did you mean 'died'\? It has: age, bmi, days, died\.$"
+    with pytest.raises(drosurv.errors.ArgumentError, match=said):
+        judge(score, table[["age", "bmi"]], y, features=table, keep_columns="died ")
+
+
+def test_a_text_is_one_column_to_keep(patients, score):
+    table, y = patients
+    assert list(known_columns(score, table, y, keep_columns="died").kept) == ["died"]

@@ -1,9 +1,11 @@
+import re
 from itertools import permutations
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.metrics import concordance_index
 from drosurv.tables.leaks import _chance_never_later, find_leaks
 from drosurv.target import Surv
 
@@ -39,6 +41,38 @@ def test_a_column_that_tells_the_event_is_found(column):
     assert find_leaks(pd.DataFrame({"c": column}), Y) == {"c": "it tells the event of 100 % of the patients"}
 
 
+def test_a_cut_of_a_number_that_tells_the_event_is_found():
+    noise = np.random.default_rng(5).normal(0, 0.05, 400)
+    lab = np.where(EVENT, 2 + noise, noise)
+    lab[[np.flatnonzero(EVENT)[0], np.flatnonzero(~EVENT)[0]]] = 0.0, 2.0
+    for sign in (1, -1):
+        (reason,) = find_leaks(pd.DataFrame({"c": sign * lab}), Y).values()
+        assert re.fullmatch(
+            r"whether it is above -?[01]\.\d+ tells the event of 100 % of the patients", reason
+        )
+    autopsy = {"c": "whether it is known tells the event of 100 % of the patients"}
+    assert find_leaks(pd.DataFrame({"c": np.where(EVENT, noise, np.nan)}), Y) == autopsy
+    wrong = np.flatnonzero(EVENT)[: int(0.03 * EVENT.sum()) + 1]
+    lab[wrong] = 0.0
+    assert find_leaks(pd.DataFrame({"c": lab}), Y) == {}
+    few = np.r_[np.flatnonzero(EVENT)[-19:], np.flatnonzero(~EVENT)[-60:]]
+    assert find_leaks(pd.DataFrame({"c": lab[few]}), Y[few]) == {}
+    assert find_leaks(pd.DataFrame({"c": lab[few]}), Surv.from_arrays(lab[few] > 1, TIME[few])) == {}
+
+
+def test_a_strong_marker_and_the_day_of_entry_are_not():
+    rng = np.random.default_rng(6)
+    marker = rng.normal(size=1000)
+    time = rng.exponential(np.exp(-3 * marker))
+    y = Surv.from_arrays(time <= np.median(time), np.minimum(time, np.median(time)))
+    assert 0.88 < concordance_index(y, marker) < 0.92
+    assert find_leaks(pd.DataFrame({"c": marker}), y) == {}
+    # Nearly all have the event within days: only those who came last have none, and many of those who came last have.
+    day, time = rng.uniform(0, 1000, 4000), rng.exponential(5, 4000)
+    y = Surv.from_arrays(time <= 1000 - day, np.minimum(time, 1000 - day))
+    assert find_leaks(pd.DataFrame({"day": day}), y) == {}
+
+
 def test_a_level_that_only_the_event_leads_to_is_found():
     """As death in hospital is, beside death at any time: its absence says little."""
     here = EVENT & (np.cumsum(EVENT) % 3 == 0)
@@ -53,6 +87,10 @@ def test_the_time_in_other_units_is_found():
     assert find_leaks(pd.DataFrame({"years": np.round(TIME / 365.25, 3)}), Y) == {
         "years": "it is the time in other units"
     }
+    # Also beside a column which is 0 for most.
+    relapse = np.where(np.arange(400) % 3 == 0, RNG.random(400) * TIME, 0)
+    found = find_leaks(pd.DataFrame({"days": 30.4 * TIME, "relapse": relapse}), Y)
+    assert found["days"] == "it is the time in other units"
 
 
 def test_the_time_of_something_that_most_never_had_is_found():

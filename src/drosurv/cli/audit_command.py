@@ -149,12 +149,14 @@ def _audit_predictions(
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
     from drosurv.tables.prediction_columns import prediction_columns
+    from drosurv.tables.reading import require_columns
     from drosurv.tables.survival_table import noted_id
     from drosurv.tables.target_columns import TargetColumns
 
     frame, cause = file.format.read(path), judged.cause
     if target.event is None or (target.time is None and target.start is None):
         raise InputError("--predictions needs the outcomes of its patients: pass --time and --event.")
+    require_columns(frame, settings["keep_columns"], "keep_columns")
     named = asdict(target)
     rows = {name: named.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     with recording_warnings() as warned:
@@ -167,6 +169,7 @@ def _audit_predictions(
         table.warn_of_copies(path.name)
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
+    settings["keep_columns"] = [name for name in settings["keep_columns"] if name in found.features]
     risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")
     parsed = given.read(found, table, cause, table.columns.unit_or(page.time_unit), risk_kind=risk_kind)
     notes = [{"severity": "note", "text": text} for text in parsed.notes]
@@ -215,7 +218,8 @@ def _audit_model(
     audited_model, features = opened.estimator, opened.features(table.frame)
     given = audit_rows(table, folds, settings["random_state"]) | opened.observed(table.frame, judged.strata)
     given["cause"] = cause_number(judged.cause, table)
-    settings["keep_columns"] += opened.kept_columns
+    columns = opened.describing(table, groups)
+    settings["keep_columns"] = opened.kept_columns(settings["keep_columns"], frame, columns)
     described: Any = None
     if folds is None:
         given["reference"], described = opened.plain_cox(), opened.encoder
@@ -240,7 +244,7 @@ def _audit_model(
         features,
         table.y,
         sensitive_features=table.groups,
-        features=opened.describing(table, groups),
+        features=columns,
         page=Page(
             title=page.title,
             data_name=data.name,

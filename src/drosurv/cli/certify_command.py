@@ -52,6 +52,7 @@ def certify(
     opened = judged.open()
     table = opened.table(file.format.read(data), clusters=judged.clusters, **asdict(target))
     table.warn_of_copies(data.name)
+    described = opened.describing(table)
     found = certified(
         opened.estimator,
         opened.features(table.frame),
@@ -59,8 +60,8 @@ def certify(
         alpha=alpha,
         horizon=horizon,
         level=level,
-        features=opened.describing(table),
-        keep_columns=[*keep_columns, *opened.kept_columns],
+        features=described,
+        keep_columns=opened.kept_columns(keep_columns, table.frame, described),
         **table.judged_rows,
         **opened.observed(table.frame, judged.strata),
         cause=cause_number(judged.cause, table),

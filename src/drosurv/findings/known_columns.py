@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from drosurv.any_model import columns_used
-from drosurv.errors import arg, warn_caller
+from drosurv.errors import arg, as_names, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import listing
 from drosurv.tables.leaks import LeakWarning, find_leaks
+from drosurv.tables.reading import require_columns
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,23 @@ class KnownColumns:
 
 
 def known_columns(
-    model: Any, X: Any, y: Any, features: Any = None, *, entry: Any = None, keep_columns: Sequence[str] = ()
+    model: Any,
+    X: Any,
+    y: Any,
+    features: Any = None,
+    *,
+    entry: Any = None,
+    keep_columns: str | Sequence[str] = (),
 ) -> KnownColumns:
     """Return the tables `X` and `features` of the patients without columns that give the outcome away.
 
-    Columns of arrays are not looked at. `keep_columns` are known when a prediction is made, and stay.
+    Columns of arrays are not looked at. `keep_columns`, one name or several, are known when a prediction is made, and
+    stay; one that neither table has is an error.
     """
     given = {"X": in_pandas(X), "features": in_pandas(features)}
+    kept_names = as_names(keep_columns)
+    names = dict.fromkeys(str(name) for table in given.values() for name in getattr(table, "columns", ()))
+    require_columns(pd.DataFrame(columns=list(names)), kept_names, "keep_columns")
     tables = [
         table.reset_index(drop=True)
         for table in given.values()
@@ -73,7 +84,7 @@ def known_columns(
     if not tables:
         return KnownColumns(X, features)
     frame = pd.concat(tables, axis=1)
-    stays = frame.columns.isin(list(keep_columns))
+    stays = frame.columns.map(str).isin(kept_names)
     looked_at = ~stays & ~frame.columns.duplicated()
     # X may be standardised; features are in units that readers know.
     stated = stays & ~frame.columns.duplicated(keep="last")

@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg, row_number, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.observation import copies, entry_times, label_codes
+from drosurv.observation import entry_times, label_codes, weights
 from drosurv.presentation import counted
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -113,7 +113,7 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
     """Patient weights as a finite, non-negative float64 vector of length n; ones for None."""
     if sample_weight is None:
         return np.ones(n)
-    return copies(sample_weight, n)
+    return weights(sample_weight, n)
 
 
 def warn_undefined(message: str) -> None:

@@ -23,7 +23,6 @@ from drosurv.findings.residual_tests import timing as timing_test
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, design_effect
 from drosurv.findings.words import ALL, EVERYONE
 from drosurv.metrics import FollowUp
-from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.patient_rows import one_row_each
 from drosurv.predictions import as_predictions, of_causes
@@ -117,7 +116,7 @@ def certify(
     entry, strata, offset : (n,), optional
         Entry times, strata and offset of the patients, for models that take them.
     sample_weight : (n,), optional
-        Weights of the patients; 2 counts a patient twice.
+        Number of copies that each row stands for: 2 counts a patient twice.
     clusters : (n,) labels, optional
         Patients with the same label, such as those of one hospital, may be correlated. All rows of an `id` are in one
         cluster.
@@ -173,8 +172,8 @@ def certify(
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
-    weight = parse_weights(sample_weight, len(y))
-    rows = Rows.parse(y, entry=entry, strata=strata, offset=offset, id=id, clusters=clusters)
+    given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
+    rows = Rows.parse(y, **given, sample_weight=sample_weight)
     model, number = of_causes(model, cause, y)
     known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
     known.warn()
@@ -182,7 +181,7 @@ def certify(
         model,
         X,
         y,
-        replace(rows, weight=weight),
+        rows,
         alpha=alpha,
         horizon=horizon,
         brier_time=brier_time,
@@ -270,10 +269,12 @@ def certify_rows(
         notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:
+        enough = len(judged_subgroups(table, events, 0.0)) > 0
+        remedy = f"pass a smaller {arg('alpha')}" if enough else "test more patients"
         raise ArgumentError(
             "alpha",
             f"no subgroup has at least {arg('alpha', alpha)} of the {n_patients:,} patients and {LEAST_EXPECTED:g} "
-            "expected events: test more patients.",
+            f"expected events: {remedy}.",
         )
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.any_model import columns_used, final_step, is_score
 from drosurv.curve_values import SumValues, TableValues
 from drosurv.curves import CompetingCurves, StepCurves
-from drosurv.errors import ArgumentError, arg, each_warning_once, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    arg,
+    did_you_mean,
+    each_warning_once,
+    require,
+    warn_caller,
+)
 from drosurv.estimators.baseline import checked_times
 from drosurv.findings.known_columns import known_columns
 from drosurv.observation import in_pandas
@@ -74,8 +82,8 @@ def repair(
     clusters : (n,) labels, optional
         Clusters of correlated rows: they stay in the same fold, and count in the evidence as their mean.
     sample_weight, entry, id : (n,) arrays, optional
-        Weights, which ``frozen=True`` does not support, times from which patients are under observation, and the
-        patient of each row; see :meth:`drosurv.RepairedCox.fit`.
+        Copies of each row, which ``frozen=True`` does not support, times from which patients are under observation,
+        and the patient of each row; see :meth:`drosurv.RepairedCox.fit`.
     strata, offset
         Not supported, see :meth:`drosurv.RepairedCox.fit`.
     cause : int or str, optional
@@ -102,6 +110,7 @@ def repair(
     >>> str(repaired.repairs_[-1].rule)
     'x5 > 0.54'
     """
+    _check_options(options)
     known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
     known.warn()
     X, features = known.X, known.features
@@ -134,6 +143,17 @@ def repair(
         )
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raise for options that are not parameters of :class:`drosurv.RepairedCox`."""
+    known = [field.name for field in fields(RepairedCox) if field.name != "base"]
+    for name in options:
+        if name not in known:
+            raise ArgumentTypeError(
+                name,
+                f"{arg(name)} is no option of repair.{did_you_mean(name, known)} It has: {', '.join(known)}.",
+            )
 
 
 def _of_model(model: Any, X: Any, features: Any) -> Any:

@@ -17,8 +17,7 @@ from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.findings.from_predictions import require_an_event
 from drosurv.metrics import FollowUp
-from drosurv.metrics.scores import parse_weights
-from drosurv.observation import Observation, Rows, draw_folds, generator, parse_observation
+from drosurv.observation import Observation, Rows, copies, draw_folds, generator, parse_observation
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
@@ -164,7 +163,7 @@ class RepairedCox(RepairedPredictions):
             Clusters of correlated rows, such as several rows of one patient. They stay in the same fold, and count in
             the evidence as much as the mean of their patients.
         sample_weight : (n,) array, optional
-            Weights of the patients, in the base model and in the search; 2 counts a patient twice.
+            Number of copies that each row stands for, in the base model and in the search.
         entry : (n,) array, optional
             Times from which patients are under observation, for a base model that takes them.
         id : (n,) labels, optional
@@ -210,7 +209,7 @@ class RepairedCox(RepairedPredictions):
         """Fit the base model, then find and fit repairs."""
         target, tables = self._begin(X, y, features)
         n = len(target)
-        weight = parse_weights(sample_weight, n)
+        weight = np.ones(n) if sample_weight is None else copies(sample_weight, n)
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
         given: dict[str, Any] = {"sample_weight": None if sample_weight is None else weight}
         # For the folds of a base model that cross-validates, and its standard errors.

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.observation import in_pandas
+from drosurv.observation import in_pandas, require_rows
 from drosurv.solvers.arrays import on_host
 from drosurv.tables.values import label
 from drosurv.target import BoolArray, FloatArray
@@ -215,8 +215,7 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
         column if isinstance(column, str) else other for column, other in zip(table, others, strict=True)
     ]
     require(table.shape[1], name, "have columns that rules can use", table.shape)
-    if len(table) != n:
-        raise ArgumentError(name, f"{arg(name)}: the table has {len(table)} rows, but y has {n} patients.")
+    require_rows(name, table, n)
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
         raise ArgumentError(name, f"{arg(name)}: columns {repeated} occur more than once: rename them.")

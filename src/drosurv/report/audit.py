@@ -15,13 +15,14 @@ from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, re
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import table_by_cause
+from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.findings.from_predictions import require_an_event
 from drosurv.findings.known_columns import known_columns
 from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows, label_codes
+from drosurv.observation import Rows, label_codes, require_rows
 from drosurv.patient_rows import one_row_each
 from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
 from drosurv.presentation import first_upper, written
@@ -169,6 +170,9 @@ def audit(
     """
     page = page or Page()
     require_model(model)
+    Horizon(horizon, threshold)
+    for name, table in {"X": X, "features": features}.items():
+        require_rows(name, table, len(y))
     given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
     rows = Rows.parse(y, **given, sample_weight=sample_weight)
     rows = replace(rows, labels=row_labels(X if features is None else features))

@@ -16,6 +16,10 @@ from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
 _FEWEST_PER_LEVEL = 5
+# So is a cut of a number that gives the event of such a share of those with it, of those without it, and of those on
+# either side of the cut, if there are at least so many with the event and without it.
+_CUT_AGREEMENT = 0.98
+_FEWEST_BESIDE_CUT = 20
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
@@ -59,7 +63,12 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
         rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
         frame, target, start = frame.iloc[rows], target.take(rows), start[rows]
     numbers = _amounts(frame)
-    found = _later_ends(numbers, target.time)
+    found = {
+        name: "it is the time in other units"
+        for name, values in numbers.items()
+        if _in_other_units(values, target.time)
+    }
+    found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
     if entry is not None:
         shares = {name: _same_times(values, target.time - start) for name, values in numbers.items()}
         found |= {
@@ -69,8 +78,11 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
         }
     for name in (one for one in frame.columns if str(one) not in found):
         how = _tells_time(floats(frame[name]), target.time, start) if holds_numbers(frame[name]) else ""
-        if reason := how or _tells_event(frame[name], target.event, of_levels):
-            found[str(name)] = reason
+        how = how or _tells_event(frame[name], target.event, of_levels)
+        if not how and str(name) in numbers:
+            how = _cut_tells_event(numbers[str(name)], target.event)
+        if how:
+            found[str(name)] = how
     return found
 
 
@@ -79,9 +91,6 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     known = np.isfinite(values)
     if len(np.unique(values[known])) <= MOST_LEVELS:
         return _FUNCTION if _is_function_of(time, values) else ""
-    compared = known.mean() > 0.5 and np.ptp(time[known]) > 0
-    if compared and abs(np.corrcoef(values[known], time[known])[0, 1]) > 0.9999:
-        return "it is the time in other units"
     if (same := _same_times(values, time)) > _SAME_TIMES:
         return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
     # Beside the times of all patients too: of something early, those who had it have few short times.
@@ -93,6 +102,38 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     ):
         return "it is never above the time, as the time of something that happened during follow-up"
     return _FUNCTION if _is_function_of(time, values) else ""
+
+
+def _in_other_units(values: FloatArray, time: FloatArray) -> bool:
+    """Whether numbers are the time times a factor, plus a constant, but for rounding."""
+    known = np.isfinite(values)
+    if known.mean() <= 0.5 or np.ptp(time[known]) == 0 or np.ptp(values[known]) == 0:
+        return False
+    return bool(abs(np.corrcoef(values[known], time[known])[0, 1]) > 0.9999)
+
+
+def _cut_tells_event(values: FloatArray, event: BoolArray) -> str:
+    """Say which cut of numbers tells the event; empty if none does. Missing values lie on either side of all cuts."""
+    n, events = len(event), int(event.sum())
+    if min(events, n - events) < _FEWEST_BESIDE_CUT:
+        return ""
+    for missing in (np.inf, -np.inf) if np.isnan(values).any() else (np.inf,):
+        filled = np.where(np.isnan(values), missing, values)
+        order = np.argsort(filled)
+        lower, upper = filled[order][:-1], filled[order][1:]
+        below, events_below = np.arange(1, n), np.cumsum(event[order])[:-1]
+        # The event is expected above a cut, or below it.
+        for side, had in ((n - below, events - events_below), (below, events_below)):
+            had_none = n - side - (events - had)
+            shares = [had / events, had / side, had_none / (n - events), had_none / (n - side)]
+            agreed = np.where(lower < upper, np.min(shares, axis=0), 0.0)
+            best = int(agreed.argmax())
+            if agreed[best] >= _CUT_AGREEMENT:
+                parted = np.isfinite([lower[best], upper[best]]).all()
+                how = f"above {(lower[best] + upper[best]) / 2:.4g}" if parted else "known"
+                agreement = (had[best] + had_none[best]) / n
+                return f"whether it is {how} tells the event of {100 * agreement:.0f} % of the patients"
+    return ""
 
 
 def _tells_event(column: pd.Series[Any], event: BoolArray, of_levels: bool) -> str:

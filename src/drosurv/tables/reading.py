@@ -298,7 +298,8 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
             hint = did_you_mean(column, frame.columns)
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
             raise ArgumentError(
-                role, f"{arg(role)} column {column!r} is not in the table.{hint} It has: {shown}."
+                role,
+                f"{arg(role)} column {column!r} is not in the table.{hint} It has: {shown or 'no columns with names'}.",
             )
 
 

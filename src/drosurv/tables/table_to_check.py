@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg, call, row_number
+from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, call, row_number
 from drosurv.outcome_names import YES, names_event, value_word
 from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
@@ -48,6 +48,14 @@ class WantedColumns:
     time_unit: str | None = None
     cause: str | None = None
     clusters: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise if one column is not given by its name."""
+        for role in ("time", "event", "start", "end", "entry", "id", "clusters"):
+            if np.ndim(named := getattr(self, role)):
+                raise ArgumentTypeError(
+                    role, f"{arg(role)} must be the name of a column, got {type(named).__name__}."
+                )
 
     def guess(self, frame: pd.DataFrame) -> tuple[GuessedColumns, TargetColumns]:
         """Guess the columns that were not named, and the value that means the event."""
@@ -95,6 +103,12 @@ def _judged_cause(frame: pd.DataFrame, columns: TargetColumns, cause: str) -> st
     """Say which cause is judged, and which compete with it; raise if there is no such cause."""
     judged = columns.cause_number(cause)
     names = columns.causes_in(frame)
+    if judged > len(names):
+        raise ArgumentError(
+            "cause",
+            f"{arg('cause', cause)} is no cause of event column {columns.event!r}, which holds {listing(names)}: name "
+            f"one of these, or leave {arg('cause')} out to judge an event of any cause.",
+        )
     others = [cause_in_words(k, columns.cause_names) for k in range(1, len(names) + 1) if k != judged]
     called = cause_in_words(judged, columns.cause_names)
     verb = "competes" if len(others) == 1 else "compete"

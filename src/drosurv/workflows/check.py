@@ -19,6 +19,7 @@ from drosurv.errors import ArgumentError, arg, as_names, as_records, call
 from drosurv.estimators import CauseSpecificCox, CoxPHCV
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
+from drosurv.evaluation.data import Horizon
 from drosurv.presentation import (
     Statement,
     Table,
@@ -272,6 +273,7 @@ def check(
         None if cause is None else str(cause),
         clusters,
     )
+    Horizon(horizon)
     name = Path(table).name if isinstance(table, (str, os.PathLike)) else "the table"
     with bar("reading", shown=verbose) as progress:
         return check_prepared(
@@ -295,9 +297,10 @@ def check_prepared(
     patients, found, cause = prepared.table, prepared.found, prepared.cause
     events = patients.n_with_event if cause is None else _n_events(patients, cause)
     if events < _FEWEST_EVENTS:
+        which = "the event" if cause is None else cause_in_words(cause, patients.columns.cause_names)
         raise ArgumentError(
-            "event",
-            f"{arg('event')} column {found.event!r} has {counted(events, 'patient')} with the event, of "
+            "event" if cause is None else "cause",
+            f"{arg('event')} column {found.event!r} has {counted(events, 'patient')} with {which}, of "
             f"{patients.n_patients:,}: at least {_FEWEST_EVENTS} are needed to check a model.",
         )
     if cause is not None and patients.entry is not None:

@@ -40,10 +40,9 @@ def repair_from_table(
     """
     options |= table.row_arguments
     if opened is not None:
-        kept = [*keep_columns, *opened.kept_columns]
-        return repair(
-            opened.model, opened.describing(table), table.y, frozen=True, keep_columns=kept, **options
-        )
+        X = opened.describing(table)
+        kept = opened.kept_columns(keep_columns, table.frame, X)
+        return repair(opened.model, X, table.y, frozen=True, keep_columns=kept, **options)
     refuse_leaks(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     encoder = table_encoder(table, categorical, keep_columns=keep_columns)

@@ -109,10 +109,15 @@ class OpenedModel:
         """Columns of a table that the model predicts from."""
         return list(columns_used(self.model)) if hasattr(self.model, "feature_names_in_") else []
 
-    @property
-    def kept_columns(self) -> list[str]:
-        """Columns that were judged when the model was trained, whether they give the outcome away; none of a score."""
-        return [] if isinstance(self.model, PublishedCox) else self._features_in
+    def kept_columns(self, named: Sequence[str], frame: pd.DataFrame, described: pd.DataFrame) -> list[str]:
+        """Return the columns of `described` that are known when a prediction is made: those `named`, and the model's.
+
+        Columns of a model were judged when it was trained, those of a score were not. Raise if `frame`, the whole
+        table, lacks a column that is named.
+        """
+        require_columns(frame, named, "keep_columns")
+        own = [] if isinstance(self.model, PublishedCox) else self._features_in
+        return [name for name in (*named, *own) if name in described]
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Return the columns that rules may use: those of the model, and those that define groups."""
