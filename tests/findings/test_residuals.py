@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import poisson
 
 from drosurv.findings.censoring import fit_censoring
-from drosurv.findings.residual_tests import level, mean, slope, timing
+from drosurv.findings.residual_tests import JudgedValue, level, mean, slope, timing
 from drosurv.findings.residuals import (
     Sums,
     WeightedResiduals,
@@ -263,6 +263,14 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
         low, high = found.interval(found.p)
         assert min(abs(low - found.right), abs(high - found.right)) < 1e-6
         assert found.interval(found.p / 2)[0] < low < found.value < high < found.interval(found.p / 2)[1]
+
+
+@pytest.mark.parametrize("value", [-21.0, 21.0])
+def test_the_interval_of_a_very_large_slope_excludes_the_right_value_and_has_one_end(value):
+    found = JudgedValue(value, lambda at: value - at, on_log_scale=False)
+    near, far = sorted(found.interval(0.05), key=abs)
+    assert near == pytest.approx(value - np.sign(value) * 1.959964)
+    assert far == np.sign(value) * np.inf
 
 
 def test_the_variance_of_a_number_of_events_is_never_below_that_of_the_observed_ones():

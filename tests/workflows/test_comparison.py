@@ -59,6 +59,8 @@ def test_a_shrunken_model_is_worse_and_its_slope_is_far_from_one(shrunken):
     # The metric takes the last interval, of few patients, as a whole.
     assert [float(number) for number in shown.groups()] == pytest.approx(gains, abs=5e-3)
     assert "understated" in slope.text
+    # Slopes above 20 have no upper limit.
+    assert re.search(r"calibration slope is 21\.\d+ \(1\d\.\d+ or more; plain Cox: 1\.07", slope.text)
     assert "probabilities without recalibrating." in slope.text
     assert shrunken.to_dict()["dominated"]
 

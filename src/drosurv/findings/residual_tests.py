@@ -81,7 +81,7 @@ class JudgedValue:
         far, step = centre + side * 0.05, 0.1
         while side * distance(far) > 0:
             far, step = far + side * step, 2 * step
-            if abs(far) > _FARTHEST:
+            if side * far > _FARTHEST:
                 return self._at(side * np.inf)
         return self._at(float(brentq(distance, centre, far, xtol=1e-9)))
 

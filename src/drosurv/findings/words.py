@@ -141,9 +141,8 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
 
 def slope(name: str, found: Adjusted) -> str:
     """Return the sentence about a wrong calibration slope."""
-    number = (
-        f"calibration slope {found.value:.2f} ({found.low:.2f} to {found.high:.2f}), 1 is right; {_p(found)}"
-    )
+    shown = ratio_with_interval(found.value, found.low, found.high)
+    number = f"calibration slope {shown}, 1 is right; {_p(found)}"
     if found.value >= 1:
         return f"Predicted risks of {name} differ too little ({number})."
     if found.test.details.get("trained") and name == ALL_PATIENTS and found.value > 0:

@@ -87,10 +87,15 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
 
 
 def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0, size: float = 0.0) -> str:
-    """Return an interval as text; empty if an end is not known.
+    """Return an interval as text, also without an upper end (infinity); empty if an end is not known.
 
     It has the decimals of the value `beside` it, or of a number of the given size if that is larger.
+
+    >>> interval_text(14.0849, math.inf), interval_text(math.nan, 1.0)
+    ('14.085 or more', '')
     """
+    if high == math.inf and not is_missing(low) and not is_missing(beside):
+        return f"{written(low, kind, beside=(low, beside, size))} or more"
     if any(is_missing(end) for end in (low, high, beside)):
         return ""
     first, last = (written(end, kind, beside=(low, high, beside, size)) for end in (low, high))
