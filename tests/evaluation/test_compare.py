@@ -58,6 +58,26 @@ def test_values_are_those_of_evaluate(table, models, evaluated):
         assert (of_all["value"], of_all["group"]) == (pytest.approx(lowest[0]), lowest[1])
 
 
+@pytest.mark.parametrize("by", [None, "clusters"])
+def test_intervals_of_gain_and_slope_are_those_of_evaluate(models, train, held_out, by):
+    how = {"y_train": train.y, "sensitive_features": held_out.sensitive_features, "n_bootstrap": 4}
+    how |= {} if by is None else {by: np.arange(len(held_out.y)) // 3}
+    table = compare(models, held_out.X, held_out.y, **how)
+    ends = ["value", "low", "high"]
+    for name, model in models.items():
+        found = evaluate(model, held_out.X, held_out.y, **how).table.set_index(
+            ["attribute", "group", "metric"]
+        )
+        for metric in ("likelihood_gain", "calibration_slope"):
+            row = cell(table, name, metric)
+            np.testing.assert_allclose(
+                row[ends].astype(float), found.loc["overall", "all", metric][ends].astype(float)
+            )
+        lowest = cell(table, name, "worst_group_likelihood_gain", "site")
+        of_group = found.loc["site", lowest["group"], "likelihood_gain"]
+        np.testing.assert_allclose(lowest[ends].astype(float), of_group[ends].astype(float))
+
+
 def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
     risks = {name: model.predict(held_out.X) for name, model in models.items()}
     sex = held_out.sensitive_features["sex"]
@@ -114,7 +134,10 @@ def test_a_model_does_not_differ_from_itself(model, train, held_out, random_stat
 
 def test_values_alone_without_bootstrap(models, train, held_out):
     table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
-    assert table[["low", "high", "difference_low", "p"]].isna().all(axis=None)
+    assert table[["difference_low", "difference_high", "p"]].isna().all(axis=None)
+    # Those of findings need none.
+    known = table.loc[table["low"].notna() | table["high"].notna(), "metric"]
+    assert set(known) == {"likelihood_gain", "calibration_slope"}
     assert table.loc[table["model"] == "DRO", "difference"].notna().all()
 
 

@@ -15,6 +15,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
+from drosurv.evaluation.group_table import judged_numbers
 from drosurv.findings.from_predictions import at_times, judged_times
 from drosurv.findings.known_curves import common_times
 from drosurv.findings.log_score import rounding_unit, scored_times
@@ -29,6 +30,7 @@ from drosurv.target import FloatArray, chosen_cause
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
+_LOWEST = "worst_group_"
 
 
 def compare(
@@ -82,7 +84,7 @@ def compare(
     metrics : sequence of str, optional
         Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all.
     n_bootstrap : int
-        Bootstrap replicates; 0 for values alone.
+        Bootstrap replicates; 0 for values, and the intervals of likelihood gains and calibration slopes, alone.
     level, random_state, n_jobs, verbose
         As in :func:`~drosurv.evaluation.evaluate`.
 
@@ -94,7 +96,8 @@ def compare(
         over those of all attributes, with that ``group``), ``value``
         with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p`` of no difference, both adjusted for the number of models that are compared
-        with the first; NaN for the first model itself.
+        with the first; NaN for the first model itself. ``low`` and ``high`` of likelihood gains and calibration slopes
+        are those of :func:`~drosurv.evaluation.evaluate` of the model, adjusted for its tests.
 
     Examples
     --------
@@ -126,7 +129,8 @@ def compare(
         for name, model in models.items()
     }
     models = {name: model for name, (model, _) in given_causes.items()}
-    if reference is not None:
+    reference_given = reference is not None
+    if reference_given:
         reference, _ = of_causes(reference, cause, y, name="reference")
     whole, judged_cause = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
     predicted, scored_at = _at_common_times(whole, y, judged_cause)
@@ -159,6 +163,7 @@ def compare(
             evaluator = prepare(one, y, **how)
             drawn = evaluator.draw(same, advance=advance)
             numbers, worst = _numbers(evaluator, drawn)
+            judged = judged_numbers(evaluator, level, with_reference=reference_given)
             unknown = [
                 f"{metric} of {whose(attribute, group)}"
                 for (attribute, group, metric), number in drawn.numbers.items()
@@ -167,7 +172,8 @@ def compare(
             if unknown:
                 undefined.append(f"{name}: {', '.join(unknown)}")
             for key, number in numbers.items():
-                interval = number.interval(level)
+                of_group = *worst.get(key, (key[0], ALL)), key[1].removeprefix(_LOWEST)
+                interval = judged.get(of_group) or number.interval(level)
                 from_first = compare_draws(
                     number, baseline.get(key, unknown_draws), shared_level(level, n_compared)
                 )
@@ -176,7 +182,7 @@ def compare(
                         "model": name,
                         "attribute": key[0],
                         "metric": key[1],
-                        "group": worst.get(key, ALL),
+                        "group": _group(key[0], worst.get(key)),
                         "value": number.estimate,
                         "low": interval.low,
                         "high": interval.high,
@@ -251,34 +257,44 @@ def _at_common_times(
     return found, scored
 
 
-def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Draws], dict[Key, str]]:
-    """Return the numbers of one model by attribute and metric, and the group that has each lowest value."""
+def _group(attribute: str, worst: tuple[str, str] | None) -> str:
+    """Return the name of the group with the lowest value: with its own attribute if it is among those of all."""
+    if worst is None:
+        return ALL
+    return whose(*worst) if attribute == EVERYONE else worst[1]
+
+
+def _numbers(
+    evaluator: Evaluator, drawn: BootstrapValues
+) -> tuple[dict[Key, Draws], dict[Key, tuple[str, str]]]:
+    """Return the numbers of one model by attribute and metric, and the attribute and group of each lowest value."""
     numbers = evaluator.numbers(drawn)
     found = {
         key: number
         for key, number in numbers.items()
         if key[0] == EVERYONE or CATALOGUE[key[1]].of == "attribute"
     }
-    worst: dict[Key, str] = {}
+    worst: dict[Key, tuple[str, str]] = {}
     for attribute in evaluator.attributes:
         large = [label for label in attribute.labels if not evaluator.counts[attribute.name, label].is_small]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:
                 values, draws = drawn.groups(attribute.name, large, metric)
-                key = attribute.name, f"worst_group_{metric}"
+                key = attribute.name, f"{_LOWEST}{metric}"
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
-                worst[key] = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
+                label = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
+                worst[key] = attribute.name, label
     return _with_worst_of_all(found, worst)
 
 
 def _with_worst_of_all(
-    found: dict[Key, Draws], worst: dict[Key, str]
-) -> tuple[dict[Key, Draws], dict[Key, str]]:
-    """Add the lowest value over the groups of all attributes, and name that group with its attribute."""
+    found: dict[Key, Draws], worst: dict[Key, tuple[str, str]]
+) -> tuple[dict[Key, Draws], dict[Key, tuple[str, str]]]:
+    """Add the lowest value over the groups of all attributes, with that group."""
     for metric in dict.fromkeys(name for _, name in worst):
         keys = [key for key in worst if key[1] == metric]
         lowest = min(keys, key=lambda key: np.nan_to_num(found[key].estimate, nan=np.inf))
         draws = np.fmin.reduce([found[key].draws for key in keys])
         found[EVERYONE, metric] = Draws(found[lowest].estimate, draws)
-        worst[EVERYONE, metric] = whose(lowest[0], worst[lowest])
+        worst[EVERYONE, metric] = worst[lowest]
     return found, worst

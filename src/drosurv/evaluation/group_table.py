@@ -255,15 +255,49 @@ _JUDGED_METRICS = {"likelihood_gain": "gain", "calibration_slope": "slope"}
 
 def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row, ...]:
     """Replace numbers and intervals by those of the findings where both have them, so that they never differ."""
-    known = {(one.attribute, one.group, one.question): one for one in found if not np.isnan(one.value)}
+    known = _by_metric(found)
 
     def as_found(row: Row) -> Row:
-        one = known.get((row.attribute, row.group, _JUDGED_METRICS.get(row.metric, "")))
+        one = known.get((row.attribute, row.group, row.metric))
         if one is None or row.kind == "gap":
             return row
         return row._replace(value=one.value, low=one.low, high=one.high, adjusted=True)
 
     return tuple(map(as_found, rows))
+
+
+def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) -> dict[RowKey, FindingRow]:
+    """Return the findings of likelihood gains and calibration slopes, by attribute, group and metric.
+
+    They are those of the evaluation of one model, which asks about the reference only if it has one.
+    """
+    data = evaluator.everyone.data
+    if not data.is_judged or not any(metric.name in _JUDGED_METRICS for metric in evaluator.metrics):
+        return {}
+    judged = data.judged if with_reference else replace(data.judged, over_reference=None)
+    masks = _masks({(EVERYONE, ALL): evaluator.everyone, **evaluator.members}, len(evaluator.everyone))
+    found = _by_metric(findings(questions(judged, masks), level))
+    return {
+        key: one for key, one in found.items() if key[2] != "calibration_slope" or not data.slope_of_scores
+    }
+
+
+def _by_metric(found: Sequence[FindingRow]) -> dict[RowKey, FindingRow]:
+    """Return findings with a number by attribute, group and metric."""
+    metrics = {question: metric for metric, question in _JUDGED_METRICS.items()}
+    return {
+        (one.attribute, one.group, metrics[one.question]): one
+        for one in found
+        if one.question in metrics and not np.isnan(one.value)
+    }
+
+
+def _masks(patients: Mapping[Key, Subset], n: int) -> dict[Key, BoolArray]:
+    """Return who (n,) is in each group."""
+    masks = {key: np.zeros(n, np.bool_) for key in patients}
+    for key, subset in patients.items():
+        masks[key][slice(None) if subset.rows is None else subset.rows] = True
+    return masks
 
 
 class JudgedGroups(NamedTuple):
@@ -293,9 +327,7 @@ def group_table(
     rows_of_subgroups = parse_subgroups(subgroups, len(everyone))
     patients = {(EVERYONE, ALL): everyone, **evaluator.members}
     patients |= {(SUBGROUP, name): everyone.take(rows) for name, rows in rows_of_subgroups.items()}
-    masks = {key: np.zeros(len(everyone), np.bool_) for key in patients}
-    for key, subset in patients.items():
-        masks[key][slice(None) if subset.rows is None else subset.rows] = True
+    masks = _masks(patients, len(everyone))
     c_index = {
         (row.attribute, row.group): row
         for row in numbers
