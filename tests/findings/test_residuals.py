@@ -331,6 +331,54 @@ def test_a_right_total_does_not_hide_a_wrong_shape():
     assert found.value == pytest.approx(160 / (240 / 3))
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_part_with_events_and_no_expected_ones_is_found(place):
+    expected = np.insert(np.full(3, 100.0), place, 0.0)
+    observed = np.insert(np.full(3, 80.0), place, 40.0)
+    found = timing(Sums(observed, expected, np.diag(expected)), np.arange(1.0, 5.0))
+    assert found.time == place + 1
+    assert found.p < 1e-6
+    assert found.interval(0.05)[0] > 1_000
+    # Where all others were expected, these are too few.
+    both = Sums(observed[[place, -1 - place]], np.array([0.0, 100.0]), np.diag([0.0, 100.0]))
+    assert timing(both, np.arange(1.0, 3.0)).p < 1e-6
+    # Four events may be chance, or rounding.
+    few = Sums(np.where(expected > 0, observed, 4.0), expected, np.diag(expected))
+    assert timing(few, np.arange(1.0, 5.0)).p > 0.5
+    assert timing(Sums(observed, np.zeros(4), np.zeros((4, 4))), np.arange(1.0, 5.0)) is None
+
+
+def test_right_predictions_with_a_part_of_few_events_have_a_timing_that_is_seldom_rejected():
+    rng, p_values = np.random.default_rng(0), []
+    for expected in rng.uniform([0.3, 20, 20, 20], [5.0, 60, 60, 60], (2_000, 4)):
+        sums = Sums(rng.poisson(expected).astype(float), expected, np.diag(expected))
+        p_values.append(timing(sums, np.arange(1.0, 5.0)).p)
+    # Bonferroni's p-values are a little too large. 3.5 standard errors above 0.05 are 0.067.
+    assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.067
+
+
+@pytest.mark.parametrize("survival", [0.0, 1.0])
+@pytest.mark.parametrize("unit", [0.0, 0.1])
+@pytest.mark.parametrize("censored", [False, True])
+def test_certain_predictions_are_wrong_where_events_are_not(survival, unit, censored):
+    target = patients(4, n=500)[0]
+    if not censored:
+        target = Target(target.event, np.where(target.event, target.time, 9.0))
+    F = np.full((500, 2), 1 - survival)
+    found = level(
+        weighted_residuals(target, np.array([1.0, 3.0]), F, np.empty((500, 0)), unit=unit).sums(np.ones(500))
+    )
+    low, high = found.interval(0.05)
+    assert found.p < 1e-6
+    if survival:
+        assert min(found.value, low) > 1_000
+        return
+    # Of a share p, the standard error is that of a binomial share.
+    half = 1.96 * np.sqrt(found.value * (1 - found.value) / 500)
+    assert high < 1
+    assert (high - low) / 2 == pytest.approx(half, rel=0.6 if censored or unit else 0.1)
+
+
 @pytest.mark.parametrize("few_times", [False, True])
 def test_a_slope_of_many_patients_does_not_depend_on_their_order_and_hardly_on_bins(few_times, monkeypatch):
     target, rate, _ = patients(9, n=3_000)

@@ -631,3 +631,23 @@ def test_replicates_are_enough_for_the_adjusted_level(monkeypatch):
     assert certification.enough_replicates(0.95, 1.0) == 999
     for level, factor in ((0.95, 5.0), (0.95, 40.0), (0.99, 8.0)):
         assert factor * 3 / (certification.enough_replicates(level, factor) + 1) < (1 - level) / 3
+
+
+def test_predictions_of_no_events_are_called_wrong_and_not_the_patients_too_few():
+    X, y, _ = patients(200)
+    given = np.array([0.5, 1.0]), np.ones((200, 2))
+    found = evaluate(given, X, y, n_bootstrap=0).findings.set_index("question")
+    assert found.loc["level", "status"] == "miscalibrated"
+    assert "more than 1,000 times the predicted events" in found.loc["level", "text"]
+    with pytest.raises(ValueError, match=r"model expects no events .*: check the predictions"):
+        certify(given, X, y)
+
+
+def test_all_patients_have_a_wrong_timing_where_no_events_were_expected_in_a_part():
+    X, y, predictions = patients()
+    columns = [29, 99, 199]
+    table = predictions.survival[:, columns]
+    table[:, 0] = 1.0
+    found = certify((GRID[columns], table), X, y, n_bootstrap=59)
+    assert (found.timing["since"], found.timing["until"], found.timing["expected"]) == (0.0, GRID[29], 0.0)
+    assert "(more than 1,000 times" in str(found)

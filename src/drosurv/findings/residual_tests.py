@@ -77,7 +77,7 @@ class JudgedValue:
         centre = self._position(self.value)
         if side * distance(centre) <= 0:
             # The value itself is farther than an interval may reach.
-            return self._at(centre)
+            return side * max(side * self._at(centre), side * self.value)
         far, step = centre + side * 0.05, 0.1
         while side * distance(far) > 0:
             far, step = far + side * step, 2 * step
@@ -155,12 +155,13 @@ def level(sums: Sums) -> JudgedValue:
     The variance is that of right predictions, or of the observed events once the total is right, if that is larger.
     """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
-    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
+    least = _least_predicted(expected)
+    dispersion = max(sums.variance(np.ones(len(sums.observed))), least) / max(expected, least)
     if sums.excess is not None:
         dispersion *= float(sums.excess[-1])
 
     def root(ratio: float) -> float:
-        predicted = max(ratio * expected, _TINY)
+        predicted = max(ratio * expected, least)
         deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
         scale = dispersion * sums.relative_dispersion(ratio)
         return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
@@ -168,20 +169,29 @@ def level(sums: Sums) -> JudgedValue:
     return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 
 
+def _least_predicted(expected: float) -> float:
+    """Return the least number of events, and variance, with which observed ones are compared: 1 if fewer are expected.
+
+    Near 0, the variance is not in proportion to expected events, since rounding and weights for censoring remain.
+    """
+    return 1.0 if expected < 1 else _TINY
+
+
 def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
-    The test of each part is binomial, given all events. None with fewer than two parts of at least `fewest` expected
-    events.
+    The test of each part is binomial, given all events. Parts count in which at least `fewest` events are expected or
+    observed, and as many in the others. None if there is no such part, or fewer events are expected in all.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
-    parts = [j for j in range(len(expected)) if min(expected[j], expected.sum() - expected[j]) >= fewest]
-    if len(parts) < 2 or observed.sum() <= 0:
+    counts = np.maximum(observed, expected), np.maximum(*(x.sum() - x for x in (observed, expected)))
+    parts = np.flatnonzero(np.minimum(*counts) >= fewest)
+    if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
     found = [_part_against_others(sums, j) for j in parts]
-    # Two parts are one comparison.
-    among = len(found) if len(expected) > 2 else 1
+    # Which parts count depends on observed events, so that all are compared; two parts are one comparison.
+    among = len(expected) if len(expected) > 2 else 1
     j, worst = max(zip(parts, found, strict=True), key=lambda pair: abs(pair[1].root(1.0)))
     since, end = float(begins[j]), float(ends[j])
     return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
@@ -189,22 +199,23 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
 
 def _part_against_others(sums: Sums, j: int) -> JudgedValue:
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
-    share = float(expected[j] / expected.sum())
+    of_part, of_others = float(expected[j]), float(expected.sum() - expected[j])
+    least, least_others = _least_predicted(of_part), _least_predicted(of_others)
+    others = max(of_others, least_others)
+    share = max(of_part, least) / (max(of_part, least) + others)
     inside, outside = float(observed[j]), float(observed.sum() - observed[j])
     direction = np.full(len(expected), -share)
     direction[j] += 1.0
-    dispersion = sums.variance(direction) / max(float(expected.sum()) * share * (1 - share), _TINY)
+    dispersion = max(sums.variance(direction), least, least_others) / (others * share)
 
     def root(ratio: float) -> float:
-        of_part = share * ratio / (share * ratio + 1 - share)
-        total = inside + outside
-        deviance = 2 * (
-            xlogy(inside, inside / (total * of_part)) + xlogy(outside, outside / (total * (1 - of_part)))
-        )
-        return float(np.sign(inside - total * of_part) * np.sqrt(max(deviance, 0.0) / dispersion))
+        predicted, total = max(of_part * ratio, least), inside + outside
+        p = predicted / (predicted + others)
+        deviance = 2 * (xlogy(inside, inside / (total * p)) + xlogy(outside, outside / (total * (1 - p))))
+        return float(np.sign(inside - total * p) * np.sqrt(max(deviance, 0.0) / dispersion))
 
     odds = max(inside, _TINY) / max(outside, _TINY)
-    return JudgedValue(odds * (1 - share) / share, root)
+    return JudgedValue(odds * max(of_others, _TINY) / max(of_part, _TINY), root)
 
 
 def slope(

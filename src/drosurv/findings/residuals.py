@@ -290,11 +290,15 @@ def _candidates(last: FloatArray, happened: BoolArray, parts: int) -> FloatArray
 
 
 def cut(expected: FloatArray, parts: int) -> IntArray:
-    """Return the numbers of the ends of parts: where cumulative expected events are nearest to equal parts."""
+    """Return the numbers of the ends of parts: where cumulative expected events are nearest to equal parts.
+
+    If there are no more times than parts, each is an end.
+    """
+    if len(expected) <= parts:
+        return np.arange(len(expected), dtype=np.intp)
     targets = expected[-1] * np.arange(1, parts) / parts
     chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
-    inside = chosen[(expected[chosen] > 0) & (chosen < len(expected) - 1)]
-    return np.unique(np.append(inside, len(expected) - 1)).astype(np.intp)
+    return np.unique(np.append(chosen, len(expected) - 1)).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -335,10 +339,15 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
         return len(until)
 
     @cached_property
+    def _bounded(self) -> FloatArray:
+        """Probabilities (n, J) without 0 and 1, whose events would have no variance; 0 until a patient's start."""
+        started = self.ends > self.start[:, None]
+        return np.where(started, bounded(self.probability, self.unit), self.probability)
+
+    @cached_property
     def _products(self) -> FloatArray:
         """Covariances (n, J, J) of one patient's residuals by the ends of the parts."""
-        F = np.clip(self.probability, self.unit / 4, 1 - self.unit / 4)
-        return covariances_at_times(F, self.at_events, self.at_free, self.at_end)
+        return covariances_at_times(self._bounded, self.at_events, self.at_free, self.at_end)
 
     def _until_ends(self, w: FloatArray) -> FloatArray:
         """Return weighted residuals (n, J) by the ends of the parts."""
@@ -362,17 +371,17 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
         return np.stack(
             [
                 _dispersion_by_ratio(mass, *parts)
-                for parts in zip(self.probability.T, self.at_events.T, self.at_free.T, strict=True)
+                for parts in zip(self._bounded.T, self.at_events.T, self.at_free.T, strict=True)
             ]
         )
 
     def excess(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.excess`; hazards are multiplied, so that the number of events is right."""
         mass, found = self.weight * w, np.ones(len(self.ends))
-        ratios = np.cumsum(mass @ self.observed) / np.maximum(mass @ self.probability, _TINY)
+        ratios = np.cumsum(mass @ self.observed) / np.maximum(mass @ self._bounded, _TINY)
         for j, by_ratio in enumerate(self.variance_by_ratio(w)):
             factor = float(np.interp(ratios[j], by_ratio[0], _FACTORS))
-            F = -np.expm1(factor * np.log1p(-np.minimum(self.probability[:, j], 1 - _TINY)))
+            F = -np.expm1(factor * np.log1p(-self._bounded[:, j]))
             own = F * (1 - F) * ((1 - F) * self.at_events[:, j] + F * self.at_free[:, j])
             found[j] = self._beyond_model(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
         return found
@@ -422,8 +431,9 @@ def covariances_at_times(
     return found
 
 
-# Factors of cumulative hazards, and number of bins of probabilities, with which dispersions are computed.
-_FACTORS = np.exp(np.linspace(-8.0, 8.0, 129))
+# Factors of cumulative hazards, and number of bins of probabilities, with which dispersions are computed. The largest
+# factors take the smallest bounded probability to nearly 1, the smallest ones the largest to nearly 0.
+_FACTORS = np.exp(np.concatenate([np.arange(-16.0, -8.0), np.linspace(-8.0, 8.0, 129), np.arange(9.0, 17.0)]))
 _PROBABILITY_BINS = 256
 _LEAST_DISPERSION = 0.05
 
@@ -437,7 +447,7 @@ def _dispersion_by_ratio(mass: FloatArray, F: FloatArray, m: FloatArray, k: Floa
     size = np.bincount(bins, mass)
     used = size > 0
     F, m, k = (np.bincount(bins, mass * part)[used] / size[used] for part in (F, m, k))
-    raised = -np.expm1(_FACTORS[:, None] * np.log1p(-np.minimum(F, 1 - _TINY)))
+    raised = -np.expm1(_FACTORS[:, None] * np.log1p(-F))
     expected = raised @ size[used]
     dispersion = (
         raised * (1 - raised) * ((1 - raised) * m + raised * k) @ size[used] / np.maximum(expected, _TINY)
@@ -546,10 +556,16 @@ def weighted_residuals(
     )
 
 
-def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
-    """Return log(-log(1 - F)) of probabilities; those of 0 and 1 are taken as rounded to the unit, or to 1e-6."""
+def bounded(probability: FloatArray, unit: float = 0.0) -> FloatArray:
+    """Return probabilities without 0 and 1, which are taken as rounded to the unit, or to 1e-6."""
     least = unit / 4 if unit else 1e-6
-    found: FloatArray = np.log(-np.log1p(-np.clip(probability, least, 1 - least)))
+    found: FloatArray = np.clip(probability, least, 1 - least)
+    return found
+
+
+def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
+    """Return log(-log(1 - F)) of bounded probabilities."""
+    found: FloatArray = np.log(-np.log1p(-bounded(probability, unit)))
     return found
 
 

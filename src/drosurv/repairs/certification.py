@@ -30,6 +30,7 @@ from drosurv.presentation import (
     cause_in_words,
     counted_patients,
     moment,
+    written,
 )
 from drosurv.repairs.drawn_events import PatientEvents
 from drosurv.repairs.rules import readable_table
@@ -267,6 +268,13 @@ def certify_rows(
     if judged.few_times:
         counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
         notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
+    expected = float((events.weight @ events.expected).sum())
+    if expected < LEAST_EXPECTED:
+        raise ArgumentError(
+            "model",
+            f"{arg('model')} expects {written(expected) if expected > 0 else 'no'} events of all patients, and "
+            f"subgroups need {LEAST_EXPECTED:g}: check the predictions, and test more patients if they are right.",
+        )
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:
         enough = len(judged_subgroups(table, events, 0.0)) > 0
