@@ -109,9 +109,9 @@ def test_ratio_has_the_interval_of_the_likelihood_ratio_of_all_tests_together():
     hazards = np.exp(model.risk) * y["time"]
     for row in found.groups.itertuples():
         own = (group == row.group) | (row.attribute == "overall")
-        # The variance is that of Poisson counts, or that of the observed events if it is larger.
-        squares = (y["event"] - row.ratio * hazards)[own] ** 2
-        dispersion = max(squares.sum() / row.observed, 1.0)
+        # The variance is that of Poisson counts, or that of the observed events if it is larger by more than chance.
+        beyond = ((y["event"] - row.ratio * hazards) ** 2 - row.ratio * hazards)[own]
+        dispersion = 1 + max(beyond.sum() - (beyond**2).sum() / max(beyond.sum(), 1e-9), 0.0) / row.observed
         for ratio in (row.ratio_low, row.ratio_high):
             mean = ratio * row.expected
             deviance = 2 * (row.observed * np.log(row.observed / mean) - (row.observed - mean))

@@ -185,7 +185,7 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     counts = np.maximum(observed, expected), np.maximum(*(x.sum() - x for x in (observed, expected)))
-    parts = np.flatnonzero(np.minimum(*counts) >= fewest)
+    parts = np.flatnonzero(np.minimum(*counts) >= fewest).tolist()
     if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
