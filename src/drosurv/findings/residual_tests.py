@@ -184,8 +184,8 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
     observed, and as many in the others. None if there is no such part, or fewer events are expected in all.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
-    counts = np.maximum(observed, expected), np.maximum(*(x.sum() - x for x in (observed, expected)))
-    parts = np.flatnonzero(np.minimum(*counts) >= fewest).tolist()
+    others = np.maximum(observed.sum() - observed, expected.sum() - expected)
+    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= fewest).tolist()
     if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
