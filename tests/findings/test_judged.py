@@ -149,16 +149,21 @@ def test_rows_of_one_patient_are_counted_once_and_patients_of_one_hospital_each(
     assert status["clusters"] != "too_few"
 
 
-def test_an_interval_without_predicted_events_is_named_and_hides_nothing():
+@pytest.mark.parametrize("until", [0.05, 1.0])
+def test_an_interval_without_predicted_events_hides_nothing_and_is_named_if_rounding_cannot_explain_it(until):
     rng, n = np.random.default_rng(0), 2_000
     rate = 0.08 * np.exp(0.8 * rng.normal(size=n))
     T, C, at = rng.exponential(1 / rate), rng.uniform(2, 10, n), np.array([0.05, 1.0, 2.0, 5.0])
     T[:4] = [0.01, 0.02, 0.03, 0.04]
     S = np.exp(-rate[:, None] * at)
-    S[:, 0] = 1.0
+    S[:, at <= until] = 1.0
     rows = rows_of(S, at, Surv.from_arrays(T <= C, np.minimum(T, C)), rng.random(n) < 0.5)
     assert all(np.isfinite([row.value, row.p]).all() for row in rows)
-    assert {(row.question, row.time) for row in judge(rows).problems} == {("timing", 0.05)}
+    # 16 events until 0.05, of 2,000 patients whose risk of less than 0.005 was perhaps rounded to 0.
+    assert {row.question for row in judge(rows).problems} == (set() if until < 1 else {"timing", "gain"})
+    assert {row.time for row in judge(rows).problems if row.question == "timing"} == (
+        {until} if until == 1 else set()
+    )
 
 
 def test_a_fitted_model_is_judged_with_its_estimation_error():

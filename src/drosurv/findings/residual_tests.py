@@ -169,12 +169,13 @@ def level(sums: Sums) -> JudgedValue:
     return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 
 
-def _least_predicted(expected: float) -> float:
+def _least_predicted(expected: float, hidden: float = 0.0) -> float:
     """Return the least number of events, and variance, with which observed ones are compared: 1 if fewer are expected.
 
     Near 0, the variance is not in proportion to expected events, since rounding and weights for censoring remain.
+    Rounding may also have hidden some events (`Sums.hidden`).
     """
-    return 1.0 if expected < 1 else _TINY
+    return max(1.0, hidden) if expected < 1 else _TINY
 
 
 def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
@@ -200,7 +201,8 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
 def _part_against_others(sums: Sums, j: int) -> JudgedValue:
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     of_part, of_others = float(expected[j]), float(expected.sum() - expected[j])
-    least, least_others = _least_predicted(of_part), _least_predicted(of_others)
+    hidden = 0.0 if sums.hidden is None else float(sums.hidden[j])
+    least, least_others = _least_predicted(of_part, hidden), _least_predicted(of_others)
     others = max(of_others, least_others)
     share = max(of_part, least) / (max(of_part, least) + others)
     inside, outside = float(observed[j]), float(observed.sum() - observed[j])

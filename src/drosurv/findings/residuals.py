@@ -34,6 +34,8 @@ _CANDIDATES = 16
 _QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _TINY = 1e-12
 _LARGEST_SQUARE = 9.0
+# Largest probability that two decimals round to 0.
+_MOST_ROUNDED = 0.005
 # Standard deviation, in units of the last digit, that rounding adds to the mean of predicted probabilities.
 _ROUNDING_ERROR = 0.05
 
@@ -46,7 +48,8 @@ class Sums(NamedTuple):
     quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
     the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
     `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
-    patients than under the model, once their number is right.
+    patients than under the model, once their number is right. `hidden` (J,) are events that probabilities of exactly 0
+    by the end of each part may hide, if they were rounded to two decimals.
     """
 
     observed: FloatArray
@@ -58,6 +61,7 @@ class Sums(NamedTuple):
     freedom: float = np.inf
     by_ratio: FloatArray | None = None
     excess: FloatArray | None = None
+    hidden: FloatArray | None = None
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
@@ -71,6 +75,7 @@ class Sums(NamedTuple):
             error=None if self.error is None else self.error[inside],
             by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
             excess=None if self.excess is None else self.excess[:parts],
+            hidden=None if self.hidden is None else self.hidden[:parts],
         )
 
     def relative_dispersion(self, ratio: float) -> float:
@@ -164,6 +169,7 @@ class PatientResiduals:
             freedom,
             self.variance_by_ratio(w),
             self.excess(w),
+            self.hidden(w),
         )
 
     def excess(self, w: FloatArray) -> FloatArray:
@@ -189,6 +195,10 @@ class PatientResiduals:
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.by_ratio`; None where residuals are those of hazards."""
+        return None
+
+    def hidden(self, w: FloatArray) -> FloatArray | None:
+        """Return `Sums.hidden`; None where residuals are those of hazards."""
         return None
 
 
@@ -384,6 +394,11 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
             F = -np.expm1(factor * np.log1p(-self._bounded[:, j]))
             own = F * (1 - F) * ((1 - F) * self.at_events[:, j] + F * self.at_free[:, j])
             found[j] = self._beyond_model(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
+        return found
+
+    def hidden(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.hidden`."""
+        found: FloatArray = _MOST_ROUNDED * ((self.weight * w) @ (self.probability == 0))
         return found
 
     def contributions(self, w: FloatArray) -> FloatArray:
