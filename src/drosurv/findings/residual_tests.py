@@ -191,8 +191,8 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
         return None
     begins = np.append(0.0, ends)
     found = [_part_against_others(sums, j) for j in parts]
-    # Which parts count depends on observed events, so that all are compared; two parts are one comparison.
-    among = len(expected) if len(expected) > 2 else 1
+    # Two parts are one comparison.
+    among = len(found) if len(expected) > 2 else 1
     j, worst = max(zip(parts, found, strict=True), key=lambda pair: abs(pair[1].root(1.0)))
     since, end = float(begins[j]), float(ends[j])
     return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
