@@ -94,7 +94,7 @@ GAP = np.where(np.arange(40)[:, None] == 3, np.nan, np.full((40, 1), 0.5))
             "cause='2' is no cause of event column 'event', which holds 1: .* leave cause out",
         ),
         (lambda X, y: certify(COX, *OTHERS, alpha=1), "alpha=1 of the 400 patients .*: pass a smaller alpha"),
-        (lambda X, y: certify(COX, *OTHERS, horizon=0.01), "10 expected events: test more patients"),
+        (lambda X, y: certify(COX, *OTHERS, horizon=0.01), "subgroups need 10: check the predictions"),
         (lambda X, y: evaluate(([1.0], GAP), X, y), r"survival is missing in 1 of 40 rows \(first: row 4\)"),
         (lambda X, y: CoxPH().fit(y, X), "X holds events and times, as y does"),
         (lambda X, y: Surv.from_dataframe(X, "event", "time"), "data must be a DataFrame, got str"),

@@ -229,7 +229,13 @@ def test_a_patient_of_weight_three_is_three_patients(cls):
     assert abs(weighted.predict_survival_function(X, times=TIMES) - plain).max() > 1e-3
 
 
+# A coefficient of an additive hazard (tests/test_new_model.py) has a unit, which the length of Adam's steps has not.
+HAS_UNIT = {"AdditiveHazards"}
+
+
 def test_the_unit_of_time_does_not_matter(cls):
+    if cls.__name__ in HAS_UNIT:
+        return
     days = fit(quick(cls), y=Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
     assert_same_curves(days, fitted(cls), factor=365.25)
     for name in ("worst_case_weights_", "subgroup_regret_"):

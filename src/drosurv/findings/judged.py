@@ -30,13 +30,11 @@ from drosurv.findings.log_score import (
 from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residual_tests import slope_at_one_time
 from drosurv.findings.residuals import (
-    LEAST_OBSERVED,
     PatientResiduals,
     WeightedResiduals,
     cloglog,
     martingale_residuals,
     observed_times,
-    uncensored_share,
     weighted_residuals,
 )
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
@@ -444,16 +442,16 @@ def times_to_judge(
 ) -> FloatArray:
     """Return the predicted times until which enough patients are observed; if all patients are few, the first time.
 
-    Raise if most patients were censored before the first one.
+    Raise if the first one is after the follow-up.
     """
     times, later = observed_times(given, time, censored, weight), given[given > 0]
     if len(later) == 0 or (times > 0).any():
         return given[:1] if len(times) == 0 else times
-    if uncensored_share(later[:1], time, censored, weight)[0] < LEAST_OBSERVED:
+    if later[0] > time.max():
         raise ArgumentError(
             "predictions",
-            f"too few patients were observed until the first predicted time, {later[0]:g}; the longest observation "
-            f"ends at {time.max():g}: predict earlier times, in the unit of the observed times.",
+            f"no patient was observed until the first predicted time, {later[0]:g}; the longest observation ends at "
+            f"{time.max():g}: predict earlier times, in the unit of the observed times.",
         )
     return later[:1]
 
