@@ -4,7 +4,8 @@ import pytest
 from sksurv.functions import StepFunction
 
 from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues, interpolate
-from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, parse_survival
+from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves
+from drosurv.given_curves import parse_survival
 
 
 def test_step_functions_are_read_as_scikit_survival_reads_them():

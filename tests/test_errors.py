@@ -22,9 +22,9 @@ from drosurv import (
     plan,
     repair,
 )
-from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number
+from drosurv.given_curves import parse_survival
 from drosurv.metrics import concordance_index, decisions, individual_disparity
 from drosurv.observation import parse_observation
 from drosurv.solvers.neighborhoods import as_neighborhoods

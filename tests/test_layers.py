@@ -15,7 +15,7 @@ LAYERS = [
     {"target", "presentation"},
     {"observation", "splines", "curve_values"},
     {"curves"},
-    {"groups"},
+    {"groups", "given_curves"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
     {"estimators", "datasets", "planning"},

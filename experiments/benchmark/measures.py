@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves import parse_survival
 from drosurv.errors import InputError
+from drosurv.given_curves import parse_survival
 from drosurv.metrics import calibration_slope, concordance_index, integrated_brier_score
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.target import BoolArray, FloatArray

@@ -14,7 +14,7 @@ import numpy as np
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves
-from drosurv.findings.residuals import cloglog
+from drosurv.findings.weighted_residuals import cloglog
 from drosurv.target import Target
 
 SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")

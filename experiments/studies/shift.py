@@ -30,7 +30,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from drosurv.curves import parse_survival
+from drosurv.given_curves import parse_survival
 from experiments.benchmark.contenders import Contender
 from experiments.benchmark.encoded_part import encode
 from experiments.benchmark.measures import time_grid, worst_named_gain

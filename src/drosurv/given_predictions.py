@@ -15,11 +15,11 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from drosurv.curve_values import wrong_incidence
-from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, arg, in_command, require, row_number
+from drosurv.given_curves import checked_total, parse_survival
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.predictions import Predicted, Predictions, checked_total
+from drosurv.predictions import Predicted, Predictions
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
 from drosurv.tables.prediction_columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
 from drosurv.target import FloatArray, Target, cause_names, of_any_cause, parse_target

@@ -25,13 +25,11 @@ from drosurv.any_model import (
     unwrapped,
 )
 from drosurv.curve_values import (
-    ROUNDING,
     CurveValues,
     ModelValues,
     StepFunction,
     TableValues,
     checked_survival,
-    wrong_incidence,
 )
 from drosurv.curves import (
     CompetingCurves,
@@ -40,16 +38,13 @@ from drosurv.curves import (
     SmoothCurves,
     StepCurves,
     SurvivalCurves,
-    curves_of_functions,
     curves_of_type,
-    parse_survival,
-    require_columns_at,
-    times_of_columns,
 )
-from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, row_number, warn_caller
+from drosurv.errors import ArgumentError, ArgumentTypeError, arg, require, warn_caller
+from drosurv.given_curves import checked_total, curves_of_functions, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, in_pandas
-from drosurv.presentation import cause_in_words, cause_title, listing
+from drosurv.presentation import cause_in_words, listing
 from drosurv.target import (
     FloatArray,
     IntArray,
@@ -150,48 +145,6 @@ class Predictions:
             by_cause=select_rows(self.by_cause, rows),
             trained_on=parts,
         )
-
-
-def checked_total(incidence: Mapping[Any, Any], times: Any, table: Any = None) -> FloatArray:
-    """Return the incidence (n, k) of all causes together; raise if that of a cause, or the sum, is no incidence.
-
-    Messages number rows as in `table`, by default the incidences of the first cause.
-    """
-    require(len(incidence) > 0, "incidence", "hold an array for at least one cause", incidence)
-    tables = {cause: np.asarray(of_cause, dtype=np.float64) for cause, of_cause in incidence.items()}
-    first = next(iter(tables.values()))
-    table = next(iter(incidence.values())) if table is None else table
-    for cause, values in tables.items():
-        if values.ndim != 2 or values.shape != first.shape:
-            alike = (
-                "one row per patient and one column per time" if values is first else f"shape {first.shape}"
-            )
-            raise ArgumentError(
-                "incidence",
-                f"{arg('incidence')} of {cause_title(cause)} must have {alike}, got shape {values.shape}.",
-            )
-    grid = times_of_columns(times, first.shape[1], "incidence")
-    for of_cause in incidence.values():
-        require_columns_at(grid, of_cause, "incidence")
-    for cause, values in tables.items():
-        if (place := wrong_incidence(values)) is not None:
-            row, column = place
-            before = f" after {values[row, column - 1]:g}" if column else ""
-            raise ArgumentError(
-                "incidence",
-                f"{arg('incidence')} of {cause_title(cause)} must hold probabilities of its event by each time, which "
-                f"lie between 0 and 1 and do not fall with time, got {values[row, column]:g}{before} in row "
-                f"{row_number(row, table)} at time {grid[column]:g}; divide percentages by 100.",
-            )
-    total: FloatArray = sum(tables.values(), np.zeros(1))
-    if total.max(initial=0.0) > 1 + ROUNDING:
-        row = int(np.argmax(total.max(axis=1)))
-        raise ArgumentError(
-            "incidence",
-            f"incidences of all causes sum to {total[row].max():.3g} for row {row_number(row, table)}, above 1: "
-            "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
-        )
-    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from drosurv import CoxPH, RepairedCox, Surv, evaluate
-from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.questions import KINDS, questions
 from drosurv.findings.residual_tests import standard_error
 from drosurv.findings.verdict import PROBLEMS, findings, judge
+from drosurv.given_curves import parse_survival
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions

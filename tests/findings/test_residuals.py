@@ -10,14 +10,8 @@ from scipy.stats import poisson
 
 from drosurv.findings.censoring import fit_censoring
 from drosurv.findings.residual_tests import JudgedValue, level, mean, slope, timing
-from drosurv.findings.residuals import (
-    Sums,
-    WeightedResiduals,
-    cloglog,
-    martingale_residuals,
-    observed_times,
-    weighted_residuals,
-)
+from drosurv.findings.residuals import Sums, martingale_residuals
+from drosurv.findings.weighted_residuals import WeightedResiduals, cloglog, observed_times, weighted_residuals
 from drosurv.target import Target
 
 

@@ -6,7 +6,7 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
-from drosurv.curves import parse_survival
+from drosurv.given_curves import parse_survival
 from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp, integrated_brier_score
 from drosurv.metrics.brier import brier_against_null, weight_error

@@ -7,11 +7,11 @@ import pytest
 from sksurv.metrics import brier_score
 
 from drosurv import CoxPH, Surv, audit, certify, evaluate
-from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentWarning
 from drosurv.evaluation import Predictions
 from drosurv.findings.from_predictions import judged_patients
+from drosurv.given_curves import parse_survival
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
 from drosurv.repairs import certification, drawn_events

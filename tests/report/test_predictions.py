@@ -8,9 +8,9 @@ import pytest
 from sksurv.metrics import brier_score, concordance_index_censored
 
 from drosurv import CoxPH, Surv
-from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.given_curves import parse_survival
 from drosurv.given_predictions import form_of, log_mean_hazard, log_risk, read_predictions
 from drosurv.metrics import default_horizon
 from drosurv.report import Page, audit

@@ -13,7 +13,7 @@ import numpy as np
 
 from drosurv.findings.censoring import CensoringModel
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import MOST_TAKEN, WeightedResiduals, reduced, weighted_residuals
+from drosurv.findings.weighted_residuals import MOST_TAKEN, WeightedResiduals, reduced, weighted_residuals
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Normal draws from which the quantile of the largest error of a curve is taken.

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from drosurv.estimators.spline_design import find_knots, knots_for_events
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
-from drosurv.findings.residuals import cloglog
+from drosurv.findings.weighted_residuals import cloglog
 from drosurv.metrics.inference.intervals import Draws, Interval
 from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.splines import spline_columns

@@ -23,7 +23,7 @@ import pandas as pd
 
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
 from drosurv.evaluation.calibration_curves import fit_regression
-from drosurv.findings.residuals import cloglog
+from drosurv.findings.weighted_residuals import cloglog
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 COLUMNS = (

@@ -12,10 +12,11 @@ import pandas as pd
 
 from drosurv.any_model import final_step
 from drosurv.curve_values import minus_log
-from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
+from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.findings.judged import Cohort, Judged, judge_curves
 from drosurv.findings.known_curves import few_times, known_throughout
+from drosurv.given_curves import parse_survival
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, Predictions

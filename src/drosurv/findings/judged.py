@@ -29,14 +29,8 @@ from drosurv.findings.log_score import (
 )
 from drosurv.findings.own_curve import OwnCurve
 from drosurv.findings.residual_tests import slope_at_one_time
-from drosurv.findings.residuals import (
-    PatientResiduals,
-    WeightedResiduals,
-    cloglog,
-    martingale_residuals,
-    observed_times,
-    weighted_residuals,
-)
+from drosurv.findings.residuals import PatientResiduals, martingale_residuals
+from drosurv.findings.weighted_residuals import WeightedResiduals, cloglog, observed_times, weighted_residuals
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (

@@ -23,7 +23,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtr, stdtrit, xlogy
 
 from drosurv.findings.own_curve import OwnCurve
-from drosurv.findings.residuals import PatientResiduals, Sums, WeightedResiduals, by_cluster
+from drosurv.findings.residuals import PatientResiduals, Sums, by_cluster
+from drosurv.findings.weighted_residuals import WeightedResiduals
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Largest and smallest log ratio, or distance of a slope from 1, that an interval may reach.

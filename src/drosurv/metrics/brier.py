@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import SurvivalCurves, parse_survival
+from drosurv.curves import SurvivalCurves
+from drosurv.given_curves import parse_survival
 from drosurv.groups import Groups
 from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean

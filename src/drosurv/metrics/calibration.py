@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from drosurv.curves import parse_survival
 from drosurv.errors import as_number, as_whole, require
+from drosurv.given_curves import parse_survival
 from drosurv.metrics.inference.intervals import Interval, normal_interval
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, censored_later, weighted_quantiles
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from drosurv.curve_values import interpolate
-from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
+from drosurv.given_curves import parse_survival
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.target import FloatArray, parse_target

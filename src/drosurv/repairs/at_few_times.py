@@ -17,7 +17,7 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.known_curves import known_throughout
 from drosurv.findings.questions import group_sums
 from drosurv.findings.residual_tests import fit_at_one_time, level, slope
-from drosurv.findings.residuals import LEAST_OBSERVED, WeightedResiduals, uncensored_share
+from drosurv.findings.weighted_residuals import LEAST_OBSERVED, WeightedResiduals, uncensored_share
 from drosurv.observation import Rows
 from drosurv.predictions import Predicted, as_predictions
 from drosurv.repairs.checked_search import Trial

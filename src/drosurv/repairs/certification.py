@@ -20,7 +20,8 @@ from drosurv.findings.questions import KINDS, group_sums
 from drosurv.findings.questions import n_patients as count_patients
 from drosurv.findings.residual_tests import level as level_test
 from drosurv.findings.residual_tests import timing as timing_test
-from drosurv.findings.residuals import PatientResiduals, WeightedResiduals, design_effect
+from drosurv.findings.residuals import PatientResiduals, design_effect
+from drosurv.findings.weighted_residuals import WeightedResiduals
 from drosurv.findings.words import ALL, EVERYONE
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, generator

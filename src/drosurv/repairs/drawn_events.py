@@ -15,9 +15,9 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import (
+from drosurv.findings.residuals import PatientResiduals
+from drosurv.findings.weighted_residuals import (
     OutcomesAtTimes,
-    PatientResiduals,
     WeightedResiduals,
     covariances_at_times,
     covariances_in_parts,
