@@ -124,7 +124,7 @@ class TableValues(CurveValues):
         return np.where(index < 0, 1.0, found)
 
     def smooth(self) -> InterpolatedValues:
-        """Return values between which the cumulative hazard is linear, from 0 at time 0."""
+        """Return curves whose cumulative hazard is 0 at time 0, and interpolated linearly between the times."""
         return InterpolatedValues.through(self.times, lambda knots: self.hazard(slice(None), knots))
 
 

@@ -33,10 +33,10 @@ COLUMNS = (
 # The default thresholds are multiples of a round number, at most so many.
 _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
-# Standard deviation of level and slope among models, towards which those of small groups are drawn.
+# Standard deviation of level and slope among models. Those of small groups are shrunken towards right predictions.
 _SPREAD_OF_CALIBRATION = 0.6
-# Patients whose risk is the threshold, added to each group: without them, a net benefit would be known exactly where
-# nobody is above the threshold.
+# Pseudo-patients added to each group, with a risk equal to the threshold. Without them the standard error of a net
+# benefit would be 0 where nobody is above the threshold.
 _ADDED = 2
 
 

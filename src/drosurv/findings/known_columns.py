@@ -69,8 +69,8 @@ def known_columns(
 ) -> KnownColumns:
     """Return the tables `X` and `features` of the patients without columns that give the outcome away.
 
-    Columns of arrays are not looked at. `keep_columns`, one name or several, are known when a prediction is made, and
-    stay; one that neither table has is an error.
+    Arrays have no named columns and are not searched. Columns named in `keep_columns` stay, since they are known when a
+    prediction is made; a name that is in neither table is an error.
     """
     given = {"X": in_pandas(X), "features": in_pandas(features)}
     kept_names = as_names(keep_columns)
@@ -112,7 +112,7 @@ def _without(table: Any, names: Sequence[str] | dict[str, str]) -> Any:
 
 
 def _sentence(columns: dict[str, str], what: str, *, remedy: bool = True) -> str:
-    """Return what holds for some columns, with the reasons and perhaps the remedy; empty without columns."""
+    """Return a sentence that names columns, each with its reason, and says `what` about them; empty for no column."""
     if not columns:
         return ""
     called, one = ("column", "it") if len(columns) == 1 else ("columns", "one")

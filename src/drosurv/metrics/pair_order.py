@@ -326,14 +326,16 @@ def _add_between(
     tree: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Add the weights of the pairs of each event with everybody in later blocks to `sums`, by the groups of both.
+    """Add the weights of all pairs of an event and a patient of a later block to `sums`, by the groups of both.
 
-    The Fenwick tree over ranks has a column for each group, so that one walk serves all; tree[0] is the weight in it.
+    The Fenwick tree over ranks has one column per group, so that one pass counts the pairs of all groups; tree[0] is
+    the total weight of each group.
     """
     for block in range(len(blocks) - 2, -1, -1):
         for k in range(blocks[block], blocks[block + 1]):
             if event[k] and weight[k] > 0.0:
-                # Scores below the tied ones count half, and so do scores below their end. The walks of both join soon.
+                # A lower score counts 1 and a tied one 1/2: the mean of the sums below the first tied rank and up to
+                # the last. Both sums are read in one loop.
                 low, high, group = ranks[1, k], ranks[2, k], code[k]
                 while high >= 0:
                     share, part = weight[k] if low == high else 0.5 * weight[k], 0 if high > 0 else 1

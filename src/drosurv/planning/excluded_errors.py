@@ -105,7 +105,7 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
-    """Return a sentence on the ratios that cannot be excluded, from their intervals by name of the group."""
+    """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group."""
     # The first one says of what.
     times = iter(["times the predicted events cannot be excluded"])
     known = [

@@ -111,8 +111,8 @@ def certify(
         Patient of each row. With `entry`, each patient is predicted from the first row; else the rows of a patient are
         a cluster.
     n_bootstrap : int, optional
-        Number of simulations of events, and of bootstrap multipliers, by default 999. The smallest p-value is
-        3 / (n_bootstrap + 1), so that with fewer than 59 nothing is significant at the level 0.95.
+        Number of simulations, and of replicates of the multiplier bootstrap, by default 999. The smallest possible
+        p-value is 3 / (n_bootstrap + 1): with fewer than 59 simulations no p-value is below 0.05.
     random_state : int, Generator or None
         Seed or source of randomness.
     entry, strata, offset : (n,), optional
@@ -140,13 +140,14 @@ def certify(
     of all events of the subgroup, whether their total is right or wrong: the statistic is the difference of square
     roots of counts, over the dispersion.
 
-    *Adjustment.* The distribution of the largest and smallest statistic of the number of events, and of the largest
-    absolute statistic of parts, over all subgroups, if the model is right, is simulated: p-values are shares of these
-    simulations, times three. Events are drawn from the model's curves, until the patient's censoring time. This is the
-    observed one; for patients with an event it is drawn from the Kaplan-Meier curve of censoring after the event. So a
-    right model has a significant subgroup with probability of at most 1 - level, for any number of events. Bounds on
-    the ratio are those that the same statistic does not reject on either side. With clusters, the rows of a cluster
-    have the same outcome in a share of the simulations, chosen so that the sums of clusters vary as much as observed.
+    *Adjustment.* Outcomes are simulated as if the model were right. Each simulation gives three numbers over all
+    subgroups: the largest and the smallest statistic of the number of events, and the largest absolute statistic of the
+    parts of the follow-up. A p-value is three times the share of simulations that are at least as extreme. Events are
+    drawn from the model's curves, until the patient's censoring time. This is the observed one; for patients with an
+    event it is drawn from the Kaplan-Meier curve of censoring after the event. So a right model has a significant
+    subgroup with a probability of at most 1 - level. Bounds hold the ratios that the same statistic does not reject.
+    With clusters, all rows of a cluster get the same outcome in some of the simulations: in as many as are needed for
+    sums of clusters to vary as much as the observed ones.
 
     The predictions of a fitted model have an estimation error, which is added to the variance if the number of
     training events is known; of predictions in folds, errors cancel, and it is subtracted. Bounds are for the given
@@ -155,10 +156,10 @@ def certify(
     *Brier score and gain over the null model.* Means over a subgroup with one-sided bounds from the largest
     studentised deviation, by a multiplier bootstrap with one multiplier per patient or cluster.
 
-    *Assumptions.* Patients (or clusters) are independent, and censoring is independent of the event time given the
-    features; where curves are known throughout, for the Brier score, and for simulated censoring times after an event,
-    censoring has the same distribution for all patients. Subgroups that need more than two columns, finer cuts, or
-    columns that were not measured are not covered.
+    *Assumptions.* Patients (or clusters) are independent. Censoring is independent of the event time given the
+    features. The Brier score of curves that are known throughout, and simulated censoring times after an event,
+    also assume that censoring has the same distribution for all patients. Subgroups that need more than two
+    columns, finer cuts, or columns that were not measured are not covered.
 
     *Many patients.* The simulations are of a sample of at most 200,000 patients, with 10,000 expected events if there
     are as many: the distribution of the most extreme statistic hardly changes with more. Replicates run in threads on

@@ -52,8 +52,8 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     """Return columns that may give the outcome away, with the reason: they tell the event or the time.
 
     `entry` (n,) are the times from which patients were under observation. Of more than 10,000 patients, a random sample
-    is looked at. If `of_levels`, a column is also named if all patients of one level had the event, as by chance those
-    of a good marker may.
+    is searched. If `of_levels`, a column is also named if all patients of one of its levels had the event; that can
+    also happen by chance, if the column is a good marker.
     """
     target = parse_target(of_any_cause(y), require_event=False)
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
