@@ -154,6 +154,14 @@ class OutcomesAtHorizon:
             found = found + self.weight[:, None] * influence
         return found
 
+    def contributions_of_group(self, rows: IntArray, fixed: FloatArray, by_event: FloatArray) -> FloatArray:
+        """Return contributions (n, K) to sums of `fixed` + `by_event` * events, each (m, K), over m rows."""
+        centred, weighted = np.zeros((2, len(self), by_event.shape[1]))
+        weighted[rows] = by_event * self.events[rows, None]
+        centred[rows] = fixed + weighted[rows]
+        centred[rows] -= np.average(centred[rows], axis=0, weights=self.weight[rows])
+        return self.contributions(centred, weighted)
+
     def covariance(self, contributions: FloatArray) -> FloatArray:
         """Return the covariance (K, K) of sums from the contributions (n, K) of patients, or of their clusters."""
         if self.clusters is None:
@@ -186,11 +194,8 @@ class OutcomesAtHorizon:
 
     def error_of_sum(self, rows: IntArray, fixed: FloatArray | float, by_event: FloatArray | float) -> float:
         """Return the standard error of the sum of `fixed` + `by_event` * events over the rows of a group."""
-        centred, weighted = np.zeros((2, len(self), 1))
-        weighted[rows, 0] = by_event * self.events[rows]
-        centred[rows, 0] = fixed + weighted[rows, 0]
-        centred[rows, 0] -= np.average(centred[rows, 0], weights=self.weight[rows])
-        each = self.contributions(centred, weighted)
+        parts = (np.broadcast_to(part, len(rows))[:, None] for part in (fixed, by_event))
+        each = self.contributions_of_group(rows, *parts)
         found = replace(self, clusters=None).covariance(each) * self.design_effects(each, rows)
         return float(np.sqrt(found[0, 0]))
 

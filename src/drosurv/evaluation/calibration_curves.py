@@ -123,11 +123,9 @@ class _Group:
         """Return by how much the variance of observed less expected events is larger by cluster."""
         if not self.outcomes.in_several_clusters(self.rows):
             return 1.0
-        residuals, weighted = np.zeros((2, len(self.outcomes), 1))
-        weighted[self.rows, 0] = self.outcomes.events[self.rows]
-        residuals[self.rows, 0] = self.outcomes.events[self.rows] - self.risk
-        residuals[self.rows, 0] -= self.weight @ residuals[self.rows, 0] / self.total
-        each = self.outcomes.contributions(residuals, weighted)
+        each = self.outcomes.contributions_of_group(
+            self.rows, -self.risk[:, None], np.ones((len(self.rows), 1))
+        )
         return float(self.outcomes.design_effects(each, self.rows)[0])
 
     def _basis(self, x: FloatArray) -> FloatArray:

@@ -118,13 +118,10 @@ def _covariance(
     found = outcomes.events_covariance(terms, mean) + (centred * weight[:, None]).T @ centred
     added = np.sqrt(_ADDED * odds)
     if outcomes.in_several_clusters(rows):
-        parts, benefit = np.zeros((2, len(outcomes), len(odds)))
-        parts[rows] = outcomes.events[rows, None] * terms[rows]
-        benefit[rows] = parts[rows] - above * odds
-        benefit[rows] -= weight @ benefit[rows] / total
-        larger = outcomes.design_effects(outcomes.contributions(benefit, parts), rows)
+        each = outcomes.contributions_of_group(rows, -(above * odds), terms[rows])
+        larger = outcomes.design_effects(each, rows)
         found = found * np.sqrt(np.outer(larger, larger))
-        # So many patients count as one.
+        # In clusters, `larger` patients have the information of one independent patient.
         added = added * larger
     covariance: FloatArray = (found + np.outer(added, added)) / total**2
     return covariance
