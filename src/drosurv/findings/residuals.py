@@ -153,17 +153,19 @@ class PatientResiduals:
             alone,
             error,
             freedom,
-            self.variance_by_ratio(w),
-            self.excess(w),
+            *self.dispersion(w),
             self.hidden(w),
         )
 
-    def excess(self, w: FloatArray) -> FloatArray:
-        """Return `Sums.excess`: hazards that are wrong for single patients give sums that vary more than right ones."""
+    def dispersion(self, w: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Return `Sums.by_ratio`, None where residuals are those of hazards, and `Sums.excess`.
+
+        Hazards that are wrong for single patients give sums that vary more than those of right hazards.
+        """
         (observed, expected), mass = self.events, self.weight * w
         ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
         own = ratio * self.variances.sum(axis=1)
-        return np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
+        return None, np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
 
     def _beyond_model(self, mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
         """Return the sum of squared residuals (n,) over that of their variances (n,) under the model; at least 1.
@@ -178,10 +180,6 @@ class PatientResiduals:
         if not (own > 0 and sum_beyond > 0):
             return 1.0
         return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
-
-    def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
-        """Return `Sums.by_ratio`; None where residuals are those of hazards."""
-        return None
 
     def hidden(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.hidden`; None where residuals are those of hazards."""
@@ -215,15 +213,12 @@ def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -
     """
     if residuals.clusters is None:
         return 1.0
-    every = np.ones(len(residuals))
-    each, weight = residuals.contributions(every).sum(axis=1), residuals.weight
-    group, several = (
-        np.zeros(len(each), np.intp) if groups is None else groups,
-        int(residuals.clusters.max()) + 1,
-    )
-    kept = np.flatnonzero(group >= 0)
-    pairs, place = np.unique(group[kept] * several + residuals.clusters[kept], return_inverse=True)
-    clusters = np.bincount(pairs // several)[pairs // several]
+    each, weight = residuals.contributions(np.ones(len(residuals))).sum(axis=1), residuals.weight
+    group = np.zeros(len(each), np.intp) if groups is None else groups
+    kept, n_clusters = np.flatnonzero(group >= 0), int(residuals.clusters.max()) + 1
+    # One number for each cluster in each group.
+    pairs, place = np.unique(group[kept] * n_clusters + residuals.clusters[kept], return_inverse=True)
+    clusters = np.bincount(pairs // n_clusters)[pairs // n_clusters]
     factor = np.divide(clusters, clusters - 1.0, out=np.zeros(len(pairs)), where=clusters > 1)
     clustered = float(factor @ np.bincount(place, each[kept]) ** 2)
     alone = float((factor[place] > 0) @ (each[kept] ** 2 / np.maximum(weight[kept], _TINY)))

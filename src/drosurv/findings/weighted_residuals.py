@@ -93,26 +93,21 @@ class WeightedResiduals(PatientResiduals, OutcomesAtTimes):
             until_ends = reduced(until_ends, taken)
         return covariances_in_parts(until_ends)
 
-    def variance_by_ratio(self, w: FloatArray) -> FloatArray:
-        """See :meth:`PatientResiduals.variance_by_ratio`: hazards are multiplied, so that all F stay below 1."""
-        mass = self.weight * w**2
-        return np.stack(
-            [
-                _dispersion_by_ratio(mass, *parts)
-                for parts in zip(self._bounded.T, self.at_events.T, self.at_free.T, strict=True)
-            ]
-        )
+    def dispersion(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`PatientResiduals.dispersion`.
 
-    def excess(self, w: FloatArray) -> FloatArray:
-        """See :meth:`PatientResiduals.excess`; hazards are multiplied, so that the number of events is right."""
-        mass, found = self.weight * w, np.ones(len(self.ends))
+        To change the number of events, all hazards are multiplied by one factor: all F stay below 1.
+        """
+        mass, by_ratio, excess = self.weight * w, [], []
         ratios = np.cumsum(mass @ self.observed) / np.maximum(mass @ self._bounded, _TINY)
-        for j, by_ratio in enumerate(self.variance_by_ratio(w)):
-            factor = float(np.interp(ratios[j], by_ratio[0], _FACTORS))
-            F = -np.expm1(factor * np.log1p(-self._bounded[:, j]))
-            own = F * (1 - F) * ((1 - F) * self.at_events[:, j] + F * self.at_free[:, j])
-            found[j] = self._beyond_model(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own)
-        return found
+        for j, ratio in enumerate(ratios):
+            F, at_events, at_free = self._bounded[:, j], self.at_events[:, j], self.at_free[:, j]
+            by_ratio.append(_dispersion_by_ratio(mass * w, F, at_events, at_free))
+            factor = float(np.interp(ratio, by_ratio[j][0], _FACTORS))
+            F = -np.expm1(factor * np.log1p(-F))
+            own = F * (1 - F) * ((1 - F) * at_events + F * at_free)
+            excess.append(self._beyond_model(mass * w, (self.happened[:, j] - F) * self.inverse[:, j], own))
+        return np.stack(by_ratio), np.array(excess)
 
     def hidden(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.hidden`."""
