@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError, arg, row_number
-from drosurv.target import FloatArray, IntArray, batches, places_in
+from drosurv.target import BoolArray, FloatArray, IntArray, batches, places_in
 
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any
@@ -366,9 +366,9 @@ class SumValues(HazardValues):
 
 def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
     """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers, with the row as in `given`."""
-    # A NaN is neither.
+    # A NaN makes both comparisons False.
     if not (values.min(initial=1.0) >= -ROUNDING and values.max(initial=0.0) <= 1 + ROUNDING):
-        wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
+        wrong = _no_probabilities(values)
         row = row_number(np.argwhere(wrong)[0][0], given)
         if len(absent := np.unique(np.argwhere(np.isnan(values))[:, 0])):
             raise ArgumentError(
@@ -384,12 +384,17 @@ def checked_survival(values: FloatArray, given: Any = None) -> FloatArray:
     return np.clip(values, 0.0, 1.0)
 
 
+def _no_probabilities(values: FloatArray) -> BoolArray:
+    """Return which values are missing, or do not lie between 0 and 1."""
+    return ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
+
+
 def wrong_incidence(values: FloatArray) -> tuple[int, int] | None:
     """Return row and column of the first number (n, k) that is no incidence by ascending times; None if all are.
 
     Incidences are not missing, lie between 0 and 1, and do not fall with time.
     """
-    wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
+    wrong = _no_probabilities(values)
     wrong[:, 1:] |= np.diff(values, axis=1) < -ROUNDING
     if not wrong.any():
         return None

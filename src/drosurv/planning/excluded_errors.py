@@ -106,13 +106,13 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
     """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group."""
-    # The first one says of what.
-    times = iter(["times the predicted events cannot be excluded"])
-    known = [
-        f"{ratio_text(low or 0.0)} to {ratio_text(high)} {next(times, 'times')} for {name}"
+    ratios = {
+        name: f"{ratio_text(low or 0.0)} to {ratio_text(high)} times"
         for name, (low, high) in errors.items()
         if high is not None and _is_known((low, high))
-    ]
+    }
+    said = " the predicted events cannot be excluded"
+    known = [f"{text}{said if k == 0 else ''} for {name}" for k, (name, text) in enumerate(ratios.items())]
     unknown = [name for name, error in errors.items() if not _is_known(error)]
     text = _start(patients, events, until)
     nothing = f"no error can be excluded for {listing(unknown)}."
