@@ -94,9 +94,14 @@ def decided_by_one(found: Adjusted, level: float, total: float) -> tuple[str, fl
 def _adjusted(test: Question, level: float, total: float) -> Adjusted:
     if test.estimate is None:
         return Adjusted(test, np.nan, np.nan, np.nan, np.nan, wrong=False)
-    estimate, distance = test.estimate, test.estimate.value - test.estimate.right
+    estimate = test.estimate
     times = max(total / test.weight, 1.0)
     p = min(estimate.p * times, 1.0)
     low, high = estimate.interval((1 - level) / times)
-    wrong = p < 1 - level and abs(distance) >= test.least and test.side * distance >= 0
-    return Adjusted(test, estimate.value, low, high, p, wrong)
+    return Adjusted(test, estimate.value, low, high, p, is_wrong(test, estimate, p, level))
+
+
+def is_wrong(test: Question, estimate: JudgedValue, p: float, level: float) -> bool:
+    """Whether an estimate with this adjusted p-value shows a problem."""
+    distance = estimate.value - estimate.right
+    return p < 1 - level and abs(distance) >= test.least and test.side * distance >= 0

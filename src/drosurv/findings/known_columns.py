@@ -85,11 +85,11 @@ def known_columns(
         return KnownColumns(X, features)
     frame = pd.concat(tables, axis=1)
     stays = frame.columns.map(str).isin(kept_names)
-    looked_at = ~stays & ~frame.columns.duplicated()
+    searched = ~stays & ~frame.columns.duplicated()
     # X may be standardised; features are in units that readers know.
     stated = stays & ~frame.columns.duplicated(keep="last")
-    # A level whose patients all had the event is no reason to condemn a model: it may be a good marker.
-    found, kept = (find_leaks(frame.loc[:, some], y, entry, of_levels=False) for some in (looked_at, stated))
+    # Levels whose patients all had the event are left out: such a column may be a good marker.
+    found, kept = (find_leaks(frame.loc[:, some], y, entry, of_levels=False) for some in (searched, stated))
     if not found:
         return KnownColumns(X, features, kept=kept)
     own = set(columns_used(model, given["X"]))

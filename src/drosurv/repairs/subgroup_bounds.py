@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
-from drosurv.findings.adjustment import Adjusted, Question
+from drosurv.findings.adjustment import Adjusted, Question, is_wrong
 from drosurv.findings.questions import KINDS
 from drosurv.findings.residual_tests import JudgedValue
 from drosurv.findings.words import ALL, ALL_PATIENTS, EVERYONE, period, sentence, subgroup_events
@@ -224,8 +224,8 @@ class SubgroupBounds:
         kind, until = KINDS["level"], np.nan if self.counted_until is None else self.counted_until
         ratio, low, high, p = (self.overall[name] for name in ("ratio", "low", "high", "p"))
         value = JudgedValue(ratio, root=float, time=until)
-        test = Question("level", EVERYONE, ALL, value, kind.status, details={"unit": time_unit})
-        wrong = p < 1 - self.level and abs(ratio - value.right) >= kind.least
+        test = Question("level", EVERYONE, ALL, value, kind.status, kind.least, details={"unit": time_unit})
+        wrong = is_wrong(test, value, p, self.level)
         found = [
             sentence(kind, kind.status if wrong else "clear", Adjusted(test, ratio, low, high, p, wrong))
         ]
