@@ -1,4 +1,4 @@
-"""What a model of any library is: its last step, its columns, its name, and whether it is fitted."""
+"""Facts about a model of any library: its last step, its columns, its name, and whether it is fitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unwrapped(model: Any) -> Any:
 
 
 def final_step(model: Any) -> Any:
-    """Return the last step of a Pipeline, or the model itself; of a finished search, that of its best model."""
+    """Return the last step of a Pipeline, or the model itself; for a finished search, of its best model."""
     steps = getattr(unwrapped(model), "steps", None)
     return unwrapped(steps[-1][1]) if steps else unwrapped(model)
 
@@ -52,9 +52,9 @@ def training_follow_up(model: Any) -> Any:
 
 
 def columns_used(model: Any, X: Any = None) -> list[str]:
-    """Return the columns of a table that a model predicts from; of a model without names, those of `X`.
+    """Return the columns of a table that a model predicts from; all columns of `X` if the model keeps no names.
 
-    There are none for predictions that were given as numbers.
+    Predictions that were given as numbers have none.
     """
     model = unwrapped(model)
     if not hasattr(model, "predict"):

@@ -8,7 +8,7 @@ curves are between their times:
 * :class:`StepCurves` jump at their times and are constant in between. The hazard of a jump is the model's own
   increment d, as of Breslow's baseline with S = exp(-sum d), or that of a table of probabilities, 1 - S(t) / S(t-).
 * :class:`PointCurves` are known at their times only.
-* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S, of a table linear between its times.
+* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S. Between the times of a table it is linear.
 
 Values are computed when asked for, a batch of patients at a time (:mod:`drosurv.curve_values`). Curves of some
 patients, such as a group, share them. :class:`CompetingCurves` hold the curves of several causes.

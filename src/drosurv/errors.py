@@ -40,7 +40,7 @@ def arg(name: str, value: object = None, *, text: str = "") -> str:
 
 
 def in_command() -> bool:
-    """Whether a command is running, which has options instead of arguments."""
+    """Whether a command is running, so that messages name options instead of arguments."""
     return SPELLING.get(None) is not None
 
 

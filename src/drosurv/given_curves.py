@@ -71,7 +71,7 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType, given: Any) -
 
 
 def require_columns_at(times: Any, table: Any, name: str = "survival") -> None:
-    """Raise if the columns of a DataFrame, the argument `name`, are numbers other than the times and 0, 1, ..."""
+    """Raise if names of columns of a DataFrame, the argument `name`, are numbers but not the times, nor 0, 1, ..."""
     try:
         named = np.array([float(column) for column in getattr(table, "columns", ())])
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _refuse_rising(survival: FloatArray, times: FloatArray, given: Any) -> None:
 
 
 def checked_total(incidence: Mapping[Any, Any], times: Any, table: Any = None) -> FloatArray:
-    """Return the incidence (n, k) of all causes together; raise if that of a cause, or the sum, is no incidence.
+    """Return the incidence (n, k) of all causes together; raise if one of them, or their sum, is no incidence.
 
     Messages number rows as in `table`, by default the incidences of the first cause.
     """

@@ -357,7 +357,7 @@ def _kind_by_time(values: FloatArray) -> Kind | None:
 
 
 def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:
-    """Return whether probabilities are of survival or of the event, and by what that was decided if it is not usual."""
+    """Return whether probabilities are of survival or of the event, and what shows it; empty if they fall with time."""
     if by_time := _kind_by_time(values):
         return by_time, "predictions rise with time" if by_time == "event probability" else ""
     last = float(times[-1])

@@ -40,9 +40,9 @@ class Patients(NamedTuple):
 def one_row_each(y: Any, observed: Rows, features: Any = None) -> Patients:
     """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
 
-    A prediction can use only the first row, of which a note is given if the `features` of others differ. The target of
-    a patient is the first event, or the end of the last row; ids are left out, as every row is a patient. Without entry
-    times, rows of one patient stay: they are correlated.
+    A prediction can use only the first row; a note says so if the `features` of later rows differ. The target of a
+    patient is the first event, or the end of the last row. The result has no ids, because every row is a patient.
+    Without entry times, rows of one patient stay: they are correlated.
     """
     y, notes, changing = np.asarray(y), [], ""
     rows = until = np.arange(len(y))

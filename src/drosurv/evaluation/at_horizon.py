@@ -178,10 +178,10 @@ class OutcomesAtHorizon:
         return found
 
     def design_effects(self, contributions: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the variances (K,) of sums over the rows of a group by cluster, over those of independent patients.
+        """Return how many times larger the variances (K,) of a group's sums are than those of independent patients.
 
-        They are at least 1, and 1 for a group in one cluster: given this cluster, its patients are independent. A sum
-        without contributions has the median of the others.
+        They are at least 1. For a group in one cluster they are 1: given this cluster, its patients are independent. A
+        sum without contributions has the median of the others.
         """
         if not self.in_several_clusters(rows):
             return np.ones(contributions.shape[1])

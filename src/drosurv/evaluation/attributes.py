@@ -140,7 +140,7 @@ def parse_attributes(
         if len(numbers) > MOST_LEVELS:
             raise ArgumentError(
                 "sensitive_features",
-                f"{name} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a group: "
+                f"{name} {attribute.name!r} holds {len(numbers):,} different numbers, and each would be a group: "
                 f"cut it first, for example in two groups, above {np.median(numbers):g} and not.",
             )
     return found

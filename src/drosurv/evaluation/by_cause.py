@@ -87,8 +87,8 @@ def evaluate_by_cause(
     X, y
         Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
     at : (k,) array, optional
-        Horizons; by default the quartiles of the training event times. For incidences at few times, some of these
-        until which patients are observed; by default all of them.
+        Horizons; by default the quartiles of the training event times. Incidences at few times are
+        judged at those times until which enough patients are observed: `at` must be some of them, by default all.
     sensitive_features : Series or DataFrame, optional
         Group labels; each column is an attribute.
     level : float
@@ -101,7 +101,7 @@ def evaluate_by_cause(
     strata, offset : (n,) arrays, optional
         For a model that was fitted with them.
     clusters : (n,) array, optional
-        Cluster of each patient, such as a hospital: intervals allow for patients of a cluster who are alike.
+        Cluster of each patient, such as a hospital: intervals allow for correlation within clusters.
 
     Returns
     -------
@@ -141,8 +141,8 @@ def table_by_cause(
 ) -> pd.DataFrame | None:
     """Return the table of :func:`evaluate_by_cause`, at the horizon if given; None where causes cannot be judged.
 
-    They cannot without causes in `y`, without predictions of each, and of patients who entered late and were predicted
-    at few times.
+    Causes cannot be judged if `y` has none, if the model does not predict each, or if patients entered late and were
+    predicted at few times.
     """
     if not has_causes(y) or predicted.competing is None or _late_at_few_times(predicted, y):
         return None

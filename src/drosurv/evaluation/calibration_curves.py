@@ -26,13 +26,14 @@ from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.splines import spline_columns
 from drosurv.target import FloatArray, IntArray
 
-# A spline needs so many patients with the event, and so many without.
+# Least number of patients with the event, and of patients without, for a spline.
 _FEWEST_FOR_SPLINE = 30
-# Events that each coefficient of the curve takes from the evidence about its distance from the predictions.
+# Events subtracted for each coefficient of the curve, in the interval of its distance from the predictions.
 _EVENTS_PER_COEFFICIENT = 3
-# A part of a group without a spline has at least so many patients, and on average so many events.
+# Without a spline, a group is divided in parts: their largest number, the least number of patients in a part, and the
+# least mean number of events.
 _MOST_PARTS, _FEWEST_IN_PART, _EVENTS_IN_PART = 10, 20, 5
-# A slope needs so many patients with the event, and so many without.
+# Least number of patients with the event, and of patients without, for a slope.
 _FEWEST_FOR_SLOPE = 10
 # Points of a curve, between these quantiles of the predicted risks.
 _POINTS, _ENDS = 41, (0.01, 0.99)
@@ -103,7 +104,7 @@ def calibration_curves(
 
 
 class _Group:
-    """Calibration of the patients in some rows; in clusters, `alike` of them count as one."""
+    """Calibration of the patients in some rows; `alike` is the design effect of clusters."""
 
     def __init__(self, outcomes: OutcomesAtHorizon, rows: IntArray, level: float) -> None:
         self.outcomes, self.rows, self.level = outcomes, rows, level
@@ -120,7 +121,7 @@ class _Group:
         self.fitted = fit_regression(outcomes, rows, self._basis(self.x)) if len(self.knots) else None
 
     def _alike(self) -> float:
-        """Return by how much the variance of observed less expected events is larger by cluster."""
+        """Return how many times larger clusters make the variance of observed less expected events."""
         if not self.outcomes.in_several_clusters(self.rows):
             return 1.0
         each = self.outcomes.contributions_of_group(
@@ -243,8 +244,8 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     """Regress the outcomes of some rows on columns (n, q), weighted for censoring, by the complementary log-log link.
 
     Return None if it does not converge, as where the columns separate events from others. The covariance is that of
-    outcomes with the fitted risks, as many times larger as sums by cluster vary more than sums of patients; it includes
-    the estimation error of the weights.
+    outcomes with the fitted risks, times the design effects of clusters; it includes the estimation error of the
+    weights.
     """
     y, inverse = outcomes.happened[rows], outcomes.inverse[rows]
     mass = outcomes.weight[rows] * inverse
@@ -286,7 +287,7 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     meat = outcomes.model_covariance(terms, mean)
     if outcomes.in_several_clusters(rows):
         weighted = terms * (outcomes.inverse * (outcomes.happened - mean))[:, None]
-        # Of uncorrelated sums: the first of the level, the next of the slope at this level.
+        # Design effects of uncorrelated sums: that of the level, then that of the slope given the level.
         root = np.linalg.cholesky(meat + 1e-12 * np.diag(np.diag(meat)))
         each = np.linalg.solve(root, outcomes.contributions(weighted, weighted).T).T
         meat = (root * outcomes.design_effects(each, rows)) @ root.T

@@ -84,7 +84,7 @@ def compare(
     metrics : sequence of str, optional
         Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all.
     n_bootstrap : int
-        Bootstrap replicates; 0 for values, and the intervals of likelihood gains and calibration slopes, alone.
+        Bootstrap replicates. With 0, only likelihood gains and calibration slopes have intervals.
     level, random_state, n_jobs, verbose
         As in :func:`~drosurv.evaluation.evaluate`.
 
@@ -258,7 +258,7 @@ def _at_common_times(
 
 
 def _group(attribute: str, worst: tuple[str, str] | None) -> str:
-    """Return the name of the group with the lowest value: with its own attribute if it is among those of all."""
+    """Return the name of the group with the lowest value; with its attribute if it is the lowest of all attributes."""
     if worst is None:
         return ALL
     return whose(*worst) if attribute == EVERYONE else worst[1]

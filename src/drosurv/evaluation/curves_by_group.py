@@ -190,8 +190,8 @@ def shrunken_ratios(
 ) -> pd.DataFrame:
     """Return observed over expected events of attributes with many groups, with a random intercept for each group.
 
-    `groups` is the group table. An attribute's last row is the prediction interval of a new group. Of patients in
-    clusters within the groups, so many events as the design effect of the attribute says count as one.
+    `groups` is the group table. An attribute's last row is the prediction interval of a new group. With
+    patients in clusters, numbers of events are divided by the design effect of the attribute.
     """
     tables = []
     for name, part in groups[groups["expected"] > 0].groupby("attribute", sort=False):

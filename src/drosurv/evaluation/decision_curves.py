@@ -30,7 +30,7 @@ COLUMNS = (
     *("attribute", "group", "threshold", "net_benefit", "low", "high", "treat_all", "treat_none"),
     *("avoided_per_100", "patients"),
 )
-# The default thresholds are multiples of a round number, at most so many.
+# Largest number of default thresholds, which are multiples of a round number.
 _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
 # Standard deviation of level and slope among models. Those of small groups are shrunken towards right predictions.
@@ -106,8 +106,9 @@ def _covariance(
 ) -> FloatArray:
     """Return the covariance (K, K) of one group's net benefits if outcomes follow the recalibrated risks.
 
-    Squares of the patients' own contributions are small wherever few events happened to be seen: with rare events and
-    censoring such bands hold the curve in 84 to 92 %. They only say how many times larger variances by cluster are.
+    It is not the sum of squares of the patients' contributions, which is too small where few events were observed: with
+    rare events and censoring, such bands contain the whole curve in 84 to 92 % of samples. The contributions only give
+    the design effects of clusters.
     """
     weight, risk = outcomes.weight[rows], _recalibrated(outcomes, rows)
     total = float(weight.sum())

@@ -36,7 +36,7 @@ _COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found
 class PictureRow(NamedTuple):
     """A group: events observed and expected, their ratio with its interval (NaN where not known), and its state.
 
-    Of events in a part of the follow-up, the name ends with this part, which is also given as `when`.
+    If events are those of a part of the follow-up, `when` is this part in words, and the name ends with it.
     """
 
     who: str
@@ -73,7 +73,7 @@ class PictureRow(NamedTuple):
 
 
 def shortened(text: str, width: int, when: str = "") -> str:
-    """Return a text of at most so many letters; dots stand for what is left out, which is not `when`, after a comma.
+    """Return a text of at most `width` letters, with dots for what is left out; a last part `when` is kept.
 
     >>> shortened("age is infants", 9), shortened("differ <= 2 and etype = 2, by 3 years", 28, "by 3 years")
     ('age is...', 'differ <= 2 a..., by 3 years')

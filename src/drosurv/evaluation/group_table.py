@@ -269,7 +269,7 @@ def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row
 def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) -> dict[RowKey, FindingRow]:
     """Return the findings of likelihood gains and calibration slopes, by attribute, group and metric.
 
-    They are those of the evaluation of one model, which asks about the reference only if it has one.
+    They equal those of an evaluation of the model, which asks about the reference only if one was given.
     """
     data = evaluator.everyone.data
     if not data.is_judged or not any(metric.name in _JUDGED_METRICS for metric in evaluator.metrics):

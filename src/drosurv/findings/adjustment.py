@@ -14,7 +14,8 @@ import numpy as np
 
 from drosurv.findings.residual_tests import JudgedValue
 
-# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests of numbers of events.
+# Number of tests of a number of events that the search for subgroups counts as. Its p-values are adjusted for all
+# subgroups already.
 SEARCH_TESTS = 6
 
 

@@ -434,7 +434,7 @@ def refuse_late_entry() -> NoReturn:
 def times_to_judge(
     given: FloatArray, time: FloatArray, censored: BoolArray, weight: FloatArray
 ) -> FloatArray:
-    """Return the predicted times until which enough patients are observed; if all patients are few, the first time.
+    """Return the predicted times until which enough patients are observed; the first time if there is none.
 
     Raise if the first one is after the follow-up.
     """
@@ -451,7 +451,7 @@ def times_to_judge(
 
 
 def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
-    """Return the one of the `times` to judge that is `at`; raise an error about the argument `name` if none is.
+    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
 
     `given` are all times of the predictions.
     """
@@ -467,7 +467,7 @@ def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = 
 
 
 def horizon_among(times: FloatArray, target: Target) -> float:
-    """Return the default horizon of predictions at few times: the last of them by that of the patients."""
+    """Return the default horizon of predictions at few times: the last of them until the patients' default horizon."""
     before = times[times <= default_horizon(target)]
     return float(before[-1] if len(before) else times[0])
 

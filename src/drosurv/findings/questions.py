@@ -69,7 +69,7 @@ def questions(
 ) -> list[Question]:
     """Return all questions about groups of patients, masks (n,) by attribute and group.
 
-    A question of a group that is too small has no estimate but the reason.
+    A question about a group that is too small has a reason in place of an estimate.
     """
     details = {"unit": time_unit, "reference": reference, "trained": "yes" if judged.trained else ""}
     if threshold is not None:

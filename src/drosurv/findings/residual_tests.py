@@ -1,4 +1,4 @@
-"""Tests of predictions: each is a weighted sum of residuals, of which right predictions have mean zero.
+"""Tests of predictions: each is a weighted sum of residuals, whose mean is zero if predictions are right.
 
 - `level`: events of a group, observed against expected.
 - `timing`: events in each part of the follow-up against the other parts, whether the total number is right or wrong.
@@ -153,7 +153,7 @@ def standard_error(
 def level(sums: Sums) -> JudgedValue:
     """Return observed over expected events, by the likelihood ratio of Poisson counts.
 
-    The variance is that of right predictions, or of the observed events once the total is right, if that is larger.
+    The variance is the larger one of right predictions and of observed events with a corrected total.
     """
     observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
     least = _least_predicted(expected)
@@ -182,8 +182,9 @@ def _least_predicted(expected: float, hidden: float = 0.0) -> float:
 def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
-    The test of each part is binomial, given all events. Parts count in which at least `fewest` events are expected or
-    observed, and as many in the others. None if there is no such part, or fewer events are expected in all.
+    The test of each part is binomial, given all events. A part is tested if at least `fewest` events are
+    expected or observed in it, and as many in all others together. None if no part is tested, or if fewer events are
+    expected in total.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     others = np.maximum(observed.sum() - observed, expected.sum() - expected)

@@ -168,7 +168,7 @@ class PatientResiduals:
         return None, np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
 
     def _beyond_model(self, mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
-        """Return the sum of squared residuals (n,) over that of their variances (n,) under the model; at least 1.
+        """Return the sum of squared residuals (n,) over the sum of their variances (n,) under the model; at least 1.
 
         The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
         """
@@ -206,7 +206,7 @@ def by_cluster(
 
 
 def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -> float:
-    """Return by how much the variance of observed less expected events is larger by cluster; at least 1.
+    """Return how many times larger clusters make the variance of observed less expected events; at least 1.
 
     It is pooled over `groups` (n,), numbers that are below 0 for patients without a group. Groups within one cluster
     are left out, as in :func:`by_cluster`.

@@ -191,7 +191,7 @@ MOST_TAKEN = 0.6
 
 
 def reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
-    """Return a covariance less the positive part of another, of which no more than a share is taken."""
+    """Return a covariance less the positive part of another, which may take at most the share `MOST_TAKEN`."""
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
     values, vectors = np.linalg.eigh(taken / np.outer(scale, scale))
     share = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -99,8 +99,8 @@ def calibration_by_cause(
     sample_weight : (n,) array, optional
         Patient weights; in the interval, weight 2 counts a patient twice.
     clusters : (n,) array, optional
-        Cluster of each patient, such as a hospital, if there are no weights: the interval allows for patients of a
-        cluster who are alike.
+        Cluster of each patient, such as a hospital, if there are no weights: the interval allows for correlation
+        within clusters.
 
     Returns
     -------

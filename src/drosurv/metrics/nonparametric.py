@@ -148,8 +148,8 @@ class KaplanMeier:
 class CumulativeIncidence:
     """Cumulative incidence of one cause at each of the distinct times (m,), and its variance.
 
-    Of patients in `clusters` (n,), intervals use the variance of the sums by cluster of their `influences`, which
-    returns (n, k) at k times; their squares, summed over patients, are the variance.
+    `influences` returns the patients' influences (n, k) on the incidence at k times: the sum of their squares is the
+    variance. With `clusters` (n,), intervals use the variance of their sums by cluster.
     """
 
     times: FloatArray
@@ -212,7 +212,7 @@ def aalen_johansen(
     weight, entry : (n,) float64, optional
         Patient weights, and times of entry into observation.
     clusters : (n,) int, optional
-        Numbers of the clusters, by which intervals are computed; without weights and entry.
+        Numbers of the clusters: intervals allow for correlation within them. Not with weights or entry.
 
     Returns
     -------

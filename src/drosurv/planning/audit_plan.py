@@ -45,7 +45,7 @@ class PlannedQuestion:
 
     `events` are needed among those that the question is about; `rate` is their number per patient of the cohort.
     `answer` returns what some events give: a factor, the width of an interval, or a power, as `measure` says. `about`
-    names those that it is about, for a legend.
+    names these patients, for a legend.
     """
 
     text: str
@@ -279,7 +279,7 @@ def _events(row: Mapping[Any, Any]) -> str:
 
 
 def _attained(row: Mapping[Any, Any]) -> str:
-    """Return what the given number of patients attains in words."""
+    """Return in words what the given number of patients attains."""
     if row["attained"] in (None, np.inf):
         return "subgroup with too few events"
     value = f"{100 * row['attained']:.0f} %" if row["measure"] == "power" else written(row["attained"])

@@ -131,9 +131,9 @@ def certify(
 
     Notes
     -----
-    *Observed / expected events* are those of :mod:`drosurv.findings`: over the follow-up where curves are known
-    throughout, by the last predicted time, weighted for censoring, where predictions are known at few times. The
-    statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
+    *Observed / expected events* are those of :mod:`drosurv.findings`. Where curves are known throughout, events are
+    counted over the whole follow-up. Predictions at few times are compared with the events by the last of these times,
+    weighted for censoring. The statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
 
     *Timing.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
     expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share
@@ -149,8 +149,8 @@ def certify(
     With clusters, all rows of a cluster get the same outcome in some of the simulations: in as many as are needed for
     sums of clusters to vary as much as the observed ones.
 
-    The predictions of a fitted model have an estimation error, which is added to the variance if the number of
-    training events is known; of predictions in folds, errors cancel, and it is subtracted. Bounds are for the given
+    The predictions of a fitted model have an estimation error. It is added to the variance if the number of training
+    events is known. For predictions in folds it is subtracted, because errors of folds cancel. Bounds are for the given
     predictions, and do not contain this error.
 
     *Brier score and gain over the null model.* Means over a subgroup with one-sided bounds from the largest
@@ -230,8 +230,8 @@ def certify_rows(
 ) -> SubgroupBounds:
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
 
-    `y_train` and indicators of `groups` (n, q) are what an evaluation of the same patients used besides, for the null
-    model and for censoring, so that both give the same numbers of all patients. `time_unit` is that of times in notes.
+    `y_train`, for the null model, and indicators of `groups` (n, q), for censoring, are those of an evaluation of the
+    same patients, so that both give the same numbers for all patients. `time_unit` is that of times in notes.
     """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)

@@ -170,7 +170,7 @@ class Evidence:
 
     @property
     def event_name(self) -> str:
-        """The event of a cause after "the event is", or that of any cause."""
+        """The event of the report as a name, for sentences that say already that it is an event."""
         return event_name(self.y, self.cause)
 
     @property

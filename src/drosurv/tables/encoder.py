@@ -338,7 +338,7 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
             model._complete = features if keeps else None
         return features
     except ValueError as error:
-        # NaN is the fault if nothing is wrong where it is allowed.
+        # If there is no error with NaN allowed, NaN was the cause.
         try:
             features = _validated(model, X, fit=fit, dtype=dtype, ensure_all_finite="allow-nan")
         except ValueError as other:

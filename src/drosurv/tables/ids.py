@@ -106,7 +106,7 @@ def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[
     Each comes with columns that are constant for each of its values, as sex and year of birth are for each patient.
     """
     for name in features:
-        # First what is quick to see: the labels of a column of measurements are as many as the rows.
+        # Quick checks first: columns of measurements have nearly as many labels as rows, which take long to code.
         if len(frame) < 2 * _FEWEST_COUNTED or not _is_whole(frame[name]):
             continue
         codes, levels = coded(frame[name])

@@ -16,8 +16,8 @@ from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
 _FEWEST_PER_LEVEL = 5
-# So is a cut of a number that gives the event of such a share of those with it, of those without it, and of those on
-# either side of the cut, if there are at least so many with the event and without it.
+# So is a number whose cut gives the event of at least this share of four sets of patients: those with the event, those
+# without, those above the cut and those below. Least number of patients with the event, and without.
 _CUT_AGREEMENT = 0.98
 _FEWEST_BESIDE_CUT = 20
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
@@ -30,7 +30,7 @@ _CHANCE = 1e-6
 # Two columns of numbers are subtracted from each other if there are at most so many columns.
 _MOST_SUBTRACTED = 150
 _MOST_CODES = 10
-# Of more patients, a random sample is looked at.
+# Of more patients, a random sample is searched.
 _MOST_PATIENTS = 10_000
 _FUNCTION = "it rises or falls with the time in all patients, as a function of the time does"
 
@@ -42,7 +42,7 @@ class LeakWarning(BlockingWarning):
 class KeptColumnWarning(ArgumentWarning):
     """A column may give the outcome away, and was named as one that is known when a prediction is made.
 
-    A report looks at the column of its own patients.
+    Reports leave it out, because they check this column for their own patients.
     """
 
     in_reports = False

@@ -144,8 +144,7 @@ class RowHashes:
     def seen_in(self, X: pd.DataFrame, y: Any, patients: IntArray | None = None) -> RowsSeen | None:
         """Count the rows of a table that were trained on; None if the table lacks a column.
 
-        `patients` (n,) are numbers of patients. If they are given, patients are counted instead: those of whom at least
-        one row was trained on.
+        With the numbers of the `patients` (n,), count the patients with at least one row that was trained on.
         """
         if not set(self.columns) <= set(X.columns):
             return None

@@ -112,8 +112,8 @@ class OpenedModel:
     def kept_columns(self, named: Sequence[str], frame: pd.DataFrame, described: pd.DataFrame) -> list[str]:
         """Return the columns of `described` that are known when a prediction is made: those `named`, and the model's.
 
-        Columns of a model were judged when it was trained, those of a score were not. Raise if `frame`, the whole
-        table, lacks a column that is named.
+        A model's columns were checked when it was trained, those of a published score were not. Raise if `frame`, the
+        whole table, lacks a column that is named.
         """
         require_columns(frame, named, "keep_columns")
         own = [] if isinstance(self.model, PublishedCox) else self._features_in

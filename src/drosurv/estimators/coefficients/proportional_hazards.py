@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Transform = Callable[[FloatArray], FloatArray]
 ALL = "all together"
-# The test takes n d^2 and d^4 operations; of more features or rows it is left out, unless a user asks for it.
+# The test takes n d^2 and d^4 operations. With more features, or more work, it runs only if a user asks for it.
 MOST_TESTED, _MOST_WORK = 60, 1e9
 UNTESTED = "Proportional hazards were not tested: "
 

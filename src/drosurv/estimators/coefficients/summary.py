@@ -67,7 +67,7 @@ class CoxTable(pd.DataFrame):
     notes: tuple[str, ...]
     level: float
     ratio: str | None
-    # Numbers of patients and of events in words, which captions end with.
+    # Texts with the numbers of patients and of events, at the end of captions.
     counts: tuple[str, str]
 
     # What a forest plot calls exp(coef), and a column that it shows beside it, with its name.
@@ -383,7 +383,7 @@ def findings_table(
 
 
 def sized(title: str, *size: str) -> str:
-    """Return the caption of a Cox table: the name of the model, and numbers of patients and events in words."""
+    """Return the caption of a Cox table: the name of the model, and its numbers of patients and events."""
     return f"{title}: {', '.join(size)}"
 
 

@@ -247,7 +247,7 @@ def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolA
 
 
 def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
-    # Columns of cells are called otherwise than the columns of the table itself, whatever groups are called.
+    # The prefix keeps names of groups different from names of other columns.
     known = _members(evidence, attribute)
     names = {f"group {name}": name for name in known}
     groups = {column: known[name] for column, name in names.items()}
