@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets import Dataset
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target
 
 
 def data_fingerprint(dataset: Dataset) -> str:

@@ -135,12 +135,12 @@ def downloads(data_directory, shared_folder):
 
 @pytest.fixture(scope="module", autouse=True)
 def few_replicates_of_searches():
-    """Where nothing else is asked for, searches of subgroups draw 199 replicates, and remedies grow 10 trees."""
-    from drosurv.repairs import certification
+    """Where nothing else is asked for, searches of subgroups draw 299 replicates, and remedies grow 10 trees."""
+    from drosurv.judging import certification
     from drosurv.report.sections.subgroup_sections import TREES
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certification, "REPLICATES", 199)
+        patch.setattr(certification, "REPLICATES", 299)
         patch.setitem(TREES, "max_iter", 10)
         yield
 
@@ -150,14 +150,14 @@ _checked = {}
 
 @pytest.fixture(scope="module")
 def quick_check():
-    """Checks try two penalties, few folds and rules, and draw 2 replicates; each table is checked once."""
+    """Checks try two penalties, few folds and rules; each table is checked once. `certify` draws 39 replicates."""
     checking = import_module("drosurv.workflows.check")
     check = checking.check_prepared
 
     def once(prepared, *, on_step, **options):
         asked = prepared.name, prepared.table.frame.to_csv(), repr((prepared.wanted, options))
         if asked not in _checked:
-            _checked[asked] = check(prepared, on_step=on_step, **{**options, "n_bootstrap": 2})
+            _checked[asked] = check(prepared, on_step=on_step, **options)
         return _checked[asked]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -165,7 +165,7 @@ def quick_check():
         patch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
         patch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
         patch.setattr(checking, "_FOLDS", 3)
-        patch.setattr("drosurv.repairs.certification.REPLICATES", 39)
+        patch.setattr("drosurv.judging.certification.REPLICATES", 39)
         yield
 
 

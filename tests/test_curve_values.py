@@ -4,7 +4,7 @@ from sksurv import functions, metrics
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, datasets
-from drosurv.curve_values import StepFunction
+from drosurv.curves import StepFunction
 from drosurv.errors import ArgumentError
 from drosurv.metrics import integrated_brier_score
 

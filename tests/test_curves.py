@@ -1,11 +1,19 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
 from sksurv.functions import StepFunction
 
-from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues, interpolate
-from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves
-from drosurv.given_curves import parse_survival
+from drosurv.curves import (
+    Baseline,
+    CompetingCurves,
+    FittedCurves,
+    StepCurves,
+    TableValues,
+    interpolate,
+    parse_survival,
+)
 
 
 def test_step_functions_are_read_as_scikit_survival_reads_them():
@@ -19,7 +27,7 @@ def test_step_functions_are_read_as_scikit_survival_reads_them():
     )
     own = rng.uniform(0, grid[-1], 5)
     expected = [float(function(time)) for function, time in zip(functions, own, strict=True)]
-    np.testing.assert_array_equal(curves.at_patient_times(own), expected)
+    np.testing.assert_array_equal(curves.survival(own[:, None])[:, 0], expected)
 
 
 def test_step_functions_are_constant_after_their_last_time():
@@ -38,14 +46,15 @@ def test_curves_may_have_grids_factors_and_offsets_of_their_own():
     curves = parse_survival(functions, 3)
     expected = [[1.0, 0.5, 0.5], [1.0, 1.0, 0.5], np.exp([-0.5, -2.0, -3.5])]
     np.testing.assert_allclose(curves.survival(np.array([0.5, 2.0, 3.5])), expected)
-    np.testing.assert_allclose(curves.at_patient_times(np.array([1.0, 4.0, 2.0])), [0.5, 0.0, np.exp(-2)])
+    own = np.array([[1.0, 0.5], [4.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_allclose(curves.survival(own), [[0.5, 1.0], [0.0, 1.0], [np.exp(-2), 1.0]])
 
 
-def test_an_array_is_a_step_function_from_one_between_its_times():
-    curves = parse_survival([[0.8, 0.5], [0.6, 0.1]], 2, times=[1.0, 2.0])
+def test_an_array_of_steps_is_constant_from_one_between_its_times():
+    curves = parse_survival([[0.8, 0.5], [0.6, 0.1]], 2, times=[1.0, 2.0], curve_type="step")
     times = np.array([0.5, 1.0, 1.5, 2.0, 9.0])
     assert curves.survival(times).tolist() == [[1.0, 0.8, 0.8, 0.5, 0.5], [1.0, 0.6, 0.6, 0.1, 0.1]]
-    assert curves.at_patient_times(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
+    assert curves.survival(np.array([[1.5], [0.0]])).tolist() == [[0.8], [1.0]]
 
 
 @pytest.mark.parametrize("times", [[1.0, 2.0, 4.0], [0.0, 1.0, 4.0]])
@@ -57,10 +66,10 @@ def test_the_cumulative_hazard_of_a_smooth_array_is_linear_between_its_times(tim
     wanted = np.array([np.interp(common, knots, hazard) for hazard in at_knots])
     np.testing.assert_allclose(curves.cumulative_hazard(common), wanted)
     np.testing.assert_allclose(curves.survival(common), np.exp(-wanted))
-    own = np.array([0.5, 3.0, 9.0])
+    own = np.array([[0.5], [3.0], [9.0]])
     chosen = curves.take(np.array([4, 0, 2]))
-    np.testing.assert_allclose(chosen.accumulated(own).hazard, wanted[[4, 0, 2], [0, 2, 3]])
-    np.testing.assert_allclose(chosen.at_patient_times(own), np.exp(-wanted[[4, 0, 2], [0, 2, 3]]))
+    np.testing.assert_allclose(chosen.summed_hazard(own).hazard[:, 0], wanted[[4, 0, 2], [0, 2, 3]])
+    np.testing.assert_allclose(chosen.survival(own)[:, 0], np.exp(-wanted[[4, 0, 2], [0, 2, 3]]))
 
 
 def test_a_frame_of_probabilities_is_an_array():
@@ -74,6 +83,11 @@ def test_a_frame_of_probabilities_is_an_array():
 def test_rounding_just_outside_the_unit_interval_is_cut():
     curves = parse_survival([[1 + 1e-9, -1e-9]], 1, times=[1.0, 2.0])
     assert curves.survival(np.array([1.0, 2.0])).tolist() == [[1.0, 0.0]]
+
+
+def test_survival_that_rises_by_rounding_does_not_rise():
+    curves = parse_survival([[0.5, 0.5 + 1e-9, 0.4]], 1, times=[1.0, 2.0, 3.0])
+    assert (np.diff(curves.cumulative_hazard(np.linspace(0, 4, 99))) >= 0).all()
 
 
 def test_parsed_curves_parse_to_themselves():
@@ -110,7 +124,7 @@ TABLE = np.sort(rng.uniform(0.05, 0.95, (N, len(JUMPS))), axis=1)[:, ::-1]
 BASELINE = np.cumsum(rng.uniform(0.05, 0.4, (2, len(JUMPS))), axis=1)
 SCORES, STRATUM = rng.normal(size=N), rng.integers(0, 2, N)
 UNTIL = rng.choice([0.2, 1.0, 1.5, 3.0, 4.0, 9.0], N)
-SINCE, CUTS = UNTIL * rng.random(N), np.array([0.9, 2.0])
+OWN, SINCE, CUTS = UNTIL[:, None], UNTIL * rng.random(N), np.array([0.9, 2.0])
 
 
 def table_curves(curve_type="step"):
@@ -118,8 +132,18 @@ def table_curves(curve_type="step"):
 
 
 def baseline_curves():
-    values = ProportionalValues(JUMPS, np.log(BASELINE), SCORES, STRATUM)
-    return StepCurves(values, JUMPS, 9.0, own_hazard=True)
+    return Baseline(JUMPS, np.log(BASELINE), stratum=STRATUM).of_scores(SCORES, 9.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Power(FittedCurves):
+    """Cumulative hazards rate t^p, with rates as scores."""
+
+    p: float
+    times = np.array([1.0])
+
+    def cumulative_hazard(self, scores, times=None):
+        return scores[:, None] * times**self.p
 
 
 def increments(curves):
@@ -147,7 +171,8 @@ def test_expected_events_are_the_summed_increments_of_the_hazard(curves):
             assert found.variance[i, period] == pytest.approx(variance, abs=1e-12)
     whole = curves.expected_events(UNTIL)
     np.testing.assert_allclose(whole.hazard, curves.expected_events(UNTIL, cuts=CUTS).hazard.sum(axis=1))
-    np.testing.assert_allclose(curves.accumulated(UNTIL), whole)
+    np.testing.assert_allclose(curves.summed_hazard(OWN)[0][:, 0], whole.hazard)
+    np.testing.assert_allclose(curves.summed_hazard(OWN)[1][:, 0], whole.variance)
     summed = np.column_stack([np.zeros(N), np.cumsum(increments(curves), axis=1)])
     at = np.array([0.1, 1.0, 2.5, 9.0])
     np.testing.assert_allclose(curves.cumulative_hazard(at), summed[:, [0, 2, 3, 5]])
@@ -157,12 +182,12 @@ def test_a_models_own_increments_give_its_survival():
     curves = baseline_curves()
     for times in (JUMPS, np.array([0.1, 2.7])):
         np.testing.assert_allclose(curves.survival(times), np.exp(-curves.cumulative_hazard(times)))
-    np.testing.assert_allclose(curves.at_patient_times(UNTIL), np.exp(-curves.accumulated(UNTIL).hazard))
+    np.testing.assert_allclose(curves.survival(OWN), np.exp(-curves.summed_hazard(OWN).hazard))
 
 
 def test_some_patients_have_the_curves_that_they_have_among_all():
     rows = np.array([7, 3, 3, 0])
-    smooth = SmoothCurves(ScoreValues(np.exp(SCORES), np.outer, np.multiply))
+    smooth = Power(1.0).of_scores(np.exp(SCORES), 9.0)
     for curves in (table_curves(), baseline_curves(), smooth, table_curves().computed(JUMPS, UNTIL)):
         for some, index in (
             (curves.take(rows), rows),
@@ -170,30 +195,28 @@ def test_some_patients_have_the_curves_that_they_have_among_all():
         ):
             assert len(some) == len(index)
             np.testing.assert_allclose(some.survival(CUTS), curves.survival(CUTS)[index])
-            np.testing.assert_allclose(
-                some.at_patient_times(UNTIL[index]), curves.at_patient_times(UNTIL)[index]
-            )
-            found, wanted = some.accumulated(UNTIL[index]), curves.accumulated(UNTIL)
+            np.testing.assert_allclose(some.survival(OWN[index]), curves.survival(OWN)[index])
+            found, wanted = some.summed_hazard(OWN[index]), curves.summed_hazard(OWN)
             np.testing.assert_allclose(found, [part[index] for part in wanted])
         assert curves.take(rows).values is curves.values
 
 
 def test_smooth_curves_expect_minus_log_survival():
-    curves = SmoothCurves(ScoreValues(np.exp(SCORES), lambda rate, times: np.outer(rate, times**1.5)))
+    curves = Power(1.5).of_scores(np.exp(SCORES), 9.0)
     found = curves.expected_events(UNTIL, SINCE)
     wanted = np.exp(SCORES) * (UNTIL**1.5 - SINCE**1.5)
     np.testing.assert_allclose(found.hazard, wanted)
     np.testing.assert_allclose(found.variance, wanted)
-    np.testing.assert_allclose(curves.at_patient_times(UNTIL), np.exp(-np.exp(SCORES) * UNTIL**1.5))
+    np.testing.assert_allclose(curves.survival(OWN)[:, 0], np.exp(-np.exp(SCORES) * UNTIL**1.5))
 
 
-def test_curves_known_at_points_expect_no_number_of_events_between_them():
+def test_tables_are_read_as_smooth_curves_or_as_steps():
     curves = table_curves("points")
-    with pytest.raises(ValueError, match="known at some times only"):
-        curves.expected_events(UNTIL)
-    np.testing.assert_allclose(
-        curves.as_steps().expected_events(UNTIL), table_curves().expected_events(UNTIL)
-    )
+    for found, wanted in ((curves, table_curves("smooth")), (curves.as_steps(), table_curves())):
+        np.testing.assert_array_equal(found.survival(CUTS), wanted.survival(CUTS))
+        np.testing.assert_array_equal(
+            found.expected_events(UNTIL, SINCE), wanted.expected_events(UNTIL, SINCE)
+        )
 
 
 @pytest.mark.parametrize("own_hazard", [False, True])
@@ -201,10 +224,10 @@ def test_very_many_jumps_are_read_together(monkeypatch, own_hazard):
     times = np.linspace(0.0, 9.0, 1500)[1:]
     values = TableValues(times, np.exp(-np.outer(np.exp(SCORES), 0.2 * times)))
     curves = StepCurves(values, times, 9.0, own_hazard=own_hazard)
-    exact = curves.accumulated(UNTIL)
-    monkeypatch.setattr("drosurv.curves._MOST_JUMPS", 60)
-    monkeypatch.setattr("drosurv.curves._FEWEST_JUMPS", 1)
-    for found, wanted in zip(curves.accumulated(UNTIL), exact, strict=True):
+    exact = curves.summed_hazard(OWN)
+    monkeypatch.setattr("drosurv.curves.survival_curves._MOST_JUMPS", 60)
+    monkeypatch.setattr("drosurv.curves.survival_curves._FEWEST_JUMPS", 1)
+    for found, wanted in zip(curves.summed_hazard(OWN), exact, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
@@ -224,8 +247,8 @@ def test_incidences_of_all_causes_are_found_again_from_their_hazards():
     np.testing.assert_allclose(
         curves.of_cause(1).cumulative_hazard(JUMPS), np.cumsum(left * share / before, axis=1)
     )
-    total = curves.of_cause(1).accumulated(UNTIL).hazard + curves.of_cause(2).accumulated(UNTIL).hazard
-    np.testing.assert_allclose(total, curves.any_cause.accumulated(UNTIL).hazard)
+    total = sum(curves.of_cause(k).summed_hazard(OWN).hazard for k in (1, 2))
+    np.testing.assert_allclose(total, curves.any_cause.summed_hazard(OWN).hazard)
     with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
         curves.of_cause(3)
 
@@ -234,10 +257,8 @@ def test_incidences_of_all_causes_are_found_again_from_their_hazards():
 def test_scores_and_baseline_of_any_size_give_the_same_curves(shift):
     base, scores = np.log([0.1, 0.4, 0.9]), np.array([-1.0, 0.0, 2.0])
     times = np.array([1.0, 2.0, 3.0])
-    plain, moved = (ProportionalValues(times, base - by, scores + by) for by in (0.0, shift))
-    np.testing.assert_allclose(
-        moved.survival(slice(None), times), plain.survival(slice(None), times), rtol=1e-10
-    )
+    plain, moved = (Baseline(times, base - by).of_scores(scores + by, 3.0) for by in (0.0, shift))
+    np.testing.assert_allclose(moved.survival(times), plain.survival(times), rtol=1e-10)
 
 
 def test_interpolation_at_common_and_own_times_is_numpys():
@@ -250,3 +271,24 @@ def test_interpolation_at_common_and_own_times_is_numpys():
     np.testing.assert_array_equal(interpolate(knots[:1], values[:, :1], common), values[:, [0] * 5])
     values[:, 3] = np.inf
     np.testing.assert_array_equal(interpolate(knots, values, knots), values)
+
+
+def test_a_table_has_linear_hazards_between_its_times():
+    """A time one rounding error before a known one has the same value."""
+    times = np.linspace(0.06, 6.0, 100)
+    rate = np.array([[0.1], [0.3]])
+    curves = parse_survival(np.exp(-rate * times), 2, times)
+    at = np.array([0.01, 1.0, np.nextafter(times[49], 0), 5.999])
+    assert np.allclose(curves.survival(at), np.exp(-rate * at), rtol=1e-12)
+    assert np.allclose(curves.cumulative_hazard(at), rate * at, rtol=1e-12)
+    assert np.allclose(curves.survival(at[:2, None]), np.exp(-rate * at[:2, None]), rtol=1e-12)
+    assert (curves.survival(times[[3, 7]]) == np.exp(-rate * times[[3, 7]])).all()
+    assert np.allclose(curves.survival(np.array([9.0])), np.exp(-rate * 6.0))
+
+
+def test_survival_is_linear_where_it_reaches_zero():
+    curves = parse_survival(np.array([[0.8, 0.4, 0.0, 0.0], [0.9, 0.8, 0.7, 0.6]]), 2, [1.0, 2.0, 3.0, 4.0])
+    assert np.allclose(curves.survival(np.array([2.25, 2.5, 3.0, 3.5]))[0], [0.3, 0.2, 0.0, 0.0])
+    assert np.allclose(curves.cumulative_hazard(np.array([2.5]))[0], -np.log(0.2))
+    assert np.allclose(curves.survival(np.array([1.5]))[0], np.sqrt(0.8 * 0.4))
+    assert np.allclose(curves.survival(np.array([3.5]))[1], np.sqrt(0.7 * 0.6))

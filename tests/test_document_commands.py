@@ -14,8 +14,6 @@ from typer.testing import CliRunner
 
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
-from drosurv.report import alpha_path
-from drosurv.workflows import comparison, tuning
 
 ROOT = Path(__file__).parents[1]
 GROUP = get_command(app)
@@ -30,10 +28,7 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates, folds and rules than by default; nothing else is changed.
 FASTER = {
-    "evaluate": ["--bootstrap", "4"],
-    "audit": ["--bootstrap", "4"],
     "certify": ["--replicates", "59"],
-    "tune": ["--folds", "2"],
     "repair": ["--max-conditions", "1"],
 }
 
@@ -106,9 +101,6 @@ def folder(tmp_path, monkeypatch, quick_check):
     another_programs = patients[["months", "died", "sex"]].assign(risk=data.X["x1"].round(3))
     another_programs.to_csv(tmp_path / "theirs.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(comparison, "_REPLICATES", 20)
-    monkeypatch.setattr(tuning, "_REPLICATES", 20)
-    monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
 

@@ -22,14 +22,14 @@ from drosurv import (
     plan,
     repair,
 )
+from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number
-from drosurv.given_curves import parse_survival
 from drosurv.metrics import concordance_index, decisions, individual_disparity
-from drosurv.observation import parse_observation
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import parse_target, with_fields
 from drosurv.solvers.neighborhoods import as_neighborhoods
 from drosurv.tables.prediction_columns import prediction_numbers
-from drosurv.target import parse_target
 
 
 def test_an_error_is_its_message_and_knows_its_argument():
@@ -98,7 +98,10 @@ GAP = np.where(np.arange(40)[:, None] == 3, np.nan, np.full((40, 1), 0.5))
         (lambda X, y: evaluate(([1.0], GAP), X, y), r"survival is missing in 1 of 40 rows \(first: row 4\)"),
         (lambda X, y: CoxPH().fit(y, X), "X holds events and times, as y does"),
         (lambda X, y: Surv.from_dataframe(X, "event", "time"), "data must be a DataFrame, got str"),
-        (lambda X, y: CoxPH().fit(X, y, id=np.arange(40) // 2), "name the patient in clusters instead"),
+        (
+            lambda X, y: CoxPH().fit(X, with_fields(y, id=np.arange(40) // 2)),
+            "name the patient in clusters instead",
+        ),
         (
             lambda X, y: monitor(
                 COX,
@@ -120,9 +123,13 @@ def test_what_cannot_be_meant_is_refused_by_name(call, said):
 @pytest.mark.parametrize("judge", [evaluate, audit, certify, repair])
 def test_weights_count_copies(judge, weight):
     model = CoxPH() if judge is repair else COX
-    said = "is 0 in every row" if weight == 0 else "must hold whole numbers, the copies of each row, got 0.5"
-    with pytest.raises(ArgumentError, match=f"^sample_weight {said}"):
-        judge(model, DATA.X, DATA.y, sample_weight=np.full(40, weight))
+    said = (
+        "is 0 in every row"
+        if weight == 0
+        else "must hold whole numbers, the copies of each row, .* row 1 has 0.5"
+    )
+    with pytest.raises(ArgumentError, match=f"^weight {said}"):
+        judge(model, DATA.X, with_fields(DATA.y, weight=np.full(40, weight)))
 
 
 def test_a_message_may_be_about_no_argument():
@@ -186,17 +193,17 @@ OF_TABLES = {
     "weight": lambda a: concordance_index(Y, TIMES, sample_weight=a(with_third(TIMES, -1))),
     "probability": lambda a: decisions(Y, a(with_third([0.1] * 4, 2)), threshold=0.5, horizon=2.0),
     "features": lambda a: individual_disparity(TIMES, a(with_third(X, np.nan))),
-    "offset": lambda a: parse_observation(parse_target(Y), offset=a(with_third(TIMES, np.nan))),
-    "entry": lambda a: parse_observation(parse_target(Y), entry=a(with_third([0.0] * 4, 9))),
-    "cluster": lambda a: parse_observation(
-        parse_target(Y), clusters=a(with_third(list("abcd"), None, object))
+    "offset": lambda a: Rows.parse(Y, offset=a(with_third(TIMES, np.nan))),
+    "entry": lambda a: Surv.from_arrays(Y["event"], Y["time"], entry=a(with_third([0.0] * 4, 9))),
+    "cluster": lambda a: Surv.from_arrays(
+        Y["event"], Y["time"], clusters=a(with_third(list("abcd"), None, object))
     ),
 }
 OF_ARRAYS = {
     "time is missing": lambda: parse_target(y_with_third(np.nan)),
     "time below 0": lambda: parse_target(y_with_third(-1.0)),
     "time is 0": lambda: AcceleratedFailureTime().fit(X, y_with_third(0.0)),
-    "id": lambda: parse_observation(parse_target(Y), id=[1, 2, 3, 3]),
+    "id": lambda: Rows.parse(with_fields(Y, id=[1, 2, 3, 3]), judged=False),
     "kernel": lambda: as_neighborhoods(np.diag([1.0, 1.0, 0.5, 1.0]), 4),
 }
 

@@ -4,6 +4,9 @@ import ast
 import os
 import re
 import stat
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -146,6 +149,36 @@ def test_a_disk_error_that_names_nothing_names_the_file(path):
         raise OSError(28, "No space left on device")
     assert path.read_text() == "old"
     assert os.listdir(path.parent) == ["out"]
+
+
+def test_the_next_save_removes_what_a_killed_program_left_and_not_what_a_live_one_writes(path):
+    program = (
+        "import sys, time; from drosurv.files import whole_file\n"
+        "with whole_file(sys.argv[1]) as part: print(part, flush=True); time.sleep(60)"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        dead, alive = (Path(writer.stdout.readline().strip()) for writer in writers)
+        writers[0].kill()
+        writers[0].wait()
+        other = path.with_name(".notes.part")
+        other.write_text("of another program")
+        long_ago = time.time() - 10
+        for part in (dead, alive, other):
+            os.utime(part, (long_ago, long_ago))
+        write_file(path, "new")
+        assert not dead.exists()
+        assert alive.exists()
+        assert other.exists()
+        assert path.read_text() == "new"
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+            writer.stdout.close()
 
 
 def test_threads_that_write_at_once_each_write_a_whole_file(path):

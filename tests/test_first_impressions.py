@@ -14,9 +14,7 @@ def results():
     model = drosurv.CoxPH().fit(train.X, train.y)
     groups = test.sensitive_features["membership"].map({"minority": "<b>few", "majority": "many"})
     found = {
-        "result": drosurv.evaluate(
-            model, test.X, test.y, y_train=train.y, sensitive_features=groups, n_bootstrap=0
-        ),
+        "result": drosurv.evaluate(model, test.X, test.y, y_train=train.y, sensitive_features=groups),
         "bounds": certify(model, test.X, test.y, n_bootstrap=59),
         "repaired": drosurv.RepairedCox(drosurv.CoxPH(), max_conditions=1, random_state=0).fit(
             train.X, train.y
@@ -26,7 +24,6 @@ def results():
             test.X,
             test.y,
             sensitive_features=groups,
-            n_bootstrap=0,
             search_rules=False,
             page=Page(time_unit="years"),
         ),

@@ -29,7 +29,7 @@ def test_every_public_name_can_be_reached():
 
 def test_estimators_are_reached_from_the_top():
     assert drosurv.CoxPH.__module__ == "drosurv.estimators.cox"
-    assert drosurv.Surv is drosurv.target.Surv
+    assert drosurv.Surv is drosurv.patients.target.Surv
 
 
 def test_unknown_names_are_refused():
@@ -50,7 +50,7 @@ def test_scripts_import_what_is_there_also_inside_of_functions():
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "drosurv"
         for alias in node.names
     }
-    assert {("drosurv", "evaluate"), ("drosurv.target", "Target")} <= names
+    assert {("drosurv", "evaluate"), ("drosurv.patients.target", "Target")} <= names
     assert [
         (module, name) for module, name in sorted(names) if not hasattr(import_module(module), name)
     ] == []

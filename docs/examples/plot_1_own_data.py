@@ -26,9 +26,7 @@ train, test = table.hold_out(0.4, seed=0)
 # The model encodes text, categories and missing values. Held-out patients judge it.
 
 model = CoxPHCV(random_state=0).fit(train.X, train.y)
-result = evaluate(
-    model, test.X, test.y, y_train=train.y, sensitive_features=test.sensitive_features, n_bootstrap=200
-)
+result = evaluate(model, test.X, test.y, y_train=train.y, sensitive_features=test.sensitive_features)
 result
 
 # %%

@@ -17,7 +17,7 @@ train, _, test = datasets.split(datasets.load_flc(), 0, impute=False)
 model = make_pipeline(TableEncoder(), CoxPHCV(random_state=0)).fit(train.X, train.y)
 
 # %%
-# With the training patients, plain Cox and the models of the slider are trained on the same rows.
+# With the training patients, plain Cox is trained on the same rows.
 
 report = audit(
     model,
@@ -26,8 +26,6 @@ report = audit(
     sensitive_features=test.sensitive_features,
     X_train=train.X,
     y_train=train.y,
-    alpha_path=(1.0, 0.5, 0.1),
-    n_bootstrap=200,
     page=Page(data_name="people held out", time_unit="days"),
 )
 report.to_html("report.html")

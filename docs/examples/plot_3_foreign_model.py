@@ -32,7 +32,6 @@ report = audit(
     test.X,
     test.y,
     sensitive_features=test.sensitive_features,
-    n_bootstrap=100,
     page=Page(data_name="people held out", time_unit="days"),
 )
 report

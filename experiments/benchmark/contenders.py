@@ -21,13 +21,13 @@ from drosurv.estimators import (
     DROCox,
     GroupDROCox,
     NullModel,
-    RegularizedCox,
     SubgroupRobustCox,
     Trees,
 )
 from drosurv.metrics import log_partial_likelihood
+from drosurv.paper import RegularizedCox
+from drosurv.patients.target import FloatArray, IntArray, Surv
 from drosurv.repairs import RepairedCox
-from drosurv.target import FloatArray, IntArray, Surv
 from experiments.benchmark.encoded_part import EncodedPart
 from experiments.benchmark.measures import event_times
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice

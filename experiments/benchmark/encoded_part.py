@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from drosurv.datasets import Dataset
 from drosurv.datasets.splits import drawn_rows
+from drosurv.patients.target import Target, parse_target
 from drosurv.tables import TableEncoder
-from drosurv.target import Target, parse_target
 
 TEST_SHARE = 0.4
 # A level of fewer training patients counts as the most frequent one: one patient has no effect to estimate.

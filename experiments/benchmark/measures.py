@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.curves import parse_survival
 from drosurv.errors import InputError
-from drosurv.given_curves import parse_survival
 from drosurv.metrics import calibration_slope, concordance_index, integrated_brier_score
 from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.target import BoolArray, FloatArray
+from drosurv.patients.target import BoolArray, FloatArray
 from experiments.benchmark.encoded_part import EncodedPart
 
 # A named group is judged if it has this many test patients and events.
@@ -108,9 +108,10 @@ def judge(
         raise InputError("the model predicts numbers that are not finite.")
     with warnings.catch_warnings(action="ignore"):
         # Groups without comparable pairs and scores without spread are NaN here, and said so in the document.
-        gains = likelihood_gains(train.y, test.y, survival, times)
+        curves = parse_survival(survival, len(test.y), times, "step")
+        gains = likelihood_gains(train.y, test.y, curves)
         # Each patient's cumulative hazard at the own time: events expected of such patients until then.
-        own = parse_survival(survival, len(test.y), times).at_patient_times(test.target.time)
+        own = curves.survival(test.target.time[:, None])[:, 0]
         expected = -np.log(np.maximum(own, 1e-10))
         slope = calibration_slope(test.y, risk) if np.ptp(risk) > 0 else float("nan")
         return {

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, t
 
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 from experiments.benchmark.contenders import REFERENCE
 from experiments.benchmark.encoded_part import TEST_SHARE
 from experiments.benchmark.measures import MEASURES, Measure

@@ -17,7 +17,7 @@ import pandas as pd
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.wheels import WheelFile
 from drosurv.errors import InputError
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 # What a value that was not recorded is called, in a category and in a sensitive attribute.
 _MISSING, UNKNOWN = "missing", "unknown"

@@ -12,7 +12,7 @@ import numpy as np
 
 from drosurv import CoxPH, CoxPHCV, RepairedCox
 from drosurv._version import __version__
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target
 from experiments.neutral.repository import load_fold
 from experiments.neutral.scores import harrell_c, integrated_brier
 from experiments.runs import Task, one_thread

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 # Columns that are factors in the repository's R files; its CSV files do not say so.
 FACTORS = {

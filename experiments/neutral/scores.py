@@ -8,7 +8,7 @@ import numpy as np
 
 from drosurv.metrics import concordance_index
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.target import FloatArray, Surv, Target, parse_target
+from drosurv.patients.target import FloatArray, Surv, Target, parse_target
 
 # Time at which this share of the test patients is no longer at risk: the Brier score is integrated until then.
 LARGEST_SHARE_GONE = 0.8

@@ -15,8 +15,8 @@ from drosurv.estimators import DROCoxSplit
 from drosurv.losses import Loss
 from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.loss import NOTHING
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers import Problem, TrainingData
-from drosurv.target import FloatArray, IntArray
 
 
 class ConstantLogTerm(Loss):

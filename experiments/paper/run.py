@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv import estimators
+import drosurv
 from drosurv.datasets import Dataset, load_flc, load_seer, load_support, split
 from drosurv.errors import InputError, OnProcessorOnly
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.follow_up import brier_times
+from drosurv.patients.target import FloatArray
 from drosurv.solvers.neighborhoods import standardise
-from drosurv.target import FloatArray
 from experiments.fingerprint import data_fingerprint
 from experiments.grid import fit_grids
 from experiments.paper.published_split import PublishedSplit
@@ -114,7 +114,7 @@ PENALTY_SCALE = 0.01
 
 def _estimators(unit: Unit, device: str) -> list[Any]:
     method, protocol = unit.method, unit.protocol
-    make: Any = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
+    make: Any = PublishedSplit if method.stands_for else getattr(drosurv, method.estimator)
     return [
         make(
             **_network(unit, point.pop("lr")),
@@ -136,7 +136,7 @@ def _network(unit: Unit, lr: float) -> dict[str, Any]:
     steps = {"lr": lr, "max_iter": unit.protocol.max_iter}
     if unit.method.network == "linear":
         return {"network": "linear", **steps}
-    network = estimators.MLP(hidden=unit.protocol.hidden, **steps, **AS_PUBLISHED_NETWORK)
+    network = drosurv.MLP(hidden=unit.protocol.hidden, **steps, **AS_PUBLISHED_NETWORK)
     # Beside a network these two are those of a linear model, and have to keep their defaults.
     return {"network": network, "lr": 0.01, "max_iter": 500}
 
@@ -179,7 +179,7 @@ def _measure(
     curves = held_out.breslow(risk, scores["train"])
     metrics = (*STORED_METRICS, "calibration_slope", "gain_over_null")
     for (attribute, metric), number in held_out.measure(risk, curves, metrics=metrics).items():
-        found[attribute][metric] = number.estimate
+        found[attribute][metric] = number
     overall = found[EVERYONE]
     silent = overall["log_partial_likelihood"] - overall.pop("gain_over_null")
     overall["null_log_partial_likelihood"] = silent
@@ -207,10 +207,10 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
         return {}
     metric = "concordance_imparity"
     # All methods and repeats share one test set, of which the same patients are drawn for each.
-    drawn = cohort.held_out["test"].measure(risk, metrics=[metric], replicates=unit.protocol.bootstrap)
+    drawn = cohort.held_out["test"].imparity(risk, unit.protocol.bootstrap)
     return {
         attribute: interval_columns(metric, number) | {DRAWS: np.round(number.draws, 6).tolist()}
-        for (attribute, _), number in drawn.items()
+        for attribute, number in drawn.items()
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from drosurv import CoxPH
 from drosurv.datasets import split
 from drosurv.metrics import log_partial_likelihood
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 from experiments.paper.run import load_dataset
 
 REPEATS = 3

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from drosurv.objectives.objective import Evaluation, Objective
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 
 
 class Adversary(Objective):

@@ -14,8 +14,8 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import Loss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.patients.target import FloatArray, Target
 from drosurv.solvers import Problem, TrainingData
-from drosurv.target import FloatArray, Target
 
 LOSSES = ("partial", "full")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.objectives.objective import Evaluation, Objective
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 from drosurv.errors import check_number, check_share
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Problem, TrainingData, solve
-from drosurv.target import FloatArray
 from experiments.rivals.any_loss import AnyLoss
 
 

@@ -23,7 +23,7 @@ from drosurv.errors import as_whole, require
 from experiments.runs.store import Store, Task
 
 if TYPE_CHECKING:
-    from drosurv.target import FloatArray
+    from drosurv.patients.target import FloatArray
 
 Evaluate = Callable[..., Mapping[str, Any]]
 Train = Callable[[Sequence[Any]], Sequence[Any]]

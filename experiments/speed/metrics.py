@@ -2,7 +2,6 @@
 
 from drosurv import CoxPH, evaluate
 from drosurv.metrics import (
-    bootstrap,
     concordance_imparity,
     concordance_index,
     individual_disparity,
@@ -24,7 +23,6 @@ def rows():
     yield million_row()
     yield from disparity_rows(risk, X)
     yield concordance_row()
-    yield bootstrap_row(y, risk, age)
     yield evaluate_row(model, train)
 
 
@@ -82,33 +80,13 @@ def concordance_row():
     )
 
 
-def bootstrap_row(y, risk, groups):
-    """Bootstrap of CI."""
-
-    def gap(weight):
-        return concordance_imparity(y, risk, groups, sample_weight=weight)
-
-    ours = best(lambda: bootstrap(gap, len(y), replicates=1000, random_state=0), 3)
-    return within(
-        PART,
-        f"1,000 bootstrap replicates of CI, {len(y):,} patients, all cores",
-        ours.wall,
-        1.5,
-        f"wall clock; asked for is 'about a second on 2 cores'; {ours.cpu:.2f} s of CPU",
-    )
-
-
 def evaluate_row(model, train):
     """Everything about one model."""
     (X_train, y_train, _), (X, y, groups) = train, flc()[1]
 
     def evaluation():
-        return evaluate(
-            model, X, y, y_train=y_train, X_train=X_train, sensitive_features=groups, n_bootstrap=0
-        )
+        return evaluate(model, X, y, y_train=y_train, X_train=X_train, sensitive_features=groups)
 
     ours = best(evaluation, 3)
     note = f"{len(ours.result.to_frame())} numbers; plain Cox fitted as the reference"
-    return within(
-        PART, "full evaluate of one model on FLC's test set, without bootstrap", ours.cpu, 1.5, note
-    )
+    return within(PART, "full evaluate of one model on FLC's test set", ours.cpu, 1.5, note)

@@ -3,7 +3,7 @@
 import torch
 
 from drosurv import MLP, RegularizedCox
-from drosurv.disparities import PENALTIES
+from drosurv.paper.penalties import PENALTIES
 from experiments.grid import fit_grid, fit_grids
 from experiments.speed.clock import best
 from experiments.speed.data import flc

@@ -3,8 +3,9 @@
 - "table": of the Cox table. Exponential times with known log hazard ratios, a third of the patients censored. Plain
   Cox's truth is what was simulated. A robust model's truth is its own coefficient in a population, taken from one fit
   to very many patients.
-- "metrics": of `evaluate`, for everybody and two groups: c-index, Uno's C, AUC, ICI. Predictions are right, or
-  have 1.3 times the spread; 13 to 55 % have the event. The truth is the mean over populations of 20,000 patients.
+- "metrics": all intervals that `evaluate` shows, of everybody and of two groups, with 80, 200 and 600 patients: see
+  `DESIGNS`. The truth is the mean over populations of 20,000 patients. The groups do not differ, so that a gap between
+  them should be significant in 5 % of the samples.
 - "tests": of the tests of the same patients, which need no bootstrap: gain, observed over expected events, calibration
   slope.
 - "fresh": the same in settings in which no constant of the tests was chosen: other numbers of patients, hazards, shares
@@ -16,14 +17,16 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from drosurv import CoxPH, DROCox, Surv, evaluate
-from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.residual_tests import level, mean
-from drosurv.findings.residual_tests import slope as slope_of
-from drosurv.observation import Rows
+from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.residual_tests import level, mean
+from drosurv.judging.residual_tests import slope as slope_of
+from drosurv.patients.observation import Rows
 from drosurv.predictions import Predictions, as_predictions
 
 EFFECTS = np.array([0.8, -0.4, 0.0])
@@ -67,12 +70,6 @@ def covered(model, method, true, n, n_bootstrap, level, seed):
     return (table[f"coef lower {percent}"] <= true) & (true <= table[f"coef upper {percent}"])
 
 
-METRICS = (
-    "concordance_index",
-    "uno_concordance",
-    "dynamic_auc",
-    "integrated_calibration_index",
-)
 # Mean censoring times, spread of the predictions over the true one, and whether only whole years are known.
 SETTINGS = {
     "right, 55 % events": (1.0, 1.0, False),
@@ -160,21 +157,130 @@ def fresh_patients(of, n, seed):
     return Predictions(survival=survival[i], times=at), y[i], group[i], i if of.rows > 1 else None
 
 
-def evaluated(setting, n, n_bootstrap, seed):
-    """Values with intervals of one sample, by metric and group; not adjusted, as if each were the only one."""
-    given, y, group = predicted(setting, n, seed)
+@dataclass(frozen=True)
+class Design:
+    """How patients of the study of metrics are drawn: means of censoring times, and what is special about them.
+
+    Predictions have `spread` times the true spread. `unit` is the time to which times are rounded up, `depends` the
+    effect of the risk on the hazard of censoring, `cluster` the number of patients who share a factor of the hazard.
+    Patients who enter `late` do so at a random time. With `causes`, a second cause has half of the hazard.
+    """
+
+    censoring: float = 1.0
+    spread: float = 1.0
+    unit: float = 0.0
+    depends: float = 0.0
+    cluster: int = 1
+    late: bool = False
+    causes: bool = False
+
+
+DESIGNS = {
+    "plain": Design(),
+    "spread 0.6": Design(spread=0.6),
+    "spread 1.3": Design(spread=1.3),
+    "tied": Design(unit=0.2),
+    "heavily censored": Design(censoring=0.15),
+    "dependent censoring": Design(depends=1.0),
+    "clusters": Design(cluster=4),
+    "late entry": Design(late=True),
+    "two causes": Design(causes=True),
+}
+SIZES = (80, 200, 600)
+# Intervals are evaluated by this time.
+HORIZON = 0.6
+
+
+def drawn(of, n, seed):
+    """Predictions, outcomes, groups and the judged cause of n patients of a design."""
+    rng = np.random.default_rng([seed, n, 2])
+    # More than needed: some have the event before they enter.
+    m = 3 * n if of.late else n
+    eta, shared = 0.8 * rng.normal(size=m), np.ones(m)
+    if of.cluster > 1:
+        clusters = np.arange(m) // of.cluster
+        shared = rng.gamma(4.0, 0.25, clusters.max() + 1)[clusters]
+        eta = 0.4 * rng.normal(size=clusters.max() + 1)[clusters] + 0.7 * eta
+    time = rng.exponential(1 / (shared * np.exp(eta)))
+    other = rng.exponential(2.0, m) if of.causes else np.full(m, np.inf)
+    left = rng.exponential(of.censoring * np.exp(-of.depends * eta))
+    cause = np.where(time <= other, 1, 2)
+    time = np.minimum(time, other)
+    if of.unit:
+        time, left = (np.ceil(one / of.unit) * of.unit for one in (time, left))
+    seen = np.minimum(time, left)
+    cause = np.where(time <= left, cause, 0)
+    fields = {}
+    entry = np.where(rng.random(m) < 0.5, rng.uniform(0, 0.5, m), 0.0) if of.late else np.zeros(m)
+    some = np.flatnonzero(seen > entry)[:n]
+    if of.late:
+        fields["entry"] = entry[some]
+    if of.cluster > 1:
+        fields["clusters"] = clusters[some]
+    at = of.unit * np.arange(1, 16) if of.unit else -np.log1p(-np.linspace(0.002, 0.95, 400))
+    hazard = np.exp(of.spread * eta[some])[:, None]
+    group = rng.random(n) < 0.4
+    if of.causes:
+        # Constant hazards: the incidence of a cause is its share of all events.
+        total = hazard + 0.5
+        any_event = -np.expm1(-total * at)
+        incidence = {1: hazard / total * any_event, 2: 0.5 / total * any_event}
+        y = Surv.competing(cause[some], seen[some], **fields)
+        return Predictions(incidence=incidence, times=at), y, group, 1
+    y = Surv.from_arrays(cause[some] == 1, seen[some], **fields)
+    return Predictions(of.spread * eta[some], np.exp(-hazard * at), at), y, group, None
+
+
+def evaluated(of, n, seed):
+    """Values with intervals of one sample, by metric and group, and p-values of gaps.
+
+    Intervals are not adjusted, but those of the calibration slope and the gain, which are for all tests.
+    """
+    given, y, group, cause = drawn(of, n, seed)
     with warnings.catch_warnings(action="ignore"):
         result = evaluate(
-            given, None, y, sensitive_features={"group": group}, n_bootstrap=n_bootstrap, n_jobs=1
+            given, None, y, sensitive_features={"group": group}, horizon=HORIZON, cause=cause, relevance=1.0
         )
-    return {
-        (row.metric, str(row.group or "all")): (row.value, row.low, row.high)
-        for row in result.rows
-        if row.metric in METRICS and row.kind in ("overall", "group")
-    }
+    found = {}
+    for row in result.rows:
+        if row.kind == "gap":
+            found[row.metric, "gap"] = (row.value, row.p, row.p)
+        elif not row.adjusted:
+            found[row.metric, str(row.group or "all")] = (row.value, row.low, row.high)
+    for row in result.times.itertuples():
+        if abs(row.time - HORIZON) < 1e-9:
+            # Of the patients who are judged: a population leaves out others.
+            values = np.array([row.observed, row.low, row.high]) - row.predicted
+            found["observed less predicted risk", row.group] = tuple(values)
+    return found
 
 
-def tested(setting, n, n_bootstrap, seed):
+def metrics_study(given):
+    """Print coverage of all intervals in every design, and return the rows."""
+    rows = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for name, of in DESIGNS.items():
+            many = list(pool.map(partial(evaluated, of, 20_000), range(10**6, 10**6 + POPULATIONS)))
+            for n in SIZES:
+                runs = list(pool.map(partial(evaluated, of, n), range(given.samples), chunksize=20))
+                for key, (_, low, _) in many[0].items():
+                    samples = np.array([run[key] for run in runs if key in run])
+                    known = np.isfinite(samples[:, 1]) if len(samples) else np.zeros(0, bool)
+                    if not np.isfinite(low) or known.mean() < 0.5:
+                        continue
+                    low, high = samples[known, 1:].T
+                    true = float(np.nanmean([one[key][0] for one in many if key in one]))
+                    share = (
+                        np.mean(low < 0.05) if key[1] == "gap" else np.mean((low <= true) & (true <= high))
+                    )
+                    rows.append((name, n, *key, true, 100 * share, int(known.sum())))
+                    print(", ".join(map(str, rows[-1])), flush=True)
+    return pd.DataFrame(
+        rows, columns=["design", "patients", "metric", "group", "truth", "percent", "samples"]
+    )
+
+
+def tested(setting, n, seed):
     """Return what `evaluated` does, of numbers whose interval inverts a test."""
     clusters = None
     if setting in FRESH:
@@ -183,8 +289,7 @@ def tested(setting, n, n_bootstrap, seed):
         given, y, group = predicted(setting, n, seed)
     n = len(y)
     with warnings.catch_warnings(action="ignore"):
-        groups = group[:, None].astype(np.float64)
-        judged = judged_patients(as_predictions(given, None, n), y, Rows(clusters=clusters), groups=groups)
+        judged = judged_patients(as_predictions(given, None, n), y, Rows(clusters=clusters))
     found = {}
     for name, mask in (("all", np.ones(n, bool)), ("True", group), ("False", ~group)):
         values = {
@@ -202,10 +307,10 @@ def tested(setting, n, n_bootstrap, seed):
 def shown(setting, of, given):
     """Print the shares of intervals that hold the truth."""
     with ProcessPoolExecutor(given.jobs) as pool:
-        many = list(pool.map(partial(of, setting, 20_000, 0), range(10**6, 10**6 + POPULATIONS)))
+        many = list(pool.map(partial(of, setting, 20_000), range(10**6, 10**6 + POPULATIONS)))
         true = {key: float(np.mean([one[key][0] for one in many])) for key in many[0]}
         n = FRESH[setting].n if setting in FRESH else given.n
-        runs = list(pool.map(partial(of, setting, n, given.boot), range(given.samples)))
+        runs = list(pool.map(partial(of, setting, n), range(given.samples)))
     for key, value in true.items():
         held = [run[key][1] <= value <= run[key][2] for run in runs if key in run]
         print(f"{setting}, {', '.join(key)} ({value:.3f}): {100 * np.mean(held):.1f}", flush=True)
@@ -219,13 +324,17 @@ def main():
     parser.add_argument("--boot", type=int, default=200, help="refits of a bootstrap")
     parser.add_argument("--level", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="file for the table of metrics")
     kinds = ("table", "metrics", "tests", "fresh")
     parser.add_argument("--what", nargs="*", choices=kinds, default=kinds)
     given = parser.parse_args()
     noise = 1.96 * np.sqrt(given.level * (1 - given.level) / given.samples)
     print(f"{given.samples} samples; chance moves a share by {100 * noise:.1f} points.")
+    if "metrics" in given.what:
+        table = metrics_study(given)
+        if given.output is not None:
+            table.round(3).to_csv(given.output, index=False)
     for name, of, settings in (
-        ("metrics", evaluated, SETTINGS),
         ("tests", tested, SETTINGS),
         ("fresh", tested, FRESH),
     ):

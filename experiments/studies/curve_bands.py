@@ -1,7 +1,7 @@
 """How often bands hold the whole curve of a model: ``python -m experiments.studies.curve_bands --runs 1000``.
 
 Where predictions are right, the curve of calibration is the diagonal; with ``--spread`` other than 1 or ``--shift``
-other than 0 they are wrong, and only ICI and net benefit are judged. Censoring depends on the risk and the group, or
+other than 0 they are wrong, and only net benefit is judged. Censoring depends on the risk and the group, or
 there is none. Exponential times, log-logistic ones, and whole years.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves
-from drosurv.findings.weighted_residuals import cloglog
-from drosurv.target import Target
+from drosurv.judging.few_times import cloglog
+from drosurv.patients.target import Target
 
 SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")
 THRESHOLDS = np.arange(1, 15) / 20
@@ -47,7 +47,7 @@ def predicted(risk, rate, wrong):
 
 
 def true_values(rate, truth, wrong):
-    """Net benefit at the thresholds, and mean distance of predicted from true risks, from many patients."""
+    """Net benefit at the thresholds, from many patients."""
     risk = patients(MANY, rate, truth, False, np.random.default_rng(12345))[0]
     given = predicted(risk, rate, wrong)
     at_least = [given >= t for t in THRESHOLDS]
@@ -55,29 +55,34 @@ def true_values(rate, truth, wrong):
     benefit = [
         (risk[own].sum() * (1 + w) - own.sum() * w) / MANY for own, w in zip(at_least, odds, strict=True)
     ]
-    return np.array(benefit), float(np.abs(given - risk).mean())
+    return np.array(benefit)
 
 
 def covered(case):
     """Whether the bands of everybody and of a group hold the truth on one sample; nan where there is no spline."""
-    n, rate, truth, censored, wrong, (benefit, distance), seed = case
+    n, rate, truth, censored, wrong, benefit, seed = case
     risk, group, target = patients(n, rate, truth, censored, np.random.default_rng(seed))
-    outcomes = OutcomesAtHorizon.of(target, predicted(risk, rate, wrong), 2.0, group[:, None].astype(float))
+    given = predicted(risk, rate, wrong)
     rows = {ALL: np.arange(n), ("group", "1"): np.flatnonzero(group)}
-    curve = decision_curves(outcomes, {ALL: rows[ALL]}, THRESHOLDS)
-    held = float(((curve["low"] <= benefit) & (benefit <= curve["high"])).all())
-    found = calibration_curves(outcomes, rows)
-    numbers = found.numbers.iloc[0]
-    at_all = numbers["ici_low"] <= distance <= numbers["ici_high"] if numbers["ici"] >= 0 else np.nan
+    outcomes = {key: OutcomesAtHorizon.of(target, given, 2.0, rows=own) for key, own in rows.items()}
+    curve = decision_curves({ALL: outcomes[ALL]}, THRESHOLDS)
+    # Where no patient is above the threshold, the benefit is 0 and has no band.
+    outside = (benefit < curve["low"]) | (curve["high"] < benefit)
+    held = float(not outside.any())
     if wrong != (1.0, 0.0):
-        return [*[np.nan] * 4, float(at_all), held]
+        return [*[np.nan] * 4, held]
+    found = calibration_curves(outcomes)
+    numbers = found.numbers.iloc[0]
     inside = []
     for who in rows:
         points = found.points[(found.points["attribute"] == who[0]) & (found.points["group"] == who[1])]
         near = ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
         inside.append(float(near) if points["kind"].iloc[0] == "spline" else np.nan)
-    inside += [float(numbers[f"{key}_low"] <= 1 <= numbers[f"{key}_high"]) for key in ("ratio", "slope")]
-    return [*inside, float(at_all), held]
+    inside += [
+        float(numbers[f"{key}_low"] <= 1 <= numbers[f"{key}_high"]) if numbers[key] >= 0 else np.nan
+        for key in ("ratio", "slope")
+    ]
+    return [*inside, held]
 
 
 def main():
@@ -97,10 +102,8 @@ def main():
     seeds = range(given.first_seed, given.first_seed + given.runs)
     chance = 196 * np.sqrt(0.0475 / given.runs)
     print(f"{given.runs} runs; chance moves a coverage of 95 % by {chance:.1f}.")
-    print(
-        "| truth | censored | patients | rate | curve | curve of a group | O/E | slope | ICI | net benefit |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| truth | censored | patients | rate | curve | curve of a group | O/E | slope | net benefit |")
+    print("|---|---|---|---|---|---|---|---|---|")
     true = {}
     with ProcessPoolExecutor(given.jobs) as pool:
         for truth, censored, n, rate in itertools.product(given.truth, given.censored, given.n, given.rate):

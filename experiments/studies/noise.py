@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv import CoxPHCV, Surv
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target
 
 # Patients, columns, and the log hazard ratio of the first 20 columns.
 CASES = ((60, 30, 0.0), (80, 200, 0.1), (200, 100, 0.0), (100, 5, 0.0), (300, 5, 0.0), (80, 3, 0.0))

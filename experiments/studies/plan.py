@@ -6,7 +6,10 @@ Each row of the file is a question of the plan: what it promises, and what the a
 medians, the width of the c-index is that of the middle 95 % of its values, and powers are shares of the runs.
 "quotient" is attained over promised (of factors, their logarithms). ``--what search`` gives the rates at which the
 largest and smallest deviation among the subgroups of a right model exceed the critical value of
-``drosurv.planning.subgroup_search`` (0.025 each), whose constants were chosen by these numbers.
+``drosurv.judging.subgroup_search`` (0.025 each), whose constants were chosen by these numbers. ``--what audits`` runs
+whole audits, with their search for subgroups and their adjustment, of as many patients as the plan asks for:
+
+    python -m experiments.studies.plan --what audits --runs 100 --jobs 16 -o docs/plan_by_audits.csv
 """
 
 from __future__ import annotations
@@ -19,15 +22,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv import Surv, certify, plan
+from drosurv import Surv, audit, certify, plan
 from drosurv.evaluation import Predictions
+from drosurv.judging.rules import CodedTable
+from drosurv.judging.simultaneous_tests import MOST, MOST_LEVELS, N_CUTS, signed_root_deviance
+from drosurv.judging.subgroup_search import SubgroupSearch
+from drosurv.judging.subgroup_sums import Subgroups
 from drosurv.metrics import calibration_slope_interval, concordance_index
-from drosurv.metrics.inference.intervals import observed_over_expected
+from drosurv.metrics.intervals import observed_over_expected
 from drosurv.planning.risk_spread import NormalLogRisks
-from drosurv.planning.subgroup_search import SubgroupSearch
-from drosurv.repairs.rules import CodedTable
-from drosurv.repairs.simultaneous_tests import MOST, MOST_LEVELS, N_CUTS, signed_root_deviance
-from drosurv.repairs.subgroup_sums import Subgroups
 from experiments.studies.repeated import means, parser, repeat
 from experiments.studies.subgroup_bounds import weibull_curves
 
@@ -36,6 +39,12 @@ COHORTS = ((0.25, 1.0, 0.4), (0.6, 0.7, 0.15))
 # Event rate, share and ratio of the subgroup, and columns.
 SEARCHES = ((0.5, 0.1, 2.0, 6), (0.3, 0.1, 2.0, 10))
 SPREAD, LEVEL = 0.7, 0.95
+# Share of women, among whom an audit is to find too many events, and its event rate and c-index.
+WOMEN, RATE, C_INDEX = 0.4, 0.25, 0.7
+# What an audit need not compute here.
+QUICK: dict[str, Any] = {"verbose": False}
+# Without the adjustment of an audit.
+ALONE: dict[str, Any] = {"n_tests": 1}
 
 
 def cohort(
@@ -58,7 +67,9 @@ def needed(found: Any, words: str) -> int:
 def factor_of_group(event_rate: float, spread: float, share: float, seed: int) -> dict[str, Any]:
     """Half-width of the interval of a group's observed / expected events, as a factor; 1.2 is promised."""
     rng = np.random.default_rng([seed, 1])
-    n = needed(plan(event_rate=event_rate, spread=spread, groups={"group": share}), "factor of 1.2, group")
+    n = needed(
+        plan(event_rate=event_rate, spread=spread, groups={"group": share}, **ALONE), "factor of 1.2, group"
+    )
     log_risk, y = cohort(n, event_rate, spread, rng)
     group = rng.random(n) < share
     expected = (np.exp(log_risk) * y["time"])[group].sum()
@@ -68,7 +79,7 @@ def factor_of_group(event_rate: float, spread: float, share: float, seed: int) -
 
 def width_of_slope(event_rate: float, spread: float, seed: int) -> dict[str, Any]:
     """Width of the interval of the calibration slope; 0.2 is promised."""
-    n = needed(plan(event_rate=event_rate, spread=spread), "slope")
+    n = needed(plan(event_rate=event_rate, spread=spread, **ALONE), "slope")
     log_risk, y = cohort(n, event_rate, spread, np.random.default_rng([seed, 6]))
     slope = calibration_slope_interval(y, log_risk)
     return {"width": slope.high - slope.low}
@@ -76,14 +87,14 @@ def width_of_slope(event_rate: float, spread: float, seed: int) -> dict[str, Any
 
 def c_index(event_rate: float, spread: float, seed: int) -> dict[str, Any]:
     """The c-index, whose interval is promised to have a width of 0.1."""
-    n = needed(plan(event_rate=event_rate, spread=spread), "c-index")
+    n = needed(plan(event_rate=event_rate, spread=spread, **ALONE), "c-index")
     log_risk, y = cohort(n, event_rate, spread, np.random.default_rng([seed, 7]))
     return {"c_index": concordance_index(y, log_risk)}
 
 
 def power_of_group(event_rate: float, spread: float, share: float, seed: int) -> dict[str, Any]:
     """Whether a group with 1.2 times the expected events is found, where a power of 0.8 is promised."""
-    found = plan(event_rate=event_rate, spread=spread, groups={"group": share})
+    found = plan(event_rate=event_rate, spread=spread, groups={"group": share}, **ALONE)
     rng = np.random.default_rng([seed, 2])
     n = needed(found, "found, group")
     group = rng.random(n) < share
@@ -113,7 +124,12 @@ def power_of_search(
 ) -> dict[str, Any]:
     """Whether certify finds a subgroup (Jaccard overlap of one half), where a power of 0.8 is promised."""
     found = plan(
-        event_rate=event_rate, spread=SPREAD, subgroup_share=share, subgroup_ratio=ratio, n_columns=columns
+        event_rate=event_rate,
+        spread=SPREAD,
+        subgroup_share=share,
+        subgroup_ratio=ratio,
+        n_columns=columns,
+        **ALONE,
     )
     n = needed(found, "found in a subgroup")
     X, y, predictions = search_data(n, event_rate, share, ratio, columns, np.random.default_rng([seed, 3]))
@@ -129,12 +145,51 @@ def bound_of_search(
 ) -> dict[str, Any]:
     """Bound of certify for a right model, where the ratio is promised to be excluded in the median."""
     found = plan(
-        event_rate=event_rate, spread=SPREAD, subgroup_share=share, subgroup_ratio=ratio, n_columns=columns
+        event_rate=event_rate,
+        spread=SPREAD,
+        subgroup_share=share,
+        subgroup_ratio=ratio,
+        n_columns=columns,
+        **ALONE,
     )
     n = needed(found, "excluded in all subgroups")
     X, y, predictions = search_data(n, event_rate, share, 1.0, columns, np.random.default_rng([seed, 4]))
     bounds = certify(predictions, X, y, alpha=share, n_bootstrap=replicates, random_state=seed)
     return {"factor": bounds.bounds.loc[MOST, "bound"]}
+
+
+def audited_groups(n: int, number: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return women and men, and with ten groups also eight hospitals of equal size."""
+    women = rng.random(n) < WOMEN
+    groups = pd.DataFrame({"sex": np.where(women, "women", "men")})
+    return (
+        groups if number == 2 else groups.assign(hospital=[f"h{k}" for k in rng.integers(number - 2, size=n)])
+    )
+
+
+def planned_audit(ratio: float, number: int) -> int:
+    """Return the patients with whom an audit of so many groups is to find women with `ratio` times the events."""
+    shares = {"women": WOMEN, "men": 1 - WOMEN}
+    shares |= {f"h{k}": 1 / (number - 2) for k in range(number - 2)}
+    given = {"event_rate": RATE, "c_index": C_INDEX, "groups": shares, "ratio": ratio}
+    return needed(plan(**given), "found, women")
+
+
+def power_of_audit(ratio: float, number: int, seed: int) -> dict[str, Any]:
+    """Whether an audit with a search finds women, who have `ratio` times the predicted hazard; 0.8 is promised."""
+    rng, n = np.random.default_rng([seed, 8]), planned_audit(ratio, number)
+    groups = audited_groups(n, number, rng)
+    risks = NormalLogRisks.with_c_index(C_INDEX, RATE)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["x0", "x1", "x2"])
+    hazard = risks.hazard[len(risks.hazard) // 2] * np.exp(risks.deviation * X["x0"].to_numpy())
+    reached = rng.exponential(size=n) / hazard / np.where(groups["sex"] == "women", ratio, 1.0)
+    y = Surv.from_arrays(reached <= 1.0, np.minimum(reached, 1.0))
+    times = np.linspace(0.02, 1.0, 50)
+    predictions = times, np.exp(-hazard[:, None] * times)
+    report = audit(predictions, None, y, features=X, sensitive_features=groups, random_state=seed, **QUICK)
+    found = report.findings
+    women = found[(found["question"] == "level") & (found["group"] == "women")]
+    return {"power": bool((women["status"] == "miscalibrated").all())}
 
 
 def deviations(columns: int, share: float, seed: int) -> dict[str, Any]:
@@ -172,7 +227,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--replicates", type=int, default=199, help="Draws of certify.")
     options.add_argument(
-        "--what", nargs="*", choices=("groups", "certify", "search"), default=("groups", "certify")
+        "--what", nargs="*", choices=("groups", "certify", "search", "audits"), default=("groups", "certify")
     )
     given = options.parse_args()
     simulations: list[Any] = []
@@ -193,6 +248,17 @@ def main() -> None:
             (f"power, subgroup with {ratio:g} times", setting, 0.8, partial(power_of_search, *arguments)),
             ("factor excluded in all subgroups", setting, ratio, partial(bound_of_search, *arguments)),
         ]
+    for ratio in (1.2, 1.5) if "audits" in given.what else ():
+        for number in (2, 10):
+            setting = f"event rate {RATE:g}, {number} groups, {planned_audit(ratio, number):,} patients"
+            simulations.append(
+                (
+                    f"power, women with {ratio:g} times, audit",
+                    setting,
+                    0.8,
+                    partial(power_of_audit, ratio, number),
+                )
+            )
     for columns in (2, 5, 10, 20) if "search" in given.what else ():
         simulations += [
             ("search", f"{columns} columns, {100 * share:g} %", partial(deviations, columns, share))

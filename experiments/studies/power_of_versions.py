@@ -104,10 +104,10 @@ def found(task):
     model, X, y, group, risk = drawn(kind, n, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = evaluate(model, X, y, sensitive_features={"group": group.astype(str)}, n_bootstrap=0)
+        result = evaluate(model, X, y, sensitive_features={"group": group.astype(str)})
     known = {"kind": kind, "n": n, "seed": seed}
     if hasattr(result, "findings"):
-        from drosurv.findings.verdict import PROBLEMS
+        from drosurv.judging.verdict import PROBLEMS
 
         rows = result.findings
         wrong = rows[rows["status"].isin(PROBLEMS)]

@@ -5,10 +5,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from drosurv import CoxPH, Surv
+from drosurv.curves import step_functions
 from drosurv.datasets import Dataset, make_hidden_minority
-from drosurv.estimators.baseline import Baseline, step_functions
+from drosurv.estimators.baseline import breslow
 from drosurv.metrics import FollowUp
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target
 
 MAJORITY, MINORITY = np.array([0.8, 0.5, 0.3, 0.0]), np.array([-0.6, 0.5, 0.3, 0.5])
 CUT = 1.0364  # the 85 % quantile of a standard normal
@@ -100,7 +101,7 @@ class BoostedTrees(BaseEstimator):
         target = parse_target(y)
         scores = np.zeros(len(target))
         for _ in range(self.rounds):
-            base = Baseline.breslow(target, scores)
+            base = breslow(target, scores)
             place = np.searchsorted(base.times, target.time, side="right") - 1
             hazard = np.maximum(np.exp(base.log_cumulative[np.maximum(place, 0)]), 1e-4)
             self.trees_ = HistGradientBoostingRegressor(
@@ -115,7 +116,7 @@ class BoostedTrees(BaseEstimator):
                 random_state=self.random_state,
             ).fit(np.asarray(X), target.event / hazard, sample_weight=hazard)
             scores = self.predict(X)
-        self._baseline = Baseline.breslow(target, scores)
+        self._baseline = breslow(target, scores)
         self.follow_up_ = FollowUp.of(target)
         return self
 
@@ -123,7 +124,9 @@ class BoostedTrees(BaseEstimator):
         return np.log(self.trees_.predict(np.asarray(X)))
 
     def predict_survival_function(self, X, times=None):
-        hazard = self._baseline.cumulative_hazard(self.predict(X), times)
+        hazard = self._baseline.cumulative_hazard(
+            self.predict(X), None if times is None else np.asarray(times, float)
+        )
         return np.exp(-hazard) if times is not None else step_functions(self._baseline.times, np.exp(-hazard))
 
 

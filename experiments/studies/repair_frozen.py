@@ -3,7 +3,7 @@
 import numpy as np
 
 from drosurv import CoxPH, Surv, repair
-from drosurv.curve_values import StepFunction
+from drosurv.curves import StepFunction
 from drosurv.datasets import make_hidden_minority
 from experiments.studies.repair_data import normal, skewed
 from experiments.studies.repair_scores import measured

@@ -18,6 +18,7 @@ from scipy.stats import norm
 
 from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.metrics import log_partial_likelihood
+from drosurv.patients.target import with_fields
 from experiments.studies import repair_by_size
 from experiments.studies.pages import table, write_part
 from experiments.studies.rows import load, measure, parser
@@ -92,16 +93,16 @@ def _fitted(scenario, seed, rng):
         X, y = noise(300, 3, rng)
         rows = np.tile(np.arange(300), 5)
         X, y, new = X.iloc[rows].reset_index(drop=True), y[rows], noise(N_TEST, 3, rng)
-        return RepairedCox(base, random_state=seed).fit(X, y, clusters=rows), new
+        return RepairedCox(base, random_state=seed).fit(X, with_fields(y, clusters=rows)), new
     if kind == "clusters":
         rho = float(rest[0].split()[-1])
         X, risk, y, cluster = correlated(600, rho, rng)
         if scenario.startswith("frozen"):
             times = np.linspace(0, 3, 301)[1:]
             given = times, np.exp(-np.outer(np.exp(risk), times))
-            return repair(given, X, y, clusters=cluster, frozen=True, random_state=seed), None
+            return repair(given, X, with_fields(y, clusters=cluster), frozen=True, random_state=seed), None
         new, _, y_new, _ = correlated(N_TEST, 0.0, rng)
-        return RepairedCox(base, random_state=seed).fit(X, y, clusters=cluster), (new, y_new)
+        return RepairedCox(base, random_state=seed).fit(X, with_fields(y, clusters=cluster)), (new, y_new)
     n = int(rest[0].split()[-1])
     data, _ = repair_by_size.draw("no group", "level", n, FIRST_SEED + seed)
     other, _ = repair_by_size.draw("no group", "level", N_TEST, 100_000 + seed)

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from drosurv.given_curves import parse_survival
+from drosurv.curves import parse_survival
 from experiments.benchmark.contenders import Contender
 from experiments.benchmark.encoded_part import encode
 from experiments.benchmark.measures import time_grid, worst_named_gain
@@ -198,8 +198,8 @@ def checked_rules(model, train, test, times):
         for fitted, part in ((model.base_, train), (model.base_, test), (model, test)):
             inside = repair.rule.holds(part.X)
             survival = np.asarray(fitted.predict_survival_function(part.X[inside], times=times))
-            curves = parse_survival(survival, int(inside.sum()), times)
-            expected = -np.log(np.maximum(curves.at_patient_times(part.target.time[inside]), 1e-10)).sum()
+            curves = parse_survival(survival, int(inside.sum()), times, "step")
+            expected = -np.log(np.maximum(curves.survival(part.target.time[inside, None]), 1e-10)).sum()
             ratios.append(f"{part.target.event[inside].sum() / expected:.2f}" if expected > 0 else "-")
         clauses.append(f"{int(inside.sum())} in test: {ratios[0]}, {ratios[1]}, {ratios[2]}")
     return "; ".join(clauses)

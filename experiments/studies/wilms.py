@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from drosurv.presentation import write_figure
-from drosurv.workflows.demo import WILMS, datasets, demo
+from drosurv.workflows.demo import HORIZONS, WILMS, datasets, demo
 from experiments.studies.pages import DOCS
 
 SPLITS = 6
@@ -16,7 +16,7 @@ COLOURS = {"plain Cox": "#D55E00", "cross-validated Cox": "#0072B2", "repaired C
 
 
 def splits() -> pd.DataFrame:
-    """One row per split and model: the group that repair named, its events, and gains on held-out children."""
+    """One row per split and model: the group that repair named, its risks, and gains on held-out children."""
     loaders = {WILMS: datasets()[WILMS]}
     rows = []
     for seed in range(SPLITS):
@@ -26,7 +26,7 @@ def splits() -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> None:
-    """Observed relapses of the repaired group and those that each model expects, split by split."""
+    """Observed risk of relapse of the repaired group and the risk that each model predicts, split by split."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")
@@ -37,27 +37,30 @@ def draw(table: pd.DataFrame) -> None:
         rows = shown.loc[shown["model"] == model]
         axes.bar(
             rows["split"] + 0.22 * (place - 1),
-            rows["expected"],
+            100 * rows["predicted"],
             0.2,
             color=colour,
-            label=f"expected by {model}",
+            label=f"{model} expects",
         )
-    for split, events in zip(observed["split"], observed["observed"], strict=True):
-        axes.hlines(
-            events,
-            split - 0.36,
-            split + 0.36,
-            color="black",
-            linewidth=2,
-            label="observed" if split == 1 else "",
-        )
+    value, low, high = (100 * observed[name] for name in ("observed", "low", "high"))
+    axes.errorbar(
+        observed["split"],
+        value,
+        yerr=[value - low, high - value],
+        fmt="_",
+        color="black",
+        markersize=40,
+        markeredgewidth=2,
+        capsize=4,
+        label="observed (95 % interval)",
+    )
     labels = [f"{row.group}\n{row.n_group} children" for row in observed.itertuples()]
     axes.set_xticks(observed["split"], labels, fontsize="small")
     axes.set(
-        ylabel="relapses of held-out infants",
+        ylabel=f"of 100 held-out infants\nrelapse by {HORIZONS[WILMS][1]}",
         title="Wilms tumour: the group that repair names, in six splits",
     )
-    figure.legend(fontsize="small", ncols=4, loc="outside lower center")
+    figure.legend(fontsize="small", ncols=4, loc="outside lower center", markerscale=0.4)
     write_figure(figure, DOCS / "demo.svg")
 
 

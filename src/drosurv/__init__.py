@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from drosurv.estimators.persistence import save as save
     from drosurv.evaluation.compare import compare as compare
     from drosurv.evaluation.evaluate import evaluate as evaluate
+    from drosurv.judging import certify as certify
     from drosurv.monitoring import monitor as monitor
+    from drosurv.paper import RegularizedCox as RegularizedCox
+    from drosurv.patients.target import Surv as Surv
     from drosurv.planning import plan as plan
     from drosurv.repairs import RepairedCox as RepairedCox
-    from drosurv.repairs import certify as certify
     from drosurv.repairs.repair_model import repair as repair
     from drosurv.report.audit import audit as audit
-    from drosurv.target import Surv as Surv
     from drosurv.workflows.check import check as check
 
 _SUBPACKAGES = (
@@ -32,39 +33,43 @@ _SUBPACKAGES = (
     "distributed",
     "estimators",
     "evaluation",
+    "judging",
     "losses",
     "metrics",
     "monitoring",
     "objectives",
+    "paper",
     "planning",
     "repairs",
     "report",
     "tables",
 )
-# Names of this module that are no models of drosurv.estimators, and where they are defined.
+# Names of this module that are no models of drosurv.estimators, and where they are defined: first what is done with a
+# model and its patients, in the order of the reference.
 _HOME = {
-    "MLP": "drosurv.estimators",
+    "check": "drosurv.workflows.check",
+    "evaluate": "drosurv.evaluation.evaluate",
+    "compare": "drosurv.evaluation.compare",
+    "audit": "drosurv.report.audit",
+    "certify": "drosurv.judging.certification",
+    "repair": "drosurv.repairs.repair_model",
+    "plan": "drosurv.planning",
+    "monitor": "drosurv.monitoring",
+    "summary": "drosurv.estimators.coefficient_inference",
+    "Surv": "drosurv.patients.target",
+    "save": "drosurv.estimators.persistence",
+    "load": "drosurv.estimators.persistence",
     "RepairedCox": "drosurv.repairs",
-    "Surv": "drosurv.target",
+    "RegularizedCox": "drosurv.paper",
+    "MLP": "drosurv.estimators",
     "Trees": "drosurv.estimators",
     "all_estimators": "drosurv.estimators.base",
-    "audit": "drosurv.report.audit",
-    "certify": "drosurv.repairs.certification",
-    "check": "drosurv.workflows.check",
-    "compare": "drosurv.evaluation.compare",
-    "evaluate": "drosurv.evaluation.evaluate",
-    "load": "drosurv.estimators.persistence",
-    "monitor": "drosurv.monitoring",
-    "plan": "drosurv.planning",
-    "repair": "drosurv.repairs.repair_model",
-    "save": "drosurv.estimators.persistence",
-    "summary": "drosurv.estimators.coefficient_inference",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return ["__version__", *_SUBPACKAGES, *_HOME, *_models()]
+        return [*_HOME, *_models(), *_SUBPACKAGES, "__version__"]
     if name in _SUBPACKAGES:
         return import_module(f"drosurv.{name}")
     if name in _HOME:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
+
+try:
+    import fcntl as _fcntl
+except ImportError:
+    # Windows does not have it.
+    fcntl: Any = None
+else:
+    fcntl = _fcntl
+
+# Names of temporary files, and seconds after which a program that lives has locked its own.
+_PART, _MOMENT = re.compile(r"\.[0-9a-f]{16}\.part"), 1.0
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -33,11 +47,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     given = Path(path)
     mode = check_writable(given)
     target = given.resolve() if given.is_symlink() else given
-    # A random name, because threads may write at once, and a killed program may have left its temporary file.
+    # A random name, because threads may write at once.
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        part.touch(exist_ok=False)
-        yield part
+        _remove_abandoned(target.parent)
+        with _locked(part):
+            yield part
         with part.open("rb") as written:
             os.fsync(written.fileno())
         if mode is not None:
@@ -49,6 +64,33 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise (_error_for(given, error) if of_part else error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(part: Path) -> Iterator[None]:
+    """Make a file that is locked while it is written, so that its writer is known to live."""
+    part.touch(exist_ok=False)
+    with part.open("rb") as held:
+        # Some file systems have no locks; nobody removes the file there.
+        with suppress(OSError):
+            if fcntl is not None:
+                fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of killed programs: nobody holds their locks."""
+    if fcntl is None:
+        return
+    for part in folder.glob(".*.part"):
+        if not _PART.fullmatch(part.name):
+            continue
+        # Another program may remove it at the same time, or own it.
+        with suppress(OSError), part.open("rb") as left:
+            # A new file is locked a moment after it is made.
+            if time.time() - part.stat().st_mtime > _MOMENT:
+                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
 
 
 def check_writable(path: Path) -> int | None:

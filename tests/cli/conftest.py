@@ -6,7 +6,6 @@ import pytest
 
 from drosurv import CoxPHCV, RepairedCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.workflows import comparison
 
 
 @pytest.fixture(autouse=True)
@@ -15,21 +14,8 @@ def wide_terminal(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def few_replicates(monkeypatch, quick_check):
-    """Comparisons with plain Cox draw 40 replicates, checks few."""
-    monkeypatch.setattr(comparison, "_REPLICATES", 40)
-
-
-@pytest.fixture(autouse=True)
-def only_some_are_compared(monkeypatch, request):
-    """Robust models are compared with plain Cox only in tests that ask for `compared`: it takes more fits."""
-    if "compared" not in request.fixturenames:
-        monkeypatch.setattr(comparison, "compare_with_plain_cox", lambda *_, **__: None)
-
-
-@pytest.fixture
-def compared():
-    """Models are compared with plain Cox, as users see it."""
+def quick_commands(quick_check):
+    """Checks train few models, and certificates draw few replicates."""
 
 
 @pytest.fixture

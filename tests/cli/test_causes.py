@@ -13,7 +13,7 @@ TIMES = ("3", "6", "9", "12", "18", "24")
 # What a table calls its two causes, and the first of them in a sentence.
 CALLED = {"texts": ("cancer", "other death", "'cancer'"), "codes": ("1", "2", "cause 1")}
 TARGET = ("--time", "months", "--event", "cause")
-SIMPLE, FAST = ("--max-conditions", "1"), ("--bootstrap", "0", "--no-rules")
+SIMPLE, FAST = ("--max-conditions", "1"), ("--no-rules",)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def test_causes_have_the_names_of_the_table_in_fit_summary_predict_and_evaluate(
     shown = drosurv.ok(*given).stdout
     shown += drosurv.ok("summary", tmp_path / "model").stdout
     shown += drosurv.ok("summary", tmp_path / "model", "--cause", "other death").stdout
-    shown += drosurv.ok("evaluate", files / "model", files / "texts.csv", "--bootstrap", "0").stdout
-    one = ("--bootstrap", "0", "--cause", "2")
+    shown += drosurv.ok("evaluate", files / "model", files / "texts.csv").stdout
+    one = ("--cause", "2")
     shown += drosurv.ok("evaluate", files / "model", files / "texts.csv", *one).stdout
     shown = " ".join(shown.split())
     for said in (
@@ -95,14 +95,14 @@ def test_fit_proposes_a_command_that_judges_one_cause(drosurv, files, tmp_path):
     assert f"drosurv audit {model} {files / 'train.csv'} --folds 5 --cause cancer --groups sex" in alone
     folded = ("audit", model, files / "train.csv", "--folds", "3", "--cause", "other death", *FAST)
     said = " ".join(drosurv.ok(*folded, "-o", page, "--groups", "sex").stdout.split())
-    assert "to have the event 'other death'" in said
+    assert "had the event 'other death'; the model expected" in said
     late = pd.read_csv(files / "train.csv").assign(since=0.001)
     late.to_csv(tmp_path / "late.csv", index=False)
     entered = drosurv.ok(given[0], tmp_path / "late.csv", *given[2:], "--entry", "since", "-o", model)
     assert "Next, fit it again with --hold-out test.csv" in entered.stdout
     following = drosurv.json(*given, "-o", model, "--hold-out", held)["next"]
     assert following == ["audit", str(model), str(held), "--cause", "cancer", "--groups", "sex"]
-    assert "the event 'cancer'" in drosurv.ok(*following, "--bootstrap", "0", "--no-rules", "-o", page).stdout
+    assert "the event 'cancer'" in drosurv.ok(*following, "--no-rules", "-o", page).stdout
 
 
 @pytest.mark.filterwarnings("ignore:half of the patients")
@@ -264,9 +264,9 @@ def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):
     X, y = patients
     given = (files / "model", files / "texts.csv", "--groups", "sex", "--cause", "cancer")
-    found = drosurv.json("evaluate", *given, "--bootstrap", "0")
+    found = drosurv.json("evaluate", *given)
     model = library.load(files / "model")
-    wanted = library.evaluate(model, X, y, sensitive_features=X["sex"], cause=1, n_bootstrap=0)
+    wanted = library.evaluate(model, X, y, sensitive_features=X["sex"], cause=1)
     assert [row["ratio"] for row in found["groups"]] == pytest.approx(wanted.groups["ratio"].tolist())
     page = tmp_path / "r.md"
     shown = drosurv.ok("audit", *given, *FAST, "-o", page).stdout
@@ -275,7 +275,7 @@ def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, 
     assert text.splitlines()[0].endswith(", cancer")
     assert "patients with " in text.splitlines()[2]
     assert "events of 'cancer'" in text.splitlines()[2]
-    assert "to have the event 'cancer';" in text
+    assert "had the event 'cancer'; the model expected" in text
     assert "The event is 'cancer'." in text
     assert "Cause 1" not in text
     assert "Cause by cause" in text

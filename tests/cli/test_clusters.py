@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import drosurv as library
+from drosurv.patients.target import with_fields
 from drosurv.tables.reading import read_frame
 
 RATS, LITTERS = 240, 80
@@ -47,7 +48,7 @@ def test_litters_stay_on_one_side_of_a_hold_out_and_are_no_feature(files, rats):
     assert list(model.feature_names_in_) == ["dose", "sex"]
     kept = rats[1][~rats[1]["litter"].isin(held)]
     y = library.Surv.from_dataframe("tumour", "weeks", kept)
-    alone = library.CoxPH().fit(model[0].transform(kept), y, clusters=kept["litter"])
+    alone = library.CoxPH().fit(model[0].transform(kept), with_fields(y, clusters=kept["litter"]))
     np.testing.assert_allclose(
         library.summary(model)["se(coef)"] * model[0].scale_, alone.summary()["se(coef)"], rtol=1e-4
     )
@@ -58,21 +59,21 @@ def test_commands_use_the_litters_that_a_model_was_trained_with(drosurv, files):
         (files / "m", files / "test.csv"),
         f"{RATS // 2} patients in {LITTERS // 2} clusters (litter)",
     )
-    found = drosurv.json("evaluate", *paths, "--bootstrap", "20")
+    found = drosurv.json("evaluate", *paths)
     table = read_frame(files / "test.csv")
     model, y = library.load(files / "m"), library.Surv.from_dataframe("tumour", "weeks", table)
     wanted = library.evaluate(
-        model, table[["dose", "sex"]], y, clusters=table["litter"], n_bootstrap=20
+        model, table[["dose", "sex"]], with_fields(y, clusters=table["litter"])
     ).to_dict()
     level = [next(row for row in one["findings"] if row["question"] == "level") for one in (found, wanted)]
     assert (level[0]["low"], level[0]["p"]) == pytest.approx((level[1]["low"], level[1]["p"]))
     assert (found["settings"]["clusters"], found["settings"]["clusters_name"]) == (LITTERS // 2, "litter")
-    assert size in drosurv.ok("evaluate", *paths, "--bootstrap", "0").stdout
+    assert size in drosurv.ok("evaluate", *paths).stdout
     bounds = drosurv.json("certify", *paths, "--replicates", "59", "--alpha", "0.3")
     assert (bounds["n_patients"], bounds["notes"]) == (RATS // 2, [f"there are {size}."])
     for folds in ((), ("--folds", "3")):
         page = files / "page.html"
-        drosurv.ok("audit", *paths, *folds, "--bootstrap", "0", "--no-rules", "-o", page)
+        drosurv.ok("audit", *paths, *folds, "--no-rules", "-o", page)
         assert f"{size} with " in page.read_text()
 
 
@@ -93,8 +94,8 @@ def test_monitoring_says_that_litters_count_as_independent(drosurv, files, tmp_p
 def test_litters_can_be_named_where_a_model_is_judged(drosurv, rats, files, tmp_path):
     drosurv.ok("fit", rats[0], *TARGET, "--drop", "litter", "--model", "cox", "-o", tmp_path / "m")
     paths = (tmp_path / "m", files / "test.csv")
-    assert "cluster" not in drosurv.ok("evaluate", *paths, "--bootstrap", "0").stdout
-    named = drosurv.ok("evaluate", *paths, "--clusters", "litter", "--bootstrap", "0").stdout
+    assert "cluster" not in drosurv.ok("evaluate", *paths).stdout
+    named = drosurv.ok("evaluate", *paths, "--clusters", "litter").stdout
     assert f"{RATS // 2} patients in {LITTERS // 2} clusters (litter)" in named
     refused = drosurv.fails("evaluate", *paths, "--clusters", "litter", "--id", "litter")
     assert "--clusters and --id both name 'litter'" in refused
@@ -103,7 +104,7 @@ def test_litters_can_be_named_where_a_model_is_judged(drosurv, rats, files, tmp_
 def test_predictions_are_audited_by_litter(drosurv, rats, tmp_path):
     path, page = tmp_path / "predictions.csv", tmp_path / "page.html"
     rats[1].assign(survival_50=np.exp(-0.02 * 50 * np.exp(0.7 * rats[1]["dose"]))).to_csv(path, index=False)
-    options = ("--clusters", "litter", "--bootstrap", "0", "--no-rules", "-o", page)
+    options = ("--clusters", "litter", "--no-rules", "-o", page)
     drosurv.ok("audit", "--predictions", path, *TARGET, *options)
     assert f"{RATS} patients in {LITTERS} clusters (litter) with" in page.read_text()
 
@@ -119,7 +120,5 @@ def test_check_counts_rats_and_names_the_litters_in_its_next_command(drosurv, ra
     assert found["next"][found["next"].index("--clusters") + 1] == "litter"
     assert found["report"]["subtitle"].startswith(f"{RATS} patients in {LITTERS} clusters (litter) with")
     report = tmp_path / "report.json"
-    drosurv.ok(
-        "audit", tmp_path / "m", rats[0], "--folds", "3", "--bootstrap", "0", "--no-rules", "-o", report
-    )
+    drosurv.ok("audit", tmp_path / "m", rats[0], "--folds", "3", "--no-rules", "-o", report)
     assert "clusters (litter)" in json.loads(report.read_text())["subtitle"]

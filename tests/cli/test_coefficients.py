@@ -7,7 +7,7 @@ import pytest
 from drosurv.tables.reading import Confirmation
 from drosurv.workflows.saved_model import OpenedModel
 
-TARGET = ("--time", "years", "--event", "cvd")
+TARGET = ("--time", "years", "--event", "event")
 # Women's general cardiovascular risk in ten years: D'Agostino et al. (2008), Circulation 117.
 FRAMINGHAM = """term,coefficient,center
 log(age),2.32888
@@ -48,7 +48,7 @@ def files(tmp_path_factory):
     )
     hazard = -np.log(0.95012) / 10 * np.exp(log_risk - 26.1931) * np.where(women["site"] == "south", 2, 1)
     time, end = rng.exponential(size=n) / hazard, rng.uniform(8, 16, n)
-    outcome = {"years": np.minimum(time, end), "cvd": (time <= end).astype(int)}
+    outcome = {"years": np.minimum(time, end), "event": (time <= end).astype(int)}
     women.assign(**outcome).to_csv(folder / "patients.csv", index=False)
     return folder
 
@@ -56,10 +56,10 @@ def files(tmp_path_factory):
 def test_every_command_takes_a_score(drosurv, files, tmp_path):
     given = ("--coefficients", files / "score.csv", files / "patients.csv", *TARGET)
     page = tmp_path / "report.html"
-    shown = drosurv.ok("audit", *given, "--groups", "site", "--bootstrap", 4, "--no-rules", "-o", page).stdout
+    shown = drosurv.ok("audit", *given, "--groups", "site", "--no-rules", "-o", page).stdout
     assert "The score gives survival at 10; nothing is known at other times" in shown
     assert "nothing is known at other times" in page.read_text()
-    shown = drosurv.ok("evaluate", *given, "--groups", "site", "--bootstrap", 4).stdout
+    shown = drosurv.ok("evaluate", *given, "--groups", "site").stdout
     assert "PublishedCox on 1,000 patients" in shown
     assert "nothing is known at other times" in shown
     assert "events is wrong for site south" in shown
@@ -104,7 +104,19 @@ def test_a_column_that_names_patients_defines_no_subgroup(files):
     # As in registers, numbers were given in an order that has to do with the outcome.
     frame["pid"] = 3 * frame["years"].rank(method="first").astype(int)
     opened = OpenedModel.of_score(files / "score.csv")
-    table = opened.table(frame, time="years", event="cvd")
+    table = opened.table(frame, time="years", event="event")
     with pytest.warns(Confirmation, match="not used, because it names patients or rows: pid"):
         found = opened.describing(table)
-    assert sorted(found.columns) == sorted(set(frame.columns) - {"pid", "years", "cvd"})
+    assert sorted(found.columns) == sorted(set(frame.columns) - {"pid", "years", "event"})
+
+
+@pytest.mark.parametrize("command", ["audit", "evaluate", "certify", "repair"])
+def test_a_baseline_in_years_beside_times_in_days_is_asked_about(drosurv, files, tmp_path, command):
+    frame = pd.read_csv(files / "patients.csv")
+    frame.assign(days=(365.25 * frame["years"]).round(1)).drop(columns="years").to_csv(
+        tmp_path / "d.csv", index=False
+    )
+    score = ("--coefficients", files / "score.csv")
+    line = drosurv.fails(command, tmp_path / "d.csv", *score, "--time", "days", "--event", "event")
+    assert "in which unit are the times of the baseline, 10?" in line
+    assert "near it if they are years" in line

@@ -4,7 +4,7 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from drosurv.cli.datasets_command import app
+from drosurv.cli.datasets import app
 
 
 @pytest.fixture(autouse=True)

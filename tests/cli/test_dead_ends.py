@@ -73,11 +73,11 @@ def test_the_commands_that_check_and_fit_propose_run_one_after_the_other(
     following = drosurv.json("check", "p.csv", *options)["next"]
     # The column does not say its unit: the page says what the user did, and so do commands that read the model.
     page = Path("page.html").read_text(encoding="utf-8")
-    assert re.search(r"At [\d.,]+ days \([\d.]+ years\), [\d.]+ % were predicted", page)
-    assert re.search(r"at [\d,]+ days", drosurv.ok("evaluate", "checked", "p.csv", "--bootstrap", "0").stdout)
+    assert re.search(r"By [\d.,]+ days \([\d.]+ years\): of 100 patients", page)
+    assert re.search(r"at [\d,]+ days", drosurv.ok("evaluate", "checked", "p.csv").stdout)
     assert following[following.index("--event-value") + 1] == "1"
     assert "--groups" in following
     trained = drosurv.json(*following)
     assert "--groups" in trained["next"]
-    told = drosurv.ok(*trained["next"], "--bootstrap", "0", "--no-rules")
+    told = drosurv.ok(*trained["next"], "--no-rules")
     assert "sex" in told.stdout

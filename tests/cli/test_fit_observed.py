@@ -8,6 +8,7 @@ import pytest
 
 import drosurv as library
 from drosurv import CoxPH, Surv
+from drosurv.patients.target import with_fields
 from drosurv.tables import TableEncoder
 
 
@@ -37,10 +38,10 @@ def test_columns_say_how_rows_were_observed(drosurv, data, tmp_path):
     table = fitted(drosurv, data, tmp_path, "cox", *options)
     wanted = CoxPH().fit(
         table[["age"]],
-        Surv.from_dataframe("died", "months", table),
-        entry=table["since"],
+        with_fields(
+            Surv.from_dataframe("died", "months", table), entry=table["since"], clusters=table["team"]
+        ),
         strata=table["hospital"],
-        clusters=table["team"],
     )
     found, shown = library.summary(library.load(tmp_path / "model")), ["coef", "se(coef)"]
     np.testing.assert_allclose(found.loc["age", shown], wanted.summary().loc["age", shown], rtol=1e-4)
@@ -68,7 +69,10 @@ def test_copies_of_rows_are_clusters_only_if_an_id_names_their_patient(drosurv, 
     assert "pass --id COLUMN" in told.stderr
     assert any(f"40 rows of copied.csv {sentence}" in problem for problem in checked["problems"])
     assert "Standard errors from the observed information" in told.stdout
-    wanted = CoxPH().fit(X, y, clusters=[*range(120), *range(40)]).summary()["se(coef)"] / encoder.scale_
+    wanted = (
+        CoxPH().fit(X, with_fields(y, clusters=[*range(120), *range(40)])).summary()["se(coef)"]
+        / encoder.scale_
+    )
     told = drosurv.ok("fit", path, *named, "--id", "who", "--model", "cox", "-o", tmp_path / "m", "--force")
     assert "160 rows of 120 patients" in told.stdout
     assert "Robust standard errors (sandwich), because rows share an id or a cluster." in told.stdout
@@ -92,17 +96,17 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     features = model[0].transform(table[["age", "sex"]])
     wanted = model[-1].predict_survival_function(features, times=[5.0], strata=table["hospital"].to_numpy())
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
-    shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
+    shown = drosurv.ok("evaluate", tmp_path / "model", data[0]).stdout
     assert "evaluated from their entry on" in shown
     bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "59", "--alpha", "0.3").stdout
     assert "judged from their entry on" in bounds
     report = tmp_path / "report.md"
-    asked = ("--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report)
+    asked = ("--groups", "sex", "--no-rules", "-o", report)
     drosurv.ok("audit", tmp_path / "model", data[0], *asked)
     assert "evaluated from their entry on" in report.read_text()
     table.head(90).to_csv(tmp_path / "some.csv", index=False)
     refused = drosurv("audit", tmp_path / "model", tmp_path / "some.csv", "--train", data[0], "-o", report)
-    assert "would be trained without entry: leave out --alphas and --train" in refused.stderr
+    assert "would be trained without entry: leave out --train" in refused.stderr
     drosurv.ok("audit", tmp_path / "model", data[0], "--folds", "3", *asked)
     assert "cross-fitted" in report.read_text()
     other = table.rename(columns={"hospital": "clinic"})
@@ -136,14 +140,12 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     np.testing.assert_allclose(
         [row["coef"] for row in rows[:2]], wanted.summary(1)["coef"] / encoded[0].scale_
     )
-    assert "By cause, at " in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
+    assert "By cause, at " in drosurv.ok("evaluate", model, file).stdout
     assert (
         "Events are those of any cause."
         in drosurv.ok("certify", model, file, "--replicates", "59", "--alpha", "0.3").stdout
     )
-    drosurv.ok(
-        "audit", model, file, "--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", tmp_path / "r.md"
-    )
+    drosurv.ok("audit", model, file, "--groups", "sex", "--no-rules", "-o", tmp_path / "r.md")
     assert "Cause by cause" in (tmp_path / "r.md").read_text()
     row = json.loads(drosurv.ok("predict", model, file, "--times", "5", "--json").stdout)[0]
     assert row["incidence_1_5"] + row["incidence_2_5"] + row["survival_5"] == pytest.approx(1.0)
@@ -171,9 +173,7 @@ def test_causes_may_be_texts(drosurv, data, tmp_path):
     assert "causes of event column 'cause': 1 is 'cancer' and 2 is 'other death'" in told
     first, second = (library.load(model)[1].coef_ for model in models)
     np.testing.assert_array_equal(first, second)
-    rows = [
-        drosurv.json("evaluate", model, f"{model}.csv", "--bootstrap", "0")["by_cause"] for model in models
-    ]
+    rows = [drosurv.json("evaluate", model, f"{model}.csv")["by_cause"] for model in models]
     numbers = {"cancer": 1, "other death": 2}
     assert rows[0] == [row | {"cause": numbers[row["cause"]]} for row in rows[1]]
     named.head(60).replace("cancer", "fall").to_csv(tmp_path / "new.csv", index=False)
@@ -202,15 +202,15 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
         "3",
         "--no-rules",
     )
-    shown = drosurv.ok(*folded, "--bootstrap", "0", "-o", tmp_path / "folds.html").stdout
+    shown = drosurv.ok(*folded, "-o", tmp_path / "folds.html").stdout
     assert f"With these {len(table):,} patients and {table['died'].sum():,} events" in shown
     assert "first row were used" not in shown
     older = rows.assign(age=rows["age"] + rows["since"], visit=np.arange(len(rows)))
     older.to_csv(tmp_path / "older.csv", index=False)
-    audit = ("audit", tmp_path / "model", tmp_path / "older.csv", "--no-rules", "--bootstrap", "0")
+    audit = ("audit", tmp_path / "model", tmp_path / "older.csv", "--no-rules")
     told = "- 'age' changes over time: only the values of each patient's first row were used"
     assert told in drosurv.ok(*audit, "-o", tmp_path / "older.html").stdout
-    asked = ("--bootstrap", "0", "--json")
+    asked = ("--json",)
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     told = " ".join(split.stderr.split())
     assert f"The {len(rows):,} rows are of {len(table):,} patients" in told

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from drosurv.cli.options import COMMANDS
-from drosurv.cli.outputs import check_outputs
+from drosurv.cli.outputs import check_outputs, print_times
+from drosurv.presentation import Column, Table
 
 TARGET = ("--time", "days", "--event", "status")
 
@@ -78,7 +79,6 @@ NEEDS = {
     "repair": ("patients", *TARGET, "--predictions", "theirs"),
     "certify": ("model", "patients"),
     "monitor": ("model", "patients"),
-    "tune": ("patients", *TARGET, "--groups", "sex"),
 }
 
 
@@ -121,8 +121,8 @@ def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_pat
     for command, *outputs in (
         (("predict", model, data, "--times", "100", "--keep", "id"), "-o", at / "p.csv"),
         (("summary", model), "-o", at / "s.csv"),
-        (("evaluate", model, data, "--bootstrap", "0"), "-o", at / "e.csv"),
-        (("audit", model, data, "--bootstrap", "0", "--no-rules"), "-o", at / "a.md"),
+        (("evaluate", model, data), "-o", at / "e.csv"),
+        (("audit", model, data, "--no-rules"), "-o", at / "a.md"),
         (("certify", model, data, "--replicates", "59"), "--plot", at / "c.svg", "-o", at / "c.csv"),
     ):
         drosurv.ok(*command, *outputs)
@@ -189,9 +189,9 @@ def trained(drosurv, patients, tmp_path_factory):
     [
         (["fit", "p.csv", *TARGET, "--drop", "id", "--model", "cox", "-o", "old"], "old"),
         (["predict", "m", "p.csv", "-o", "old"], "old"),
-        (["evaluate", "m", "p.csv", "--bootstrap", "0", "-o", "old"], "old"),
+        (["evaluate", "m", "p.csv", "-o", "old"], "old"),
         (["summary", "m", "-o", "old"], "old"),
-        (["audit", "m", "p.csv", "--bootstrap", "0", "--no-rules", "-o", "old.html"], "old.html"),
+        (["audit", "m", "p.csv", "--no-rules", "-o", "old.html"], "old.html"),
         (["certify", "m", "p.csv", "--horizon", "300", "--replicates", "59", "--plot", "old.png"], "old.png"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -209,3 +209,13 @@ def test_a_full_disk_leaves_the_old_file_and_no_part_of_a_new_one(
     assert f"Error: {output} cannot be written: No space left on device." in result.stderr
     assert Path(output).read_text() == '{"drosurv": 0}'
     assert set(os.listdir()) == before
+
+
+def test_of_many_groups_the_first_are_printed_and_the_others_are_counted(capsys):
+    groups = tuple({"who": f"site {k:02}", "2": f"{k} (1 to 40), 9 expected"} for k in range(14))
+    columns = (Column("who", "Group"), Column("2", "By 2 years"))
+    print_times(Table("of_100_patients", "Of 100 patients", columns, groups), "the page")
+    shown = capsys.readouterr().out
+    assert "site 11" in shown
+    assert "site 12" not in shown
+    assert "2 more groups are in the page." in shown

@@ -22,6 +22,19 @@ def test_predictions_are_those_of_the_loaded_model(drosurv, model, data, tmp_pat
     )
 
 
+def test_no_spreadsheet_runs_what_is_kept_beside_predictions(drosurv, model, patients, tmp_path):
+    texts = ["=1+1", "@SUM(A1)", "+pos", "-5 mg", "-1.5", "plain"]
+    new = patients[: len(texts)].assign(note=texts).rename(columns={"note": "=cmd()"})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    drosurv.ok("predict", model, tmp_path / "new.csv", "--keep", "=cmd()", "-o", out)
+    printed = drosurv.ok("predict", model, tmp_path / "new.csv", "--keep", "=cmd()").stdout
+    for written in (out, io.StringIO(printed)):
+        found = pd.read_csv(written, dtype=str)
+        assert found.columns[0] == "'=cmd()"
+        assert found["'=cmd()"].tolist() == ["'=1+1", "'@SUM(A1)", "'+pos", "'-5 mg", "-1.5", "plain"]
+
+
 def test_without_a_file_the_table_goes_to_stdout_and_the_rest_to_stderr(drosurv, model, data):
     result = drosurv.ok("predict", model, data)
     assert pd.read_csv(io.StringIO(result.stdout)).shape == (400, 1)
@@ -47,7 +60,7 @@ def test_rows_of_the_training_file_that_were_not_used_do_not_count_as_trained_on
     options = ["--drop-missing-target", "--hold-out", tmp_path / "test.csv", "--model", "cox", hashes]
     assert drosurv.json("fit", data, *target, *options, "-o", model)["patients"] == 285
     assert "trained on 285 of 400 rows" in drosurv.ok("predict", model, data).stderr
-    shown = drosurv.ok("evaluate", model, data, "--drop-missing-target", "--bootstrap", "0").stderr
+    shown = drosurv.ok("evaluate", model, data, "--drop-missing-target").stderr
     assert "trained on 285 of 380 rows" in shown
 
 

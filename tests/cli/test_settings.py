@@ -1,6 +1,6 @@
 import pytest
 
-from drosurv.cli.options import read_grid, read_settings
+from drosurv.cli.options import read_settings
 
 
 def test_values_are_read_as_messages_write_them():
@@ -24,24 +24,12 @@ def test_values_are_numbers_where_they_can_be():
     assert read_settings(None) == {}
 
 
-def test_a_grid_is_a_list_of_values_per_name():
-    assert read_grid(["alpha=.5,1", "ball=chi2,cvar", "hidden=[24,24],[12]", "l2=0"]) == {
-        "alpha": [0.5, 1],
-        "ball": ["chi2", "cvar"],
-        "hidden": [[24, 24], [12]],
-        "l2": [0],
-    }
-    assert read_grid(None) is None
-
-
 @pytest.mark.parametrize("entry", ["alpha", "alpha=", "=3", " = "])
 def test_what_is_no_pair_is_refused(entry):
     with pytest.raises(ValueError, match="--set needs NAME=VALUE, such as"):
         read_settings([entry])
-    with pytest.raises(ValueError, match="--grid needs NAME=VALUES, such as"):
-        read_grid([entry])
 
 
 def test_a_name_given_twice_is_refused():
     with pytest.raises(ValueError, match="names 'alpha' twice"):
-        read_grid(["alpha=0.1", "alpha=0.2"])
+        read_settings(["alpha=0.1", "alpha=0.2"])

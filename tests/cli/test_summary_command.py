@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,8 +56,8 @@ def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp
     plain = [row["exp(coef)"] for row in drosurv.json("summary", model)]
     assert list(ratios.values()) == pytest.approx(plain, rel=1e-6)
     # Such a model brings the plain Cox that it was repaired from, and is held against it.
-    told = drosurv.ok("evaluate", tmp_path / "r", model.with_name("d.csv"), "--bootstrap", "0").stdout
-    assert "is 100.0 % of plain Cox's." in told
+    told = drosurv.ok("evaluate", tmp_path / "r", model.with_name("d.csv")).stdout
+    assert re.search(r"share of the reference's likelihood gain +1\.000", told)
 
 
 @pytest.mark.parametrize("most", [0, 2])

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from drosurv import CoxPH, DROCox, Surv, distributed, evaluation
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import get_scorer
-from drosurv.metrics.inference import bootstrap
+from drosurv.patients.replicates import in_parallel
 from drosurv.solvers.chunk_problem import ChunkProblem
 from experiments.runs import Store, Task, work_through
 
@@ -48,16 +48,16 @@ def cluster():
             yield lambda: joblib.parallel_config(backend="dask")
 
 
-def test_replicates_of_a_bootstrap_are_computed_by_the_workers(cluster):
-    def where(weight):
-        return [os.getpid(), weight[0]]
+def test_replicates_are_computed_by_the_workers(cluster):
+    def where(number):
+        return os.getpid(), number**2
 
-    here = bootstrap(where, 30, replicates=20, random_state=0)
+    here = list(in_parallel(where, 20, None))
     with cluster():
-        there = bootstrap(where, 30, replicates=20, random_state=0)
-    assert set(here.draws[:, 0]) == {os.getpid()}
-    assert len(set(there.draws[:, 0]) - {os.getpid()}) == 2
-    np.testing.assert_array_equal(here.draws[:, 1], there.draws[:, 1])
+        there = list(in_parallel(where, 20, None))
+    assert {process for process, _ in here} == {os.getpid()}
+    assert len({process for process, _ in there} - {os.getpid()}) == 2
+    assert [square for _, square in here] == [square for _, square in there]
 
 
 def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(cluster):
@@ -65,7 +65,7 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
 
     def numbers():
         found = evaluation.evaluate(
-            model, DATA.X, DATA.y, sensitive_features=np.where(DATA.X.iloc[:, 0] > 0, "a", "b"), n_bootstrap=2
+            model, DATA.X, DATA.y, sensitive_features=np.where(DATA.X.iloc[:, 0] > 0, "a", "b")
         )
         return found.to_frame(), model.summary(method="bootstrap", n_bootstrap=2)
 

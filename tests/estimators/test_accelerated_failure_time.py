@@ -11,7 +11,7 @@ import drosurv
 from drosurv import MLP, AcceleratedFailureTime, Surv, Trees, datasets
 from drosurv.errors import ArgumentError
 from drosurv.losses.log_time import LogTime
-from drosurv.target import Target
+from drosurv.patients.target import Target, with_fields
 
 COLUMNS = ["age", "tsize", "pnodes", "progrec", "estrec"]
 # R 4.2, survival 3.5, on GBSG2: intercept, coefficients, scale of
@@ -134,11 +134,11 @@ CLUSTERED = {
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_clusters_have_the_robust_standard_errors_of_survreg(gbsg2, name):
     X, y = gbsg2
-    model = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, clusters=np.arange(len(X)) // 7)
+    model = AcceleratedFailureTime(name, tol=1e-12).fit(X, with_fields(y, clusters=np.arange(len(X)) // 7))
     intercept, *coefficients, log_scale = (float(error) for error in CLUSTERED[name].split())
     np.testing.assert_allclose(model.summary()["se(coef)"], [*coefficients, intercept, log_scale], rtol=1e-5)
     assert "Robust standard errors" in str(model.summary())
-    alone = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, clusters=np.arange(len(X)))
+    alone = AcceleratedFailureTime(name, tol=1e-12).fit(X, with_fields(y, clusters=np.arange(len(X))))
     np.testing.assert_array_equal(alone.summary(), alone.summary(method="information"))
     with pytest.raises(TypeError, match="lvel"):
         alone.summary(lvel=0.9)
@@ -148,7 +148,7 @@ def test_copies_in_a_cluster_tell_nothing_twice(gbsg2):
     X, y = gbsg2
     rows = np.repeat(np.arange(len(X)), 2)
     once = AcceleratedFailureTime().fit(X, y).summary(method="sandwich")
-    twice = AcceleratedFailureTime().fit(X.iloc[rows], y[rows], clusters=rows).summary()
+    twice = AcceleratedFailureTime().fit(X.iloc[rows], with_fields(y[rows], clusters=rows)).summary()
     weighted = AcceleratedFailureTime().fit(X, y, np.full(len(X), 2.0)).summary(method="sandwich")
     np.testing.assert_allclose(twice["se(coef)"], once["se(coef)"], rtol=1e-3)
     np.testing.assert_allclose(weighted["se(coef)"], once["se(coef)"], rtol=1e-3)

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from drosurv.curve_values import StepFunction
+from drosurv.curves import StepFunction
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
-from drosurv.estimators.baseline import Baseline
+from drosurv.estimators.baseline import breslow
 from drosurv.metrics import FollowUp
+from drosurv.patients.target import Target
 from drosurv.predictions import as_predictions
-from drosurv.target import Target
 
 
 def sample(n=80, seed=0):
@@ -20,7 +20,7 @@ def sample(n=80, seed=0):
 def test_breslows_estimate_follows_its_definition(weighted):
     target, scores = sample()
     weight = np.random.default_rng(1).uniform(0.5, 2, 80) if weighted else np.ones(80)
-    found = Baseline.breslow(target, scores, weight if weighted else None)
+    found = breslow(target, scores, weight if weighted else None)
     total, wanted = 0.0, [0.0]
     for t in np.unique(target.time[target.event]):
         events = weight[target.event & (target.time == t)].sum()
@@ -33,7 +33,7 @@ def test_breslows_estimate_follows_its_definition(weighted):
 @pytest.mark.parametrize("shift", [-900.0, 900.0])
 def test_scores_of_any_size_give_a_baseline(shift):
     target, scores = sample()
-    plain, moved = Baseline.breslow(target, scores), Baseline.breslow(target, scores + shift)
+    plain, moved = breslow(target, scores), breslow(target, scores + shift)
     np.testing.assert_allclose(
         moved.cumulative_hazard(scores + shift), plain.cumulative_hazard(scores), rtol=1e-9
     )
@@ -41,7 +41,7 @@ def test_scores_of_any_size_give_a_baseline(shift):
 
 def test_score_zero_for_everyone_is_the_nelson_aalen_estimate():
     target, _ = sample()
-    found = Baseline.breslow(target, np.zeros(80))
+    found = breslow(target, np.zeros(80))
     times = np.unique(target.time[target.event])
     steps = [(target.event & (target.time == t)).sum() / (target.time >= t).sum() for t in times]
     np.testing.assert_allclose(found.cumulative_hazard(np.zeros(1))[0, 1:], np.cumsum(steps), rtol=1e-12)
@@ -97,7 +97,7 @@ def test_survival_at_own_times_is_that_of_the_curve(model):
     data = make_hidden_minority(n_samples=400, random_state=0)
     model.fit(data.X, data.y)
     times = np.random.default_rng(0).uniform(0, 1.2 * data.y["time"].max(), 400)
-    own = as_predictions(model, data.X, 400).curves.at_patient_times(times)
+    own = as_predictions(model, data.X, 400).curves.survival(times[:, None])[:, 0]
     every = model.predict_survival_function(data.X, times=times)
     np.testing.assert_allclose(own, np.diag(every), rtol=1e-12, atol=1e-15)
 

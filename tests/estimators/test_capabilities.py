@@ -14,6 +14,7 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, WEIGHTED, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.patients.target import with_fields
 from experiments import rivals
 
 N = 150
@@ -46,7 +47,8 @@ def quick(cls, **parameters):
 
 def fit(model, y=Y, **given):
     groups = {"sensitive_features": GROUPS} if model._compares_groups is not None else {}
-    return model.fit(X, y, **groups, **given)
+    fields = {name: given.pop(name) for name in ("entry", "id", "clusters") if name in given}
+    return model.fit(X, with_fields(y, **fields), **groups, **given)
 
 
 _fitted = {}

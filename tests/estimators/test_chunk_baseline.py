@@ -5,9 +5,9 @@ import pytest
 
 from drosurv.estimators import chunk_estimator as over_chunks
 from drosurv.metrics import FollowUp
-from drosurv.solvers.chunk_likelihood import Chunk, ChunkState, Marks, Scheme, device_chunks
+from drosurv.patients.target import Target
+from drosurv.solvers.chunk_likelihood import Chunk, ChunkState, Marks, RowsOnDevice, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import LocalWorkers
-from drosurv.target import Target
 
 N = 500
 
@@ -26,9 +26,8 @@ def cohort(seed, last_dies):
 def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
     target, weight = cohort(0, last_dies)
     weight = weight if weighted else None
-    chunks, _, _ = device_chunks(
-        np.zeros((N, 1)), target.time, target.event, weight, Marks(), Scheme((1.0,)), "cpu", rows
-    )
+    patients = RowsOnDevice.of(np.zeros((N, 1)), target.time, target.event, weight, "cpu")
+    chunks, _ = device_chunks(patients, Marks(), Scheme((1.0,)), rows)
     if on == "numpy":
         chunks = [
             ChunkState(
@@ -54,9 +53,8 @@ def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
     monkeypatch.setattr(over_chunks, "MOST_STEPS", 50)
     rng = np.random.default_rng(1)
     target = Target(rng.random(N) < 0.5, rng.exponential(size=N))
-    chunks, _, _ = device_chunks(
-        np.zeros((N, 1)), target.time, target.event, None, Marks(), Scheme((1.0,)), "cpu", rows=130
-    )
+    patients = RowsOnDevice.of(np.zeros((N, 1)), target.time, target.event, None, "cpu")
+    chunks, _ = device_chunks(patients, Marks(), Scheme((1.0,)), rows=130)
     thinned, whole = over_chunks.chunk_follow_up(chunks, N, LocalWorkers()), FollowUp.of(target)
     assert 50 <= len(thinned.times) <= 55
     np.testing.assert_allclose(thinned.survival, whole.survival_at(thinned.times), rtol=1e-13)

@@ -19,6 +19,7 @@ from drosurv import (
     Surv,
 )
 from drosurv.estimators import base
+from drosurv.patients.target import with_fields
 
 FEATURES = ["a", "b", "c"]
 
@@ -42,18 +43,13 @@ def simulated(seed=0, n=160):
 
 DATA = simulated()
 X, Y = DATA[FEATURES], Surv.from_dataframe("event", "time", DATA)
-ALL = {
-    "entry": DATA["entry"],
-    "strata": DATA["stratum"],
-    "clusters": DATA["cluster"],
-    "offset": DATA["offset"],
-}
+OBSERVED = with_fields(Y, entry=DATA["entry"], clusters=DATA["cluster"])
 PREDICT = {"strata": DATA["stratum"], "offset": DATA["offset"]}
 
 
 @pytest.fixture(scope="module", params=["breslow", "efron"])
 def fitted(request):
-    return CoxPH(ties=request.param, tol=1e-12).fit(X, Y, DATA["weight"], **ALL)
+    return CoxPH(ties=request.param, tol=1e-12).fit(X, OBSERVED, DATA["weight"], **PREDICT)
 
 
 def test_coefficients_and_curves_are_those_of_r(run_r):
@@ -68,7 +64,7 @@ give("{ties}.curves", do.call(rbind, curves))
 """)
     r = run_r("\n".join(lines), data=DATA.assign(event=DATA["event"].astype(int)))
     for ties in ("breslow", "efron"):
-        model = CoxPH(ties=ties, tol=1e-13).fit(X, Y, DATA["weight"], **ALL)
+        model = CoxPH(ties=ties, tol=1e-13).fit(X, OBSERVED, DATA["weight"], **PREDICT)
         np.testing.assert_allclose(model.coef_, r[f"{ties}.coef"][:, 0], rtol=1e-6, atol=1e-7)
         first = {name: values[:4] for name, values in PREDICT.items()}
         curves = model.predict_survival_function(X[:4], times=[3, 6, 12], **first)
@@ -139,9 +135,11 @@ def test_no_curve_for_a_stratum_without_events():
 )
 def test_entry_before_everybody_one_stratum_and_no_offset_change_nothing(model):
     model.set_params(random_state=0)
-    nothing = {"entry": np.full(len(X), -1.0), "strata": ["all"] * len(X), "offset": np.zeros(len(X))}
+    nothing = {"strata": ["all"] * len(X), "offset": np.zeros(len(X))}
     plain = model.fit(X, Y).predict(X)
-    same = model.fit(X, Y, **nothing).predict(X, offset=np.zeros(len(X)))
+    same = model.fit(X, with_fields(Y, entry=np.full(len(X), -1.0)), **nothing).predict(
+        X, offset=np.zeros(len(X))
+    )
     np.testing.assert_allclose(same, plain, rtol=1e-5, atol=1e-6)
 
 
@@ -214,7 +212,9 @@ def test_rows_of_patients_whose_features_stay_are_the_patients(model):
     cut = DATA["time"] / 2 + 0.1
     rows = pd.concat([X, X], ignore_index=True)
     y = Surv.from_arrays(np.r_[np.zeros(len(X), bool), DATA["event"]], np.r_[cut, DATA["time"]])
-    again = model.fit(rows, y, entry=np.r_[np.full(len(X), -1.0), cut], id=np.r_[: len(X), : len(X)])
+    again = model.fit(
+        rows, with_fields(y, entry=np.r_[np.full(len(X), -1.0), cut], id=np.r_[: len(X), : len(X)])
+    )
     np.testing.assert_allclose(again.coef_, coef, rtol=1e-4, atol=1e-5)
     assert again.objective_ == pytest.approx(objective, rel=1e-7)
     assert again.n_patients_ == len(X)
@@ -228,7 +228,7 @@ def test_patients_of_several_rows_are_counted_by_weight_as_their_events_are():
     whole, cut = CoxPH().fit(X, Y, weight), DATA["time"] / 2 + 0.1
     y = Surv.from_arrays(np.r_[np.zeros(len(X), bool), DATA["event"]], np.r_[cut, DATA["time"]])
     entry = np.r_[np.full(len(X), -1.0), cut]
-    again = CoxPH().fit(X.iloc[twice], y, weight[twice], entry=entry, id=twice)
+    again = CoxPH().fit(X.iloc[twice], with_fields(y, entry=entry, id=twice), weight[twice])
     assert again.n_patients_ == pytest.approx(weight.sum())
     assert again.n_events_ == pytest.approx(weight @ DATA["event"])
     for name in ("times", "survival", "censoring", "event_percentiles"):
@@ -236,8 +236,8 @@ def test_patients_of_several_rows_are_counted_by_weight_as_their_events_are():
 
 
 def test_a_split_model_takes_late_entry_strata_and_offsets():
-    given = {name: ALL[name] for name in ("entry", "strata", "offset")}
-    model = DROCoxSplit(1.0, shuffle=False, tol=1e-12, recalibrate=False).fit(X, Y, **given)
+    model = DROCoxSplit(1.0, shuffle=False, tol=1e-12, recalibrate=False)
+    model.fit(X, with_fields(Y, entry=DATA["entry"]), **PREDICT)
     time, event, entry = (DATA[name].to_numpy() for name in ("time", "event", "entry"))
     features, known, half = X.to_numpy(), DATA["offset"].to_numpy(), np.arange(len(X)) < len(X) // 2
     same = DATA["stratum"].to_numpy()[:, None] == DATA["stratum"].to_numpy()
@@ -262,11 +262,11 @@ def test_a_split_model_takes_late_entry_strata_and_offsets():
 
 
 def test_several_events_of_a_patient_are_for_plain_cox():
-    y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    x, rows = np.array([[0.0], [1.0], [0.5], [2.0]]), {"entry": [0.0, 1.0, 0.0, 0.0], "id": [1, 1, 2, 3]}
-    assert CoxPH().fit(x, y, **rows).n_patients_ == 3
+    x, entry, id = np.array([[0.0], [1.0], [0.5], [2.0]]), [0.0, 1.0, 0.0, 0.0], [1, 1, 2, 3]
+    y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0], entry=entry, id=id)
+    assert CoxPH().fit(x, y).n_patients_ == 3
     with pytest.raises(ValueError, match="DROCox weights patients by their loss, and one id has 2 events"):
-        DROCox(0.5).fit(x, y, **rows)
+        DROCox(0.5).fit(x, y)
 
 
 def test_full_likelihoods_take_entry_times_and_offsets():
@@ -278,9 +278,9 @@ def test_full_likelihoods_take_entry_times_and_offsets():
     entry = rng.uniform(0, 1.0, n) * (0.5 + 0.5 * np.tanh(2 * x[:, 0]))
     seen = time > entry
     y = Surv.from_arrays(np.ones(seen.sum(), bool), time[seen])
-    given = {"entry": entry[seen], "offset": known[seen]}
+    late = with_fields(y, entry=entry[seen])
     model = GroupDROCox(regret=False, recalibrate=False).fit(
-        x[seen], y, sensitive_features=groups[seen], **given
+        x[seen], late, sensitive_features=groups[seen], offset=known[seen]
     )
     assert model.coef_[0] == pytest.approx(0.7, abs=0.06)
     ignored = GroupDROCox(regret=False, recalibrate=False).fit(x[seen], y, sensitive_features=groups[seen])
@@ -300,7 +300,7 @@ def test_models_of_groups_expect_as_many_events_in_a_stratum_as_they_see_after_e
     # Curves are steps at the times of events, so patients enter at such a time, or at 0.
     steps, strata = np.append(0.0, np.unique(Y["time"][Y["event"]])), DATA["stratum"]
     entry = steps[np.searchsorted(steps, DATA["entry"].clip(lower=0), side="right") - 1]
-    model.fit(X, Y, sensitive_features=DATA["cluster"] % 2, strata=strata, entry=entry)
+    model.fit(X, with_fields(Y, entry=entry), sensitive_features=DATA["cluster"] % 2, strata=strata)
     until, before = (
         model.predict_cumulative_hazard_function(X, times=times, strata=strata).diagonal()
         for times in (DATA["time"], entry)

@@ -7,7 +7,7 @@ import pytest
 
 from drosurv import MLP, DeepHit, datasets
 from drosurv.losses.deep_hit_loss import DeepHitLoss
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 DATA = datasets.make_hidden_minority(n_samples=200, random_state=0)
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, RegularizedCox
-from drosurv.disparities import PENALTIES
+from drosurv.paper.penalties import PENALTIES
+from drosurv.patients.target import Surv, with_fields
 from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
 from drosurv.solvers.solver import _choose_device
-from drosurv.target import Surv
 from experiments.grid import fit_grid, fit_grids, fit_together
 
 # The same processor, by the name that leads through the accelerator's code.
@@ -260,12 +260,16 @@ def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
     one = sample(0)
     entry = 0.5 * one.y["time"]
     monkeypatch.setattr("drosurv.solvers.solver.resolve_device", lambda device, worthwhile: AS_DEVICE)
-    stayed = CoxPH(MLP(max_iter=2), solver="adam", random_state=0).fit(one.X, one.y, entry=entry)
+    stayed = CoxPH(MLP(max_iter=2), solver="adam", random_state=0).fit(one.X, with_fields(one.y, entry=entry))
     with pytest.raises(ValueError, match="device must be 'auto' or 'cpu'"):
-        CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device=AS_DEVICE).fit(one.X, one.y, entry=entry)
+        CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device=AS_DEVICE).fit(
+            one.X, with_fields(one.y, entry=entry)
+        )
     there = CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device="cpu")
     monkeypatch.undo()
-    np.testing.assert_allclose(stayed.predict(one.X), there.fit(one.X, one.y, entry=entry).predict(one.X))
+    np.testing.assert_allclose(
+        stayed.predict(one.X), there.fit(one.X, with_fields(one.y, entry=entry)).predict(one.X)
+    )
 
 
 def test_watched_patients_stop_training_on_a_device_as_on_the_processor():

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, DROCoxSplit, Surv
-from drosurv.errors import ArgumentError
-from drosurv.estimators.dro_cox_split import _permutation, first_half
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.objective import uniform_mass
 
@@ -144,30 +142,3 @@ def test_a_half_smaller_than_the_ball_is_said():
         warnings.simplefilter("error")
         DROCoxSplit(0.112, n1=0.2, shuffle=False, l2=0.01, recalibrate=False).fit(X, y)
         DROCoxSplit(0.5, n1=np.float32(0.5), recalibrate=False).fit(X, y)
-
-
-@pytest.mark.parametrize("n", [4, 17, 1000, 20_000])
-@pytest.mark.parametrize("n1", [0.5, 0.3, 0.73])
-def test_halves_are_every_so_many_of_a_permutation_of_numpy(n, n1):
-    event = np.arange(n) % 3 == 0
-    event[:3] = True
-    for seed in (0, 7):
-        shuffled = np.random.default_rng(seed).permutation(n)
-        ordered = np.concatenate([shuffled[~event[shuffled]], shuffled[event[shuffled]]])
-        reached = np.floor(np.arange(n + 1) * n1 + 1e-9)
-        expected = np.zeros(n, dtype=bool)
-        expected[ordered[reached[1:] > reached[:-1]]] = True
-        np.testing.assert_array_equal(first_half(event, n1, seed, both=True), expected)
-
-
-def test_a_half_without_an_event_is_refused_where_it_is_scored():
-    event = np.zeros(10, dtype=bool)
-    event[0] = True
-    assert first_half(event, 0.5, None, both=False)[0]
-    with pytest.raises(ArgumentError, match="without events"):
-        first_half(event, 0.5, None, both=True)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097, 20_001])
-def test_the_random_order_is_numpys_permutation(n):
-    np.testing.assert_array_equal(_permutation(n, 5), np.random.default_rng(5).permutation(n))

@@ -60,7 +60,6 @@ def test_evaluation_finds_no_gain_over_no_model():
         DATA.y,
         y_train=DATA.y,
         sensitive_features=DATA.sensitive_features["membership"],
-        n_bootstrap=0,
     )
     assert any("predictions of all patients are equal" in note for note in found.notes)
     assert found.value("concordance_index") == 0.5

@@ -25,7 +25,7 @@ from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, persistence
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.persistence import load, read_saved_model, save
 from drosurv.metrics import FollowUp
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalModel)]
 # Rounded times, so that no curve happens to have one point per patient.
@@ -415,7 +415,7 @@ class TestLoadRefuses:
             "drosurv.nowhere:Thing",
             "drosurv.estimators.persistence:import_module",
             "drosurv.estimators:load",
-            "drosurv.target:Surv",
+            "drosurv.patients.target:Surv",
             "drosurv:CoxPH",
             3,
         ],
@@ -435,6 +435,35 @@ class TestLoadRefuses:
         content["model"]["attributes"][name] = 1
         resealed(path, content, arrays)
         with pytest.raises(ValueError, match="not a fitted attribute"):
+            load(path)
+
+    @pytest.mark.parametrize(
+        "dtype", ["U5000000", "S5000000", "V9999999", "O", "complex128", "float128", "M8[s]"]
+    )
+    def test_arrays_that_are_not_numbers_of_fixed_width(self, path, linear_bytes, dtype):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        content["model"]["attributes"]["coef_"]["dtype"] = dtype
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match="which is none of numbers"):
+            load(path)
+
+    def test_an_array_that_is_used_twice(self, path, linear_bytes):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        content["notes"] = {"dict": {"copies": [content["model"]["attributes"]["coef_"]] * 1000}}
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match="used twice"):
+            load(path)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_coefficients_that_are_not_finite(self, path, linear_bytes, value):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        name = content["model"]["attributes"]["coef_"]["array"]
+        arrays[name] = np.full_like(arrays[name], value)
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match=r"coefficients of .* are not finite"):
             load(path)
 
     def test_a_parameter_this_version_does_not_have(self, path, linear_bytes):

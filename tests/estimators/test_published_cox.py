@@ -87,7 +87,7 @@ def test_the_log_risk_is_the_formula_written_out(score):
 def test_it_is_right_where_the_data_follow_it_and_wrong_where_they_do_not(score):
     X = women(2000)
     ratio = np.where(X["site"] == "south", 2.0, 1.0)
-    options = {"sensitive_features": X["site"].to_frame(), "n_bootstrap": 4}
+    options = {"sensitive_features": X["site"].to_frame()}
     right = drosurv.evaluate(score, X, simulated(score, X, 1.0), **options).groups.set_index("group")
     wrong = drosurv.evaluate(score, X, simulated(score, X, ratio), **options).groups.set_index("group")
     assert ((right["ratio_low"] < 1) & (right["ratio_high"] > 1)).all()
@@ -98,9 +98,9 @@ def test_it_is_right_where_the_data_follow_it_and_wrong_where_they_do_not(score)
 def test_audit_and_certify_take_it_and_the_page_says_what_is_not_known(score):
     X = women(1200)
     y = simulated(score, X, 1.0)
-    report = drosurv.audit(score, X, y, sensitive_features=X[["site"]], n_bootstrap=4, search_rules=False)
+    report = drosurv.audit(score, X, y, sensitive_features=X[["site"]], search_rules=False)
     assert "nothing is known at other times" in report.to_html()
-    assert report.audited.name == "PublishedCox"
+    assert report.model == "PublishedCox"
     with pytest.raises(ArgumentError, match="folds is not for PublishedCox"):
         drosurv.audit(score, X, y, sensitive_features=X[["site"]], folds=3)
     bounds = drosurv.certify(score, X, y, alpha=0.3, n_bootstrap=59)

@@ -25,7 +25,7 @@ from drosurv import (
 from drosurv.estimators import network_estimator
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import calibration_slope
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target, with_fields
 from experiments import rivals
 
 N = 400
@@ -70,7 +70,7 @@ def best_factor(scores, y, fold, **options):
 
 def kept_folds(model):
     data = model._kept_training
-    return model._folds(data.target.event, data.observation.clusters, data.seed, data.n_events)
+    return model._folds(data.target.event, data.rows.cluster, data.seed, data.n_events, data.order)
 
 
 def held_out_scores(model, fold, X=X, y=Y, **fitting):
@@ -135,7 +135,7 @@ def test_folds_hold_the_same_share_of_events_and_keep_clusters_together():
     assert np.ptp(np.bincount(fold)) <= 1
     assert np.ptp(np.bincount(fold, Y["event"])) <= 1
     cluster = np.arange(N) // 4
-    fold = kept_folds(CoxPH(recalibrate=True, random_state=0).fit(X, Y, clusters=cluster))
+    fold = kept_folds(CoxPH(recalibrate=True, random_state=0).fit(X, with_fields(Y, clusters=cluster)))
     assert all(len(np.unique(fold[cluster == c])) == 1 for c in np.unique(cluster))
 
 

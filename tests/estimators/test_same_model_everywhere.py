@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv, distributed
+from drosurv.patients.target import with_fields
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -91,8 +92,8 @@ def test_coefficients_factor_and_curves_do_not_depend_on_the_place(place, name, 
 
 def test_clusters_stay_in_one_fold_everywhere():
     clusters = np.arange(N) // 4
-    here = DROCox().fit(X, Y, clusters=clusters)
-    there = DROCox(device="cpu:0").fit(X, Y, clusters=clusters)
+    here = DROCox().fit(X, with_fields(Y, clusters=clusters))
+    there = DROCox(device="cpu:0").fit(X, with_fields(Y, clusters=clusters))
     assert there.recalibration_ == pytest.approx(here.recalibration_, rel=1e-6)
     assert there.recalibration_ != pytest.approx(DROCox().fit(X, Y).recalibration_, rel=1e-6)
 

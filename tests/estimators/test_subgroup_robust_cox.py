@@ -7,8 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv import MLP, CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
 from drosurv.datasets import make_hidden_minority
+from drosurv.patients.draws import row_order
+from drosurv.patients.target import Surv, parse_target
 from drosurv.solvers.neighborhoods import Partitions, forest, nearest_neighbors
-from drosurv.target import Surv
 from experiments.grid import fit_grid
 
 DATA = make_hidden_minority(n_samples=400, n_features=6, random_state=0)
@@ -121,8 +122,9 @@ def test_the_minority_is_served_better_than_by_plain_and_joint_robust_models():
 
 def test_forest_and_neighbours_are_the_kernels_of_those_names():
     def grown(features, regret):
+        rng, order = np.random.default_rng(0), row_order(parse_target(Y), X)
         return forest(
-            features, regret, min_group=20, n_trees=6, random_state=np.random.default_rng(0), cross_fit=True
+            features, regret, min_group=20, n_trees=6, random_state=rng, order=order, cross_fit=True
         )
 
     def near(features, regret):

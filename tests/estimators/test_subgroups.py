@@ -31,7 +31,8 @@ def simulated(seed=0, n=180):
 DATA = simulated()
 X, Y = DATA[FEATURES], Surv.from_dataframe("event", "time", DATA)
 STRATA, GROUPS = DATA["stratum"], DATA["group"]
-KNOWN = {"entry": DATA["entry"], "strata": STRATA, "offset": DATA["offset"]}
+KNOWN = {"strata": STRATA, "offset": DATA["offset"]}
+ENTRY = {"entry": "entry"}
 
 
 def group_dro(tol=1e-9, **parameters):
@@ -50,9 +51,10 @@ def subgroup_robust(alpha=0.3, **parameters):
     return SubgroupRobustCox(alpha, **(settings | parameters))
 
 
-def fit(model, data=DATA, weight=None, **known):
+def fit(model, data=DATA, weight=None, fields=None, **known):
+    """Fit a model; `fields` are further fields of y, with the names of their columns."""
     groups = {"sensitive_features": data["group"]} if isinstance(model, GroupDROCox) else {}
-    y = Surv.from_dataframe("event", "time", data)
+    y = Surv.from_dataframe("event", "time", data, **(fields or {}))
     return model.fit(data[FEATURES], y, weight, **groups, **known)
 
 
@@ -103,7 +105,7 @@ def regression():
 @EACH
 def test_of_everybody_it_is_the_poisson_regression_with_a_hazard_for_each_stratum(make, regression):
     coef, log_hazards, rows = regression
-    model = fit(make(alpha=1.0), weight=DATA["weight"], **KNOWN)
+    model = fit(make(alpha=1.0), weight=DATA["weight"], fields=ENTRY, **KNOWN)
     np.testing.assert_allclose(model.coef_, coef, atol=2e-5)
     # The cumulative hazard at the time of each event: the stratum's, up to there.
     edges = rows.groupby("cell")["low"].first()
@@ -128,7 +130,7 @@ give("coef", coef(fit)[1:2])
 """,
         data=stacked_rows(DATA),
     )
-    model = fit(group_dro(alpha=1.0), weight=DATA["weight"], **KNOWN)
+    model = fit(group_dro(alpha=1.0), weight=DATA["weight"], fields=ENTRY, **KNOWN)
     np.testing.assert_allclose(model.coef_, r["coef"][:, 0], atol=2e-5)
 
 
@@ -181,8 +183,10 @@ def test_strata_that_are_copies_of_all_patients_change_nothing():
 def test_weights_count_as_copies():
     copies = DATA.loc[np.repeat(DATA.index, DATA["weight"])]
     # Of known groups: a forest would be grown anew on the copies.
-    weighted = fit(group_dro(), weight=DATA["weight"], **KNOWN)
-    copied = fit(group_dro(), copies, **{name: values[copies.index] for name, values in KNOWN.items()})
+    weighted = fit(group_dro(), weight=DATA["weight"], fields=ENTRY, **KNOWN)
+    copied = fit(
+        group_dro(), copies, fields=ENTRY, **{name: values[copies.index] for name, values in KNOWN.items()}
+    )
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-4)
     assert weighted.objective_ == pytest.approx(copied.objective_, abs=1e-8)
 
@@ -219,7 +223,7 @@ def test_a_curve_is_held_after_the_last_event_of_its_stratum():
 
 @EACH
 def test_saved_models_predict_with_strata(make, tmp_path):
-    model = fit(make(tol=1e-3), **KNOWN)
+    model = fit(make(tol=1e-3), fields=ENTRY, **KNOWN)
     model.save(tmp_path / "model")
     loaded, own = drosurv.load(tmp_path / "model"), {"strata": STRATA, "offset": DATA["offset"]}
     np.testing.assert_array_equal(
@@ -258,4 +262,4 @@ def test_rows_of_a_patient_have_no_subgroup(make):
     with pytest.raises(
         ValueError, match="does not support id: features change between the rows of a patient"
     ):
-        fit(make(), id=np.arange(len(X)), entry=DATA["entry"])
+        fit(make(), DATA.assign(id=np.arange(len(X))), fields={"id": "id", **ENTRY})

@@ -25,6 +25,7 @@ from drosurv import (
     datasets,
 )
 from drosurv.estimators.coefficient_inference import title
+from drosurv.patients.target import with_fields
 from drosurv.tables import TableEncoder
 from experiments import rivals
 
@@ -98,10 +99,12 @@ give("{name}.{ties}.loglik", fit$loglik)
         for ties in ("breslow", "efron"):
             model = CoxPH(ties=ties).fit(
                 X,
-                Y,
+                with_fields(
+                    Y,
+                    clusters=DATA["hospital"] if "clusters" in given else None,
+                    entry=DATA["entry"] if "entry" in given else None,
+                ),
                 DATA["weight"] if "weight" in given else None,
-                clusters=DATA["hospital"] if "clusters" in given else None,
-                entry=DATA["entry"] if "entry" in given else None,
                 strata=DATA["stratum"] if "strata" in given else None,
             )
             np.testing.assert_allclose(
@@ -120,15 +123,15 @@ def test_the_table_says_where_its_errors_come_from():
     assert "sandwich" in robust
     assert "This test assumes independent rows" in robust
     assert "independent" not in str(plain.summary())
-    assert "sandwich" in str(CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary())
+    assert "sandwich" in str(CoxPH().fit(X, with_fields(Y, clusters=DATA["hospital"])).summary())
     # As in R, ids alone do not: a patient cut into rows is still one, unless he has several events.
-    rows = {"entry": Y["time"] - 0.5, "id": np.arange(len(Y))}
-    assert "observed information" in str(CoxPH().fit(X, Y, **rows).summary())
+    rows = with_fields(Y, entry=Y["time"] - 0.5, id=np.arange(len(Y)))
+    assert "observed information" in str(CoxPH().fit(X, rows).summary())
     again = np.flatnonzero(Y["event"])[[0, -1]]
     again = again[np.argsort(Y["time"][again])]
     rows["id"][again] = again[0]
     rows["entry"][again[1]] = Y["time"][again].mean()
-    several = str(CoxPH().fit(X, Y, **rows).summary())
+    several = str(CoxPH().fit(X, rows).summary())
     assert "sandwich" in several
     assert "CoxPH: 200 rows of 199 patients" in several
     assert "CoxPH: 200 patients" in str(plain.summary())
@@ -136,12 +139,15 @@ def test_the_table_says_where_its_errors_come_from():
 
 
 def test_clusters_of_one_row_change_nothing_and_larger_ones_are_counted():
-    plain, alone = CoxPH().fit(X, Y).summary(), CoxPH().fit(X, Y, clusters=np.arange(len(Y))).summary()
+    plain, alone = (
+        CoxPH().fit(X, Y).summary(),
+        CoxPH().fit(X, with_fields(Y, clusters=np.arange(len(Y)))).summary(),
+    )
     pd.testing.assert_frame_equal(pd.DataFrame(alone), pd.DataFrame(plain))
     assert alone.caption == plain.caption
     assert alone.notes[0].startswith(f"{plain.notes[0]} No two rows share an id or a cluster. ")
     assert 'as R\'s with clusters: method="sandwich"' in alone.notes[0]
-    clustered = CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary()
+    clustered = CoxPH().fit(X, with_fields(Y, clusters=DATA["hospital"])).summary()
     assert f"CoxPH: 200 rows in {DATA['hospital'].nunique()} clusters" in clustered.caption
 
 
@@ -285,13 +291,13 @@ def test_the_bootstrap_of_plain_cox_agrees_with_its_information():
 
 
 def test_a_bootstrap_once_run_stays_with_the_robust_model(tmp_path):
-    model = DROCox(0.3, recalibrate=False).fit(X, Y, clusters=DATA["hospital"])
+    model = DROCox(0.3, recalibrate=False).fit(X, with_fields(Y, clusters=DATA["hospital"]))
     first = model.summary(method="bootstrap", n_bootstrap=8)
     assert first["se(coef)"].gt(0).all()
     pd.testing.assert_frame_equal(pd.DataFrame(model.summary()), pd.DataFrame(first))
     again = (
         DROCox(0.3, recalibrate=False)
-        .fit(X, Y, clusters=DATA["hospital"])
+        .fit(X, with_fields(Y, clusters=DATA["hospital"]))
         .summary(method="bootstrap", n_bootstrap=8, n_jobs=1)
     )
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(first))
@@ -318,7 +324,7 @@ def test_saved_models_keep_their_table_and_no_patient(tmp_path):
 
 
 def test_residuals_and_the_proportional_hazards_test_are_at_hand():
-    model = CoxPH(ties="efron").fit(X, Y, entry=DATA["entry"])
+    model = CoxPH(ties="efron").fit(X, with_fields(Y, entry=DATA["entry"]))
     assert model.residuals().sum() == pytest.approx(0.0, abs=1e-8)
     assert model.residuals("dfbeta").shape == (200, 3)
     assert model.residuals("scaled_schoenfeld").shape == (int(DATA["event"].sum()), 3)
@@ -395,10 +401,10 @@ def test_a_feature_that_strata_were_made_of_takes_nothing_from_the_others(method
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
     center = rng.integers(0, 3, 300)
-    y = Surv.from_arrays(rng.random(300) < 0.7, np.ceil(9 * rng.exponential(np.exp(-frame["a"]))))
-    given = {"strata": center, "clusters": np.arange(300) // 2}
-    without = CoxPH(ties="efron").fit(frame, y, **given)
-    beside = CoxPH(ties="efron").fit(frame.assign(center=center, same=7.1), y, **given)
+    event, time = rng.random(300) < 0.7, np.ceil(9 * rng.exponential(np.exp(-frame["a"])))
+    y = Surv.from_arrays(event, time, clusters=np.arange(300) // 2)
+    without = CoxPH(ties="efron").fit(frame, y, strata=center)
+    beside = CoxPH(ties="efron").fit(frame.assign(center=center, same=7.1), y, strata=center)
     found, wanted = beside.summary(method=method), without.summary(method=method)
     pd.testing.assert_frame_equal(pd.DataFrame(found)[:2], pd.DataFrame(wanted), rtol=1e-6)
     assert found["coef"][2:].tolist() == [0.0, 0.0]

@@ -8,6 +8,7 @@ import drosurv
 from drosurv import CoxPH, CoxPHCV, DROCox, Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.null_model import NullModel
+from drosurv.patients.target import with_fields
 
 from .coefficients.test_recorded_r import DATA
 
@@ -19,7 +20,7 @@ CASES = {
     "strata": ("Surv(time, event) ~ a + b + strata(stratum), data", ("strata",)),
     "everything": (
         "Surv(entry, time, event) ~ a + b + strata(stratum), data, weights = weight, cluster = cluster",
-        ("strata", "entry", "clusters", "sample_weight"),
+        ("strata", "entry", "clusters", "weight"),
     ),
 }
 SCRIPT = """
@@ -108,9 +109,10 @@ RECORDED = {
 
 def predicted(case):
     name, ties = case.split("_")
-    columns = {"strata": "stratum", "entry": "entry", "clusters": "cluster", "sample_weight": "weight"}
-    given = {argument: DATA[columns[argument]] for argument in CASES[name][1]}
-    model = CoxPH(ties=ties, tol=1e-14).fit(X, Y, **given)
+    columns = {"entry": "entry", "clusters": "cluster", "weight": "weight"}
+    given = CASES[name][1]
+    y = with_fields(Y, **{field: DATA[column] for field, column in columns.items() if field in given})
+    model = CoxPH(ties=ties, tol=1e-14).fit(X, y, strata=DATA["stratum"] if given else None)
     strata = {"strata": NEW["stratum"]} if given else {}
     return model.predict_survival_function(NEW[["a", "b"]], times=TIMES, level=0.9, **strata)
 

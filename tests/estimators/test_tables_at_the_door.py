@@ -53,7 +53,7 @@ def test_a_table_of_polars_is_read_as_that_of_pandas(messy):
         for rows in (in_polars(few), few)
     )
     assert repaired.in_words() == expected.in_words()
-    measured, known = (evaluate(model, rows, y, n_bootstrap=0) for rows in (table, X))
+    measured, known = (evaluate(model, rows, y) for rows in (table, X))
     assert measured.to_frame().equals(known.to_frame())
 
 

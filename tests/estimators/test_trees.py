@@ -162,8 +162,6 @@ def test_a_search_tunes_them():
 
 def test_the_report_takes_them(tmp_path):
     model = _fitted.get(CoxPH) or fit(CoxPH)
-    report = drosurv.report.audit(
-        model, X, Y, sensitive_features=GROUPS, y_train=Y, n_bootstrap=5, search_rules=False
-    )
+    report = drosurv.report.audit(model, X, Y, sensitive_features=GROUPS, y_train=Y, search_rules=False)
     report.to_html(tmp_path / "report.html")
     assert "Trees" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import evaluate
-from drosurv.target import Surv, Target
+from drosurv.patients.target import Surv, Target
 
 
 @dataclass(frozen=True)
@@ -63,4 +63,4 @@ def evaluated(model, train, held_out):
 
 @pytest.fixture(scope="session")
 def without_replicates(evaluated):
-    return evaluated(n_bootstrap=0)
+    return evaluated()

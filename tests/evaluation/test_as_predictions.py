@@ -9,11 +9,12 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis, IPCRidge
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import audit, certify, evaluate, observation
-from drosurv.any_model import training_follow_up
+from drosurv import audit, certify, evaluate
 from drosurv.estimators import CoxPH
 from drosurv.metrics import concordance_index
+from drosurv.patients import observation
 from drosurv.predictions import Predictions, as_predictions
+from drosurv.predictions.any_model import training_follow_up
 
 TIMES = np.array([0.0, 1.0, 7.0, 7.5, 30.0, 500.0])
 
@@ -29,7 +30,7 @@ def test_curves_of_our_models_are_their_step_functions_without_keeping_them(mode
     np.testing.assert_allclose(curves.survival(TIMES), heights(functions, TIMES), rtol=1e-12)
     own = held_out.y["time"]
     expected = [float(f(t)) for f, t in zip(functions, own, strict=True)]
-    np.testing.assert_allclose(curves.at_patient_times(own), expected, rtol=1e-12)
+    np.testing.assert_allclose(curves.survival(own[:, None])[:, 0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("X", ["array", "frame"])
@@ -89,8 +90,9 @@ def test_values_computed_in_advance_are_those_of_the_curves(model, held_out):
     rows = np.array([5, 0, 5])
     for times in (own[rows], own[rows] / 2):
         some = computed.take(rows)
-        np.testing.assert_array_equal(some.at_patient_times(times), curves.take(rows).at_patient_times(times))
-        np.testing.assert_array_equal(some.accumulated(times), curves.take(rows).accumulated(times))
+        own, chosen = times[:, None], curves.take(rows)
+        np.testing.assert_array_equal(some.survival(own), chosen.survival(own))
+        np.testing.assert_array_equal(some.summed_hazard(own), chosen.summed_hazard(own))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_a_table_of_another_library_is_converted_once_for_all_parts_of_the_patie
     )
     np.testing.assert_allclose(curves.survival(TIMES), wanted.survival(TIMES))
     np.testing.assert_allclose(
-        curves.at_patient_times(held_out.y["time"]), wanted.at_patient_times(held_out.y["time"])
+        curves.survival(held_out.y["time"][:, None]), wanted.survival(held_out.y["time"][:, None])
     )
     assert converted == names
 

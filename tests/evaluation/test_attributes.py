@@ -9,7 +9,7 @@ from drosurv.evaluation.attributes import (
     parse_attributes,
     warn_of_small_groups,
 )
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv import metrics
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.evaluator import Evaluator, value_of
+from drosurv.evaluation.evaluator import Evaluator, estimate_of
 from drosurv.metrics import FollowUp
-from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.follow_up import auc_times, brier_times
+from drosurv.metrics.follow_up import last_with_enough_at_risk as last
+from drosurv.patients.target import Target
 from drosurv.predictions import Predictions, as_predictions
-from drosurv.target import Target
 
-MEASURES = {name: metric for name, metric in CATALOGUE.items() if metric.of == "patients"}
+MEASURES = {name: metric for name, metric in CATALOGUE.items() if not metric.is_papers}
 
 
 def reference_of(cohort):
@@ -75,17 +75,19 @@ def poisson_slope(y, model, X):
 def by_definition(model, train, held_out, rows):
     """The metric functions of ``drosurv.metrics`` on the given rows, over the whole test set's times."""
     y, risk = held_out.y[rows], model.predict(held_out.X[rows])
-    follow_up, curves = FollowUp.parse(train.y), model.predict_survival_function(held_out.X[rows])
-    at = auc_times(follow_up, held_out.target)
+    curves = model.predict_survival_function(held_out.X[rows])
+    at = auc_times(FollowUp.of(held_out.target), held_out.target)
     own = Target(y["event"], y["time"])
     at = at[(at >= own.time[own.event].min()) & (at < own.time.max())]
-    brier_at = brier_times(follow_up, held_out.target)
-    everyone = model.predict_survival_function(held_out.X)
-    scores = brier_against_null(train.y, held_out.y, everyone, brier_at)
+    brier_at = brier_times(FollowUp.of(held_out.target), held_out.target, until=last(held_out.target))
+    # Censoring weights are those of these patients, the null model is that of the training patients.
+    follow_up, trained = FollowUp.parse(y), FollowUp.parse(train.y)
+    null = np.tile(trained.survival_at(brier_at), (len(y), 1))
+    brier = metrics.integrated_brier_score(follow_up, y, curves, brier_at)
     return {
         "concordance_index": lambda: metrics.concordance_index(y, risk),
-        "uno_concordance": lambda: metrics.uno_concordance(train.y, y, risk),
-        "dynamic_auc": lambda: metrics.dynamic_auc(train.y, y, risk, at),
+        "uno_concordance": lambda: metrics.uno_concordance(y, y, risk),
+        "dynamic_auc": lambda: metrics.dynamic_auc(y, y, risk, at),
         "log_partial_likelihood": lambda: metrics.log_partial_likelihood(y, risk),
         "likelihood_gain": lambda: gain_of_tied_times(train, y, model, held_out.X[rows]),
         "calibration_slope": lambda: poisson_slope(y, model, held_out.X[rows]),
@@ -94,8 +96,8 @@ def by_definition(model, train, held_out, rows):
         "d_calibration_p": lambda: metrics.d_calibration(y, curves).p,
         "gain_over_null": lambda: metrics.gain_over_null(y, risk),
         "share_of_gain": lambda: metrics.share_of_gain(y, risk, reference_of(held_out)[rows]),
-        "integrated_brier_score": lambda: scores.model[rows].mean(),
-        "brier_skill": lambda: 1 - scores.model[rows].sum() / scores.null[rows].sum(),
+        "integrated_brier_score": lambda: brier,
+        "brier_skill": lambda: 1 - brier / metrics.integrated_brier_score(follow_up, y, null, brier_at),
     }
 
 
@@ -104,27 +106,16 @@ def test_a_measure_is_the_metric_of_its_patients(patients, model, train, held_ou
     site = held_out.sensitive_features["site"].to_numpy()
     rows = np.flatnonzero((site == who) | (who == "all"))
     for name, definition in by_definition(model, train, held_out, rows).items():
-        found = value_of(MEASURES[name], patients.take(rows), np.ones(len(rows)))
+        found = estimate_of(MEASURES[name], patients.take(rows)).value
         within = 1e-6 if name == "calibration_slope" else 1e-9
         assert found == pytest.approx(definition(), rel=within, nan_ok=True), name
-
-
-@pytest.mark.parametrize("name", [name for name, measure in MEASURES.items() if measure.resampled])
-def test_weights_count_copies(patients, name):
-    rng = np.random.default_rng(3)
-    rows = rng.integers(len(patients), size=len(patients))
-    weight = np.bincount(rows, minlength=len(patients)).astype(float)
-    copies = patients.take(np.sort(rows))
-    assert value_of(MEASURES[name], patients, weight) == pytest.approx(
-        value_of(MEASURES[name], copies, np.ones(len(copies))), rel=1e-9
-    )
 
 
 def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_zero(patients):
     censored = patients.take(np.flatnonzero(~patients.target.event)[:6])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        values = {name: value_of(measure, censored, np.ones(6)) for name, measure in MEASURES.items()}
+        values = {name: estimate_of(measure, censored).value for name, measure in MEASURES.items()}
     assert 0.0 not in values.values()
     by_ranks = {"concordance_index", "uno_concordance", "dynamic_auc"}
     by_order = {"log_partial_likelihood", "gain_over_null", "share_of_gain"}
@@ -137,8 +128,7 @@ def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_z
 
 def test_a_set_of_no_patients_has_no_value(patients):
     for measure in MEASURES.values():
-        assert np.isnan(value_of(measure, patients.take(np.arange(0)), np.empty(0)))
-        assert np.isnan(value_of(measure, patients, np.zeros(len(patients))))
+        assert np.isnan(estimate_of(measure, patients.take(np.arange(0))).value)
 
 
 def test_metrics_are_computed_where_the_predictions_allow(train, held_out):

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import Surv, evaluate
 from drosurv.errors import ArgumentError
 from drosurv.estimators import CauseSpecificCox, DROCox
 from drosurv.evaluation import Predictions, compare
-from drosurv.metrics import concordance_imparity, concordance_index, paired_comparison
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.metrics.concordance import concordance_estimate
+from drosurv.patients.target import with_fields
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def table(models, train, held_out):
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
-        n_bootstrap=10,
+        metrics=list(CATALOGUE),
     )
 
 
@@ -34,7 +37,7 @@ def cell(table, model, metric, attribute="overall"):
 
 def test_values_are_those_of_evaluate(table, models, evaluated):
     for name, model in models.items():
-        result = evaluated(model, reference=models["Cox"], n_bootstrap=0)
+        result = evaluated(model, reference=models["Cox"], paper=True)
         for metric in (
             "concordance_index",
             "integrated_brier_score",
@@ -60,14 +63,12 @@ def test_values_are_those_of_evaluate(table, models, evaluated):
 
 @pytest.mark.parametrize("by", [None, "clusters"])
 def test_intervals_of_gain_and_slope_are_those_of_evaluate(models, train, held_out, by):
-    how = {"y_train": train.y, "sensitive_features": held_out.sensitive_features, "n_bootstrap": 4}
-    how |= {} if by is None else {by: np.arange(len(held_out.y)) // 3}
-    table = compare(models, held_out.X, held_out.y, **how)
+    how = {"y_train": train.y, "sensitive_features": held_out.sensitive_features}
+    y = held_out.y if by is None else with_fields(held_out.y, clusters=np.arange(240) // 3)
+    table = compare(models, held_out.X, y, **how)
     ends = ["value", "low", "high"]
     for name, model in models.items():
-        found = evaluate(model, held_out.X, held_out.y, **how).table.set_index(
-            ["attribute", "group", "metric"]
-        )
+        found = evaluate(model, held_out.X, y, **how).table.set_index(["attribute", "group", "metric"])
         for metric in ("likelihood_gain", "calibration_slope"):
             row = cell(table, name, metric)
             np.testing.assert_allclose(
@@ -78,74 +79,68 @@ def test_intervals_of_gain_and_slope_are_those_of_evaluate(models, train, held_o
         np.testing.assert_allclose(lowest[ends].astype(float), of_group[ends].astype(float))
 
 
-def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
-    risks = {name: model.predict(held_out.X) for name, model in models.items()}
-    sex = held_out.sensitive_features["sex"]
-    for metric, attribute, statistic in (
-        ("concordance_index", "overall", lambda w, f: concordance_index(held_out.y, f, w)),
-        (
-            "concordance_imparity",
-            "sex",
-            lambda w, f: concordance_imparity(held_out.y, f, sex, sample_weight=w),
-        ),
-    ):
-        expected = paired_comparison(
-            lambda w, metric=statistic: metric(w, risks["DRO"]),
-            lambda w, metric=statistic: metric(w, risks["Cox"]),
-            len(held_out.y),
-            replicates=10,
-            random_state=0,
-        )
-        row = cell(table, "DRO", metric, attribute)
-        assert row["difference"] == pytest.approx(expected.difference.estimate)
-        assert (row["difference_low"], row["difference_high"]) == pytest.approx(
-            (expected.difference.low, expected.difference.high)
-        )
-        assert row["p"] == pytest.approx(expected.p)
+def test_a_difference_has_the_difference_of_influences(table, models, held_out):
+    target = held_out.target
+    one, other = (concordance_estimate(target, models[name].predict(held_out.X)) for name in ("DRO", "Cox"))
+    influence = one.influence - other.influence
+    error = np.sqrt((influence**2).sum() * 240 / 239)
+    row, freedom = cell(table, "DRO", "concordance_index"), held_out.y["event"].sum() - 1
+    assert row["difference"] == pytest.approx(one.value - other.value)
+    assert row["p"] == pytest.approx(2 * student.sf(abs(row["difference"]) / error, freedom))
+    reach = student.ppf(0.975, freedom) * error
+    assert row["difference_high"] - row["difference"] == pytest.approx(reach)
+    assert row["difference"] - row["difference_low"] == pytest.approx(reach)
+    worst = cell(table, "DRO", "worst_group_concordance_index", "site")
+    assert worst["difference"] == pytest.approx(
+        worst["value"] - cell(table, "Cox", "worst_group_concordance_index", "site")["value"]
+    )
+    assert worst["difference_low"] < worst["difference"] < worst["difference_high"]
+
+
+def test_differences_of_several_models_are_adjusted_for_each_other(models, train, held_out, table):
+    more = {**models, "marker": held_out.X[:, 1]}
+    found = compare(more, held_out.X, held_out.y, y_train=train.y, metrics=["concordance_index"])
+    alone, among = cell(table, "DRO", "concordance_index"), cell(found, "DRO", "concordance_index")
+    assert alone["p"] < among["p"] <= min(2 * alone["p"], 1) * 1.01
+    assert among["difference_low"] < alone["difference_low"]
+    assert among["difference"] == pytest.approx(alone["difference"])
 
 
 def test_the_first_model_is_compared_with_nothing(table):
     first = table[table["model"] == "Cox"]
     assert first[["difference", "difference_low", "difference_high", "p"]].isna().all(axis=None)
-    others = table[(table["model"] == "DRO") & (table["metric"] != "d_calibration_p")]
+    numbers = {name for name, metric in CATALOGUE.items() if metric.is_papers or metric.p_value}
+    numbers |= {"integrated_calibration_index"}
+    others = table[(table["model"] == "DRO") & ~table["metric"].isin(numbers)]
     assert others[["difference", "low", "high", "p"]].notna().all(axis=None)
 
 
-@pytest.mark.parametrize(
-    "random_state", [0, None, np.random.default_rng(0)], ids=["int", "none", "generator"]
-)
-def test_a_model_does_not_differ_from_itself(model, train, held_out, random_state):
+def test_metrics_of_the_papers_tables_are_left_out_unless_they_are_named(models, train, held_out):
+    table = compare(models, held_out.X, held_out.y, y_train=train.y)
+    assert not any(CATALOGUE[name].is_papers for name in table["metric"])
+
+
+def test_a_model_does_not_differ_from_itself(model, train, held_out):
     table = compare(
         {"one": model, "same": Predictions(model.predict(held_out.X))},
         held_out.X,
         held_out.y,
         y_train=train.y,
-        n_bootstrap=4,
-        random_state=random_state,
     )
     same = table[(table["model"] == "same") & table["difference"].notna()]
     assert "calibration_slope" in set(same["metric"])
-    ends = same[["difference", "difference_low", "difference_high"]]
-    np.testing.assert_allclose(ends, 0.0, atol=1e-12)
-    assert (same["p"] == 1.0).all()
+    np.testing.assert_allclose(same["difference"], 0.0, atol=1e-12)
+    # What does not vary has no interval and no test.
+    assert same[["difference_low", "difference_high", "p"]].isna().all(axis=None)
     # Without curves the second model has no Brier score to compare.
     assert "integrated_brier_score" not in set(same["metric"])
-
-
-def test_values_alone_without_bootstrap(models, train, held_out):
-    table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
-    assert table[["difference_low", "difference_high", "p"]].isna().all(axis=None)
-    # Those of findings need none.
-    known = table.loc[table["low"].notna() | table["high"].notna(), "metric"]
-    assert set(known) == {"likelihood_gain", "calibration_slope"}
-    assert table.loc[table["model"] == "DRO", "difference"].notna().all()
 
 
 def test_bad_input_is_named(models, train, held_out):
     with pytest.raises(ValueError, match="models is empty"):
         compare({}, held_out.X, held_out.y, y_train=train.y)
     with pytest.raises(ValueError, match=r"models\['short'\] has 1 score for the 240 patients"):
-        compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+        compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y)
 
 
 def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_worst(models, train, held_out):
@@ -158,7 +153,6 @@ def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_wor
             held_out.y,
             y_train=train.y,
             sensitive_features={"site": site},
-            n_bootstrap=0,
         )
     assert cell(table, "Cox", "worst_group_concordance_index", "site")["group"] == "b"
 
@@ -171,7 +165,7 @@ def test_a_handful_of_patients_is_not_named_as_the_worst_served(model, train, he
     risk[dead[np.argsort(held_out.y["time"][dead])]] = [0.1, 0.0, 0.2, 0.3, 0.4]
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[dead] = "tiny"
-    given = {"y_train": train.y, "sensitive_features": {"site": site}, "n_bootstrap": 0}
+    given = {"y_train": train.y, "sensitive_features": {"site": site}}
     table = compare({"Cox": risk}, held_out.X, held_out.y, **given)
     assert cell(table, "Cox", "worst_group_concordance_index", "site")["group"] == "b"
 
@@ -181,7 +175,7 @@ def test_survival_curves_alone_are_compared_without_a_reference(model, train, he
     curves = model.predict_survival_function(held_out.X, times=at)
     models = {"curves": Predictions(survival=curves, times=at), "Cox": model}
     with pytest.warns(UserWarning, match="Whole curves of [Cc]ox are compared"):
-        table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+        table = compare(models, held_out.X, held_out.y, y_train=train.y)
     known = table[table["model"] == "curves"]["metric"].tolist()
     assert "integrated_brier_score" in known
     ranked = table[table["metric"] == "concordance_index"]["value"]
@@ -210,24 +204,24 @@ def at_three_times():
 def test_predictions_at_different_few_times_are_compared_at_their_common_times():
     y, S = at_three_times()
     with pytest.warns(UserWarning, match=r"compared at their common times, 1, 3\."):
-        table = compare({"a": ([1, 3, 5], S), "b": ([1, 3], S[:, :2])}, None, y, n_bootstrap=20)
+        table = compare({"a": ([1, 3, 5], S), "b": ([1, 3], S[:, :2])}, None, y)
     other = table[table["model"] == "b"]
     assert (other["difference"].dropna() == 0).all()
     assert len(other["difference"].dropna()) > 5
-    alone = evaluate(([1, 3], S[:, :2]), None, y, n_bootstrap=0)
+    alone = evaluate(([1, 3], S[:, :2]), None, y)
     for metric in ("integrated_brier_score", "likelihood_gain"):
         assert cell(table, "a", metric)["value"] == pytest.approx(alone.value(metric))
     with pytest.raises(ArgumentError, match="no time in common"):
-        compare({"a": ([1, 5], S[:, [0, 2]]), "b": ([3], S[:, [1]])}, None, y, n_bootstrap=0)
+        compare({"a": ([1, 5], S[:, [0, 2]]), "b": ([3], S[:, [1]])}, None, y)
 
 
 def test_a_reference_at_other_few_times_is_compared_at_the_common_times():
     y, S = at_three_times()
-    found = evaluate(([1, 3, 5], S), None, y, reference=([1, 3], S[:, :2]), n_bootstrap=0)
+    found = evaluate(([1, 3, 5], S), None, y, reference=([1, 3], S[:, :2]))
     assert found.groups["gain_over_reference"].iloc[0] == 0
     assert any("common times, 1, 3." in note for note in found.notes)
     with pytest.raises(ArgumentError, match="no time in common"):
-        evaluate(([1, 5], S[:, [0, 2]]), None, y, reference=([3], S[:, [1]]), n_bootstrap=0)
+        evaluate(([1, 5], S[:, [0, 2]]), None, y, reference=([3], S[:, [1]]))
 
 
 def log_score(F, times, time, event, inverse):
@@ -256,7 +250,7 @@ def test_curves_are_compared_with_predictions_at_few_times_at_these_times(censor
     curves, few = (1 - np.exp(-np.outer(h, times)) for h in (hazard, 0.4 * np.sqrt(hazard)))
     models = {"curves": (close, np.exp(-np.outer(hazard, close))), "few": (times, 1 - few)}
     with pytest.warns(UserWarning, match=r"Whole curves of curves are compared at .*, 1, 3 and 5\."):
-        table = compare(models, None, Surv.from_arrays(event, time), n_bootstrap=0)
+        table = compare(models, None, Surv.from_arrays(event, time))
     gone = np.sort(time[~event])
     hazards = np.array([1 / (time >= at).sum() for at in gone])
 
@@ -282,7 +276,7 @@ def test_curves_of_a_cause_are_compared_with_incidences_at_few_times_at_these_ti
     few = np.clip(few, 0.01, 0.99)
     models = {"few": Predictions(incidence={1: few}, times=times), "cox": fitted}
     with pytest.warns(UserWarning, match="Whole curves of [Cc]ox are compared"):
-        table = compare(models, x[test], y[test], cause=1, n_bootstrap=0)
+        table = compare(models, x[test], y[test], cause=1)
     # After an event of the other cause, patients are free of the first.
     free = np.where(event, time, np.inf)
     scores = [log_score(F, times, free, event, lambda _: 1.0) for F in (curves, few)]
@@ -296,13 +290,13 @@ def test_curves_that_end_before_the_few_times_are_refused():
     hazard = -np.log(S[:, 0])
     close = np.linspace(0.01, 0.9, 90)
     with pytest.raises(ArgumentError, match="the curves of a end before the first common time"):
-        compare({"a": (close, np.exp(-np.outer(hazard, close))), "b": ([1, 3, 5], S)}, None, y, n_bootstrap=0)
+        compare({"a": (close, np.exp(-np.outer(hazard, close))), "b": ([1, 3, 5], S)}, None, y)
 
 
 def test_rounded_predictions_are_scored_between_the_same_times_as_others():
     """With one decimal, probabilities by 1 and 5 differ visibly, not those by 3: others are not scored there either."""
     y, S = at_three_times()
-    how = {"n_bootstrap": 0, "metrics": ["likelihood_gain"]}
+    how = {"metrics": ["likelihood_gain"]}
     both = compare({"rounded": ([1, 3, 5], S.round(1)), "exact": ([1, 3, 5], S)}, None, y, **how)
     alone = compare({"exact": ([1, 5], S[:, [0, 2]])}, None, y, **how)
     found, expected = (cell(table, "exact", "likelihood_gain")["value"] for table in (both, alone))

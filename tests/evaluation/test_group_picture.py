@@ -6,8 +6,8 @@ import math
 import pytest
 
 from drosurv import evaluate
-from drosurv.evaluation.group_picture import GroupPicture, PictureRow, picture_of
-from drosurv.findings.verdict import FindingRow
+from drosurv.judging.group_picture import GroupPicture, PictureRow, picture_of
+from drosurv.judging.verdict import FindingRow
 from drosurv.presentation import plain
 
 
@@ -53,31 +53,62 @@ def test_groups_with_a_problem_come_first_then_right_small_and_found_ones(pictur
     ]
 
 
-def test_counts_per_100_patients_come_in_words(picture):
+def risk(predicted, observed, reach=0.04):
+    """A row of a table of times."""
+    ends = {"low": observed - reach, "high": observed + reach}
+    return {
+        **{"predicted": predicted, "observed": observed, "ratio": observed / predicted},
+        **ends,
+        **{f"ratio_{end}": value / predicted for end, value in ends.items()},
+    }
+
+
+def test_risks_by_a_time_come_as_counts_of_100_patients():
+    rows = [
+        row("all", attribute="overall"),
+        row("old", 0.3, status="miscalibrated"),
+        row("tiny", judged=False),
+    ]
+    risks = {("overall", "all"): risk(0.4, 0.38), ("age", "old"): risk(0.5, 0.25)}
+    found = picture_of(rows, (), risks, "5 years")
+    everybody, old, tiny = found.rows
+    # The ratio is that of the risks, not that of events during follow-up.
+    assert old.ratio == 0.5
+    assert (old.low, old.high) == pytest.approx((0.42, 0.58))
+    assert old.words == "25 (21 to 29) of 100, 50 expected"
+    assert everybody.words == "38 (34 to 42) of 100, 40 expected"
+    assert tiny.words == "fewer than 50 patients"
+    assert found.compares == "observed / predicted risk by 5 years"
+    assert found.counts("a relapse") == (
+        "By 5 years: of 100 patients of age old 25 (21 to 29) had a relapse; the model expected 50."
+    )
+
+
+def test_without_risks_events_are_compared(picture):
     words = {one.who: one.words for one in picture.rows}
-    assert words["age infant"] == "per 100, 20 expected, 40 observed"
+    assert words["age infant"] == "40 events, 20 expected"
     assert words["age tiny"] == "fewer than 50 patients"
-    assert picture.counts() == "Of 100 patients of age old the model expects 20 to have the event; 5 had it."
+    assert picture.compares == "observed / expected events"
+    assert picture.counts() == "Of age old, 5 events were counted; 20 were expected during follow-up."
     right = picture_of([row("all", attribute="overall"), row("adult")])
-    assert right.counts() == "Of 100 patients the model expects 20 to have the event; 20 had it."
-    several = picture_of([row("all", attribute="overall", patients=10)])
-    assert several.counts() == "Per 100 patients the model expects 200 events; 200 were observed."
-    assert right.counts(by="time 3").endswith("expects 20 to have the event by time 3; 20 had it.")
-    assert right.counts(several=True, by="1 year").endswith("expects 20 events by 1 year; 20 were observed.")
+    assert right.counts() == "20 events were counted; 20 were expected during follow-up."
+    assert right.counts(until="time 3") == (
+        "20 events were observed by time 3, allowing for those censored before; 20 were expected."
+    )
 
 
 def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
     rows = [row("all", attribute="overall"), row("old", status="miscalibrated"), row("young")]
     found = [FindingRow("miscalibrated", question, "age", "old") for question in ("level", "timing")]
     words = {one.who: one.words for one in picture_of(rows, found).rows}
-    assert words["age old"] == "per 100, 20 expected, 20 observed, wrong timing of events"
-    assert words["age young"] == "per 100, 20 expected, 20 observed"
+    assert words["age old"] == "20 events, 20 expected, wrong timing of events"
+    assert words["age young"] == "20 events, 20 expected"
 
 
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))
-    assert head.rstrip().endswith("per 100: expected, observed")
+    assert head.endswith("observed / expected events")
     # On a log axis, 1/4 is twice as far from 1 as 2.
     assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
     assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [
@@ -106,7 +137,7 @@ def test_the_plot_has_a_dot_in_the_colour_of_each_group(picture):
         "all patients  (100)",
         "age old  (100)",
     ]
-    assert "per 100, 20 expected, 40 observed" in [text.get_text() for text in axes.texts]
+    assert "40 events, 20 expected" in [text.get_text() for text in axes.texts]
 
 
 def test_of_many_hospitals_only_those_with_a_problem_are_shown():
@@ -142,14 +173,14 @@ def test_a_subgroup_without_events_is_an_arrow_and_does_not_stretch_the_axis():
 def test_the_result_draws_it(evaluated):
     from matplotlib.figure import Figure
 
-    result = evaluated(n_bootstrap=0)
+    result = evaluated()
     axes = result.plot(Figure().subplots())
     assert len(axes.get_yticklabels()) == len(result.groups)
     assert axes.get_xscale() == "log"
 
 
 def test_risk_scores_alone_have_no_picture(model, held_out):
-    result = evaluate(model.predict(held_out.X), held_out.X, held_out.y, n_bootstrap=0)
+    result = evaluate(model.predict(held_out.X), held_out.X, held_out.y)
     with pytest.raises(ValueError, match="no expected events to draw"):
         result.plot()
 
@@ -158,8 +189,11 @@ def test_the_note_of_a_judged_row_stands_behind_its_counts_and_long_numbers_do_n
     row = PictureRow(
         "age <= 56", "found", 100, 40.0, 20.0, 2.0, 11.11, 22.22, note="after correction for everybody"
     )
-    assert row.words == "per 100, 20 expected, 40 observed, after correction for everybody"
-    assert "2.00 (11.11 to 22.22) 20, 40, after correction for everybody" in GroupPicture.of([row]).to_text()
+    assert row.words == "40 events, 20 expected, after correction for everybody"
+    assert (
+        "2.00 (11.11 to 22.22) 40 events, 20 expected, after correction for everybody"
+        in GroupPicture.of([row]).to_text()
+    )
 
 
 @pytest.mark.parametrize("high", [math.nan, math.inf])
@@ -168,17 +202,21 @@ def test_an_interval_without_an_upper_end_reaches_the_end_of_the_axis(high):
 
     picture = GroupPicture.of([PictureRow("all patients", "all", 69, 45.0, 9.0, 5.0, 3.0, high)])
     line = picture.to_text().split("\n")[1]
-    assert "---o-  5.00 (3.00 or more) 13, 65" in line
+    assert "---o-  5.00 (3.00 or more) 45 events, 9 expected" in line
     (interval,) = [one for one in picture.plot(Figure().subplots()).lines if len(set(one.get_xdata())) == 2]
     assert list(interval.get_xdata()) == [3.0, picture.reach]
 
 
-def test_a_name_too_long_for_the_text_keeps_its_time():
+def test_a_name_too_long_for_the_text_is_shortened():
     rule = "differ <= 2 and etype = 2 and site is Bern, Switzerland"
-    numbers = ("found", 90, 40.0, 20.0, 2.0)
-    rows = [PictureRow(f"{rule}, by 3 years", *numbers, when="by 3 years"), PictureRow(rule, *numbers)]
-    shown = GroupPicture.of(rows).to_text()
-    first, second = (line[2:34] for line in shown.splitlines()[1:3])
-    assert first == "differ <= 2 and e..., by 3 years"
-    # What follows a comma in the name of a group is no time.
-    assert second == "differ <= 2 and etype = 2 and..."
+    shown = GroupPicture.of([PictureRow(rule, "found", 90, 40.0, 20.0, 2.0)]).to_text()
+    assert shown.splitlines()[1][2:34] == "differ <= 2 and etype = 2 and..."
+
+
+def test_a_group_that_was_not_followed_until_the_time_has_no_ratio_on_an_axis_of_risks():
+    row = {"attribute": "sex", "group": "f", "patients": 90, "observed": 20.0, "expected": 10.0, "ratio": 2.0}
+    row |= {"ratio_low": 1.5, "ratio_high": 2.6, "status": "", "judged": True, "why": ""}
+    risk = dict.fromkeys(("predicted", "observed", "low", "high", "ratio", "ratio_low", "ratio_high"))
+    (shown,) = picture_of([row], risks={("sex", "f"): risk}, by="5 years").rows
+    assert math.isnan(shown.ratio)
+    assert shown.words == "not followed until 5 years"

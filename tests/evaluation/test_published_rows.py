@@ -8,9 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv.datasets import load_flc, load_seer, load_support, split
 from drosurv.estimators import CoxPH
-from drosurv.evaluation.evaluate import prepare
-from drosurv.predictions import as_predictions
 from experiments.paper import load_published
+from experiments.paper.scoring import HeldOut
 
 LOADERS = {"flc": load_flc, "support": load_support, "seer": load_seer}
 ATTRIBUTE = {"flc": "age", "support": "gender", "seer": "race"}
@@ -48,17 +47,11 @@ def means(name):
         X_train, X_validation, X = (scaler.transform(part.X) for part in (train, validation, test))
         models = [CoxPH(solver="adam", lr=lr, random_state=1).fit(X_train, train.y) for lr in (0.01, 0.001)]
         chosen = max(models, key=lambda model: model.score(X_validation, validation.y))
-        evaluator = prepare(
-            as_predictions(chosen, X, len(test.y)),
-            test.y,
-            y_train=train.y,
-            sensitive_features=test.sensitive_features,
-            convention="table",
-        )
-        numbers = evaluator.numbers(evaluator.draw())
+        held_out = HeldOut(train.y, X, test.y, test.sensitive_features, convention="table")
+        numbers = held_out.measure(chosen.predict(X))
         found.append(
             [
-                numbers[ATTRIBUTE[name] if metric == "group_disparity" else "overall", metric].estimate
+                numbers[ATTRIBUTE[name] if metric == "group_disparity" else "overall", metric]
                 for metric in METRICS
             ]
         )

@@ -15,6 +15,7 @@ def prepared(train, held_out, risk, reference, **options):
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
         reference=reference,
+        paper=True,
         **options,
     )
 
@@ -23,10 +24,9 @@ def control_of(*args, **options):
     return shrinkage_control(prepared(*args, **options))
 
 
-@pytest.mark.parametrize("convention", ["paper", "table"])
-def test_the_curve_is_every_metric_of_the_scaled_scores(model, train, held_out, convention):
+def test_the_curve_is_every_metric_of_the_scaled_scores(model, train, held_out):
     reference = model.predict(held_out.X)
-    control = control_of(train, held_out, 0.5 * reference, reference, convention=convention)
+    control = control_of(train, held_out, 0.5 * reference, reference)
     curve, groups = control.curve, held_out.sensitive_features
     assert curve["factor"].tolist() == pytest.approx(np.linspace(0, 1, 11).tolist())
     for row in curve.to_dict("records"):
@@ -34,12 +34,10 @@ def test_the_curve_is_every_metric_of_the_scaled_scores(model, train, held_out, 
         expected = {
             "log_partial_likelihood": metrics.log_partial_likelihood(held_out.y, scores),
             "share_of_gain": metrics.share_of_gain(held_out.y, scores, reference),
-            "individual_disparity": metrics.individual_disparity(scores, held_out.X, convention=convention),
-            "intersectional_disparity": metrics.intersectional_disparity(
-                scores, groups, convention=convention
-            ),
-            "group_disparity site": metrics.group_disparity(scores, groups["site"], convention=convention),
-            "group_disparity sex": metrics.group_disparity(scores, groups["sex"], convention=convention),
+            "individual_disparity": metrics.individual_disparity(scores, held_out.X),
+            "intersectional_disparity": metrics.intersectional_disparity(scores, groups),
+            "group_disparity site": metrics.group_disparity(scores, groups["site"]),
+            "group_disparity sex": metrics.group_disparity(scores, groups["sex"]),
         }
         if row["factor"]:
             expected["calibration_slope"] = metrics.calibration_slope(held_out.y, scores)
@@ -93,23 +91,21 @@ def test_without_a_reference_there_is_no_control(train, held_out):
     assert shrinkage_control(ready) is None
 
 
-@pytest.mark.parametrize("convention", ["paper", "table"])
 def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
-    model, train, held_out, convention, monkeypatch
+    model, train, held_out, monkeypatch
 ):
     reference = model.predict(held_out.X)
-    exact = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
+    exact = prepared(train, held_out, 0.4 * reference, reference)
     key = ("overall", "individual_disparity")
     true = disparities(exact, reference)[key]
     of_all = disparities(exact, 0.4 * reference)[key]
     assert not shrinkage_control(exact).notes
     monkeypatch.setattr("drosurv.evaluation.reference.SAMPLED_PAIRS", 10_000)
-    sampled = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
+    sampled = prepared(train, held_out, 0.4 * reference, reference)
     near = disparities(sampled, reference)[key]
     assert near != true
     assert near == pytest.approx(true, rel=0.2)
     control = shrinkage_control(sampled)
     assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
-    drawn = sampled.numbers(sampled.draw())
-    assert drawn[key].estimate == pytest.approx(of_all)
+    assert sampled.papers_metrics["overall", "all", "individual_disparity"] == pytest.approx(of_all)

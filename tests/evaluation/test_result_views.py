@@ -15,12 +15,12 @@ mpl.use("Agg")
 
 @pytest.fixture(scope="module")
 def result(model, held_out, evaluated):
-    return evaluated(0.5 * model.predict(held_out.X), reference=model, n_bootstrap=2)
+    return evaluated(0.5 * model.predict(held_out.X), reference=model, paper=True)
 
 
 @pytest.fixture(scope="module")
 def full(train, evaluated):
-    return evaluated(X_train=train.X, n_bootstrap=10)
+    return evaluated(X_train=train.X, paper=True)
 
 
 @pytest.fixture
@@ -47,18 +47,12 @@ def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
 
 
 def test_disparity_between_patients_is_shown_per_pair(model, train, held_out):
-    given = {"y_train": train.y, "reference": model, "n_bootstrap": 0}
-    found = evaluate(model, held_out.X, held_out.y, **given)
+    given = {"y_train": train.y, "reference": model}
+    found = evaluate(model, held_out.X, held_out.y, paper=True, **given)
     (row,) = [row for row in shrinkage_table(found, "Cox").rows if row["between"] == "patients, per pair"]
     n = len(held_out.y)
     pairs = n * (n - 1) / 2
     assert row["model"] == pytest.approx(found.value("individual_disparity") / pairs, rel=1e-4)
-
-
-def test_without_intervals_the_summary_says_that_differences_may_be_chance(without_replicates):
-    summary = without_replicates.summary()
-    assert "No intervals of metrics were computed" in summary
-    assert "no intervals" in without_replicates.to_markdown()
 
 
 def test_markdown_tables_are_whole_and_hold_the_numbers(full):
@@ -74,23 +68,23 @@ def test_markdown_tables_are_whole_and_hold_the_numbers(full):
 
 
 def test_markdown_has_the_adjusted_interval_of_a_gap_beside_the_adjusted_p_value(full):
-    row = full.select(metric="concordance_index", attribute="site", kind="gap")[0]
+    row = full.select(metric="uno_concordance", attribute="site", kind="gap")[0]
     number = with_interval(row.value, row.low, row.high)
-    shown = f"| c-index | {row.group} | {number} | {written(row.p, 'p')} | permutation |"
+    shown = f"| Uno's C | {row.group} | {number} | {written(row.p, 'p')} |"
     assert shown in full.to_markdown()
 
 
 def test_two_cuts_of_one_column_have_two_headings(held_out, evaluated):
     age = np.arange(len(held_out.y))
     cuts = {f"age>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (80, 120)}
-    found = evaluated(sensitive_features=cuts, n_bootstrap=0).to_markdown()
+    found = evaluated(sensitive_features=cuts).to_markdown()
     assert "## By age>80" in found.replace("\\", "")
     assert "## By age>120" in found.replace("\\", "")
 
 
 def test_names_are_shown_as_they_are(held_out, evaluated, axes):
     hostile = held_out.sensitive_features["site"].map({"a": "*<b>$1$|", "b": "_x_"}).rename("# [s](t)")
-    shown = evaluated(sensitive_features=hostile, n_bootstrap=0)
+    shown = evaluated(sensitive_features=hostile)
     document = shown.to_markdown()
     assert r"## By \# \[s\](t)" in document
     assert r"| \*\<b>\$1\$\| |" in document
@@ -163,6 +157,6 @@ def test_what_cannot_be_drawn_is_named(full, result, axes):
 
 
 def test_no_control_no_control_plot(model, train, held_out, axes):
-    bare = evaluate(model, held_out.X, held_out.y, y_train=train.y, sensitive_features=None, n_bootstrap=0)
+    bare = evaluate(model, held_out.X, held_out.y, y_train=train.y, sensitive_features=None)
     with pytest.raises(ValueError, match="no shrinkage control without a reference"):
         bare.plot_control(ax=axes)

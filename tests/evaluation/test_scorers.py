@@ -13,9 +13,9 @@ from drosurv import metrics
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import evaluate, get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
-from drosurv.findings.from_predictions import judged_patients
-from drosurv.metrics.brier import brier_against_null
+from drosurv.judging.from_predictions import judged_patients
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
+from drosurv.metrics.follow_up import FollowUp, brier_times
 from drosurv.predictions import as_predictions
 
 SCORES = known_scores()
@@ -28,16 +28,28 @@ def routing():
         yield
 
 
+def tenth(time):
+    """The last time at which a tenth of the patients is at risk."""
+    return np.sort(time)[::-1][int(np.ceil(len(time) / 10)) - 1]
+
+
 @pytest.fixture(scope="module")
 def expected_scores(model, train, held_out):
     y, risk = held_out.y, model.predict(held_out.X)
     curves = model.predict_survival_function(held_out.X)
     groups = held_out.sensitive_features
     members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
-    brier = brier_against_null(train.y, y, curves)
+    times = brier_times(FollowUp.parse(y), held_out.target, until=tenth(y["time"]))
+    null = np.tile(FollowUp.parse(train.y).survival_at(times), (len(y), 1))
+    survival = model.predict_survival_function(held_out.X, times=times)
     gains = judged_patients(as_predictions(model, held_out.X, len(y)), y).gains
     # Groups are scored at the times of all patients.
-    auc_times = dynamic_auc_curve(train.y, y, risk).times
+    auc_times = dynamic_auc_curve(y, y, risk).times
+    # Those of an attribute are ranked as long as a tenth of each is at risk.
+    until = {
+        name: min(tenth(y["time"][groups[name] == label]) for label in groups[name].unique())
+        for name in groups
+    }
 
     horizon = metrics.default_horizon(y)
 
@@ -47,18 +59,35 @@ def expected_scores(model, train, held_out):
     def lowest(metric):
         return min(metric(rows) for rows in members)
 
+    def brier(rows, predicted=survival):
+        return metrics.integrated_brier_score(y[rows], y[rows], predicted[rows], times)
+
+    def lowest_until(metric):
+        found = [
+            metric((groups[name] == label).to_numpy(), end)
+            for name, end in until.items()
+            for label in groups[name].unique()
+        ]
+        return min(found)
+
+    def uno(rows, end):
+        return metrics.uno_concordance(y[rows], y[rows], risk[rows], tau=np.nextafter(end, np.inf))
+
+    def auc(rows, end):
+        return metrics.dynamic_auc(y[rows], y[rows], risk[rows], auc_times[auc_times <= end])
+
     return {
         "c_index": metrics.concordance_index(y, risk),
-        "uno_c": metrics.uno_concordance(train.y, y, risk),
-        "auc": metrics.dynamic_auc(train.y, y, risk),
+        "uno_c": metrics.uno_concordance(y, y, risk),
+        "auc": metrics.dynamic_auc(y, y, risk),
         "log_partial_likelihood": metrics.log_partial_likelihood(y, risk),
-        "neg_ibs": -metrics.integrated_brier_score(train.y, y, curves),
-        "brier_skill": metrics.brier_skill(train.y, y, curves),
+        "neg_ibs": -brier(slice(None)),
+        "brier_skill": 1 - brier(slice(None)) / brier(slice(None), null),
         "likelihood_gain": gains.mean(),
         "worst_group_c": lowest(lambda rows: metrics.concordance_index(y[rows], risk[rows])),
-        "worst_group_uno_c": lowest(lambda rows: metrics.uno_concordance(train.y, y[rows], risk[rows])),
-        "worst_group_auc": lowest(lambda rows: metrics.dynamic_auc(train.y, y[rows], risk[rows], auc_times)),
-        "worst_group_brier_skill": lowest(lambda rows: 1 - brier.model[rows].sum() / brier.null[rows].sum()),
+        "worst_group_uno_c": lowest_until(uno),
+        "worst_group_auc": lowest_until(auc),
+        "worst_group_brier_skill": lowest(lambda rows: 1 - brier(rows) / brier(rows, null)),
         "worst_group_likelihood_gain": lowest(lambda rows: gains[rows].mean()),
         "concordance_imparity": max(metrics.concordance_imparity(y, risk, groups[name]) for name in groups),
         "neg_concordance_imparity": -max(
@@ -67,13 +96,13 @@ def expected_scores(model, train, held_out):
         "neg_group_disparity": -max(metrics.group_disparity(risk, groups[name]) for name in groups),
         "neg_intersectional_disparity": -metrics.intersectional_disparity(risk, groups),
         "gain_over_null": metrics.gain_over_null(y, risk),
-        "worst_group_neg_ibs": lowest(lambda rows: -brier.model[rows].mean()),
+        "worst_group_neg_ibs": lowest(lambda rows: -brier(rows)),
         "neg_ici": -ici(np.ones(len(y), dtype=bool)),
         "worst_group_neg_ici": lowest(lambda rows: -ici(rows)),
     }
 
 
-def test_a_score_is_its_metric_with_censoring_weights_of_the_models_own_training(
+def test_a_score_is_its_metric_with_censoring_weights_of_the_scored_patients(
     model, held_out, expected_scores
 ):
     for name, expected in expected_scores.items():
@@ -86,7 +115,7 @@ def test_a_score_is_its_metric_with_censoring_weights_of_the_models_own_training
 def test_a_score_is_the_number_of_evaluate_that_its_name_says(model, held_out):
     """Also of a new metric, which `expected_scores` need not list."""
     groups = held_out.sensitive_features
-    table = evaluate(model, held_out.X, held_out.y, sensitive_features=groups, n_bootstrap=0).table
+    table = evaluate(model, held_out.X, held_out.y, sensitive_features=groups, paper=True).table
     kinds = {"all": ["overall"], "groups": ["group"], "attributes": ["overall", "gap"]}
     for name, score in SCORES.items():
         given = {"sensitive_features": groups} if name in GROUPED else {}
@@ -149,10 +178,8 @@ def test_a_single_scorer_serves_as_scoring(held_out):
     found = cross_validate(CoxPH(), held_out.X, held_out.y, cv=2, scoring=get_scorer("neg_ibs"))
     for score, (train, test) in zip(found["test_score"], KFold(2).split(held_out.X, held_out.y), strict=True):
         fitted = CoxPH().fit(held_out.X[train], held_out.y[train])
-        curves = fitted.predict_survival_function(held_out.X[test])
-        assert score == pytest.approx(
-            -metrics.integrated_brier_score(held_out.y[train], held_out.y[test], curves)
-        )
+        own = evaluate(fitted, held_out.X[test], held_out.y[test])
+        assert score == pytest.approx(-own.value("integrated_brier_score"))
 
 
 def test_without_groups_the_remedy_is_named(model, held_out):
@@ -160,18 +187,16 @@ def test_without_groups_the_remedy_is_named(model, held_out):
         get_scorer("worst_group_c")(model, held_out.X, held_out.y)
 
 
-def test_scikit_survivals_models_need_training_targets_only_for_censoring_weights(train, held_out):
+def test_scikit_survivals_models_need_training_targets_only_for_the_null_model(train, held_out):
     other = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     assert get_scorer("c_index")(other, held_out.X, held_out.y) == pytest.approx(
         other.score(held_out.X, held_out.y)
     )
-    with pytest.raises(ValueError, match=r"keeps no follow_up_.*build the scorer with y_train"):
-        get_scorer("uno_c")(other, held_out.X, held_out.y)
-    scorer = get_scorer("neg_ibs", y_train=train.y)
-    expected = metrics.integrated_brier_score(
-        train.y, held_out.y, other.predict_survival_function(held_out.X)
+    assert get_scorer("uno_c")(other, held_out.X, held_out.y) == pytest.approx(
+        metrics.uno_concordance(held_out.y, held_out.y, other.predict(held_out.X))
     )
-    assert scorer(other, held_out.X, held_out.y) == pytest.approx(-expected)
+    skills = [get_scorer("brier_skill", y_train=y)(other, held_out.X, held_out.y) for y in (train.y, None)]
+    assert skills[0] > skills[1] + 1e-6
 
 
 def test_a_model_without_curves_is_named(train, held_out):

@@ -7,8 +7,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.group_table import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
-from drosurv.findings.verdict import data_problem, subgroup_problem, to_frame
-from drosurv.metrics.inference import adjusted_p
+from drosurv.judging.verdict import data_problem, subgroup_problem, to_frame
 from drosurv.presentation import literal
 
 NAN = float("nan")
@@ -17,7 +16,7 @@ INFANTS |= {"events": 42, "since": None, "until": None}
 
 
 def row(attribute, group, metric, kind, value, low=NAN, high=NAN, p=NAN, status="ok"):
-    return Row(attribute, group, metric, kind, "", value, low, high, 0.0, p, "", 100, 40, 0.6, status)
+    return Row(attribute, group, metric, kind, "", value, low, high, 0.0, p, 100, 40, 0.6, status)
 
 
 def gap_of(attribute, values, p, *, small=()):
@@ -45,7 +44,7 @@ def adjusted(rows):
     gaps = [row for row in rows if row.kind == "gap"]
 
     def among(row):
-        p = adjusted_p(row.p, len(gaps))
+        p = min(len(gaps) * row.p, 1.0)
         return row._replace(p=p, low=0.0 if p >= 0.05 else row.low)
 
     return [row if row.kind != "gap" else among(row) for row in rows]
@@ -60,7 +59,7 @@ def group(attribute, name, why=""):
 
 def result_of(*rows, control=None, groups=(), decisions=None, findings=()):
     empty = pd.DataFrame()
-    settings = Settings("m", "plain Cox", 100, 0.95, (100.0, 200.0, 300.0), 200.0, 0.2)
+    settings = Settings("m", "plain Cox", 0.95, (100.0, 200.0, 300.0), 200.0, 0.2)
     everyone = row("overall", "all", "concordance_index", "overall", 0.8)
     told = (everyone, *adjusted(rows))
     return EvaluationResult(

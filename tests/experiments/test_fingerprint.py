@@ -54,7 +54,9 @@ def test_row_labels_dtypes_of_strings_and_field_names_do_not_matter():
     data = make()
     same = Data(
         data.X.set_axis([7, 8, 9]),
-        Surv.from_arrays(data.y["event"], data.y["time"], event_name="death", time_name="days"),
+        Surv.from_dataframe(
+            "death", "days", pd.DataFrame({"death": data.y["event"], "days": data.y["time"]})
+        ),
         data.sensitive_features.astype("category"),
     )
     assert data_fingerprint(same) == data_fingerprint(data)

@@ -7,9 +7,8 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from drosurv import MLP
+from drosurv import MLP, CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
 from experiments.grid import batches, fit_grid, fit_grids
 
 

@@ -8,7 +8,7 @@ from drosurv.losses import TorchLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
-from drosurv.target import parse_target
+from drosurv.patients.target import parse_target
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 from experiments.rivals.adversary import Adversary
 from experiments.rivals.dropped_outliers import DroppedOutliers

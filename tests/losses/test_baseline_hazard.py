@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def sample(seed=0, n=80):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from drosurv.losses import cox_partial, cox_split
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.cox_split import CoxSplit
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 SEEDS = range(4)
 each_seed = pytest.mark.parametrize("seed", SEEDS)

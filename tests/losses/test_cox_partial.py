@@ -4,7 +4,7 @@ import torch
 
 from drosurv.losses import cox_partial
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def sample(n=60, seed=0):

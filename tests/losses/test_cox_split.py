@@ -4,7 +4,7 @@ import torch
 
 from drosurv.losses import cox_split
 from drosurv.losses.cox_split import CoxSplit
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def test_a_patient_who_outlived_the_other_half_has_loss_and_gradient_zero():

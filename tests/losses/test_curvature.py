@@ -10,7 +10,7 @@ from drosurv.losses.discrete_time import DiscreteHazard
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 N = 40
 RNG = np.random.default_rng(0)

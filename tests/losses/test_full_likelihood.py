@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from drosurv.losses.full_likelihood import Intervals, PiecewiseExponential, full_likelihood
 from drosurv.losses.loss import block_sums
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def sample(n=40, seed=0, zeros=2):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def sample(seed, n=40, latest=9, strata=2, entry=True):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from drosurv.losses.loss import constant_features
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 @pytest.mark.parametrize("n", [30, 5000])

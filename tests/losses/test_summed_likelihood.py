@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import RowsOfPatients, StratifiedLikelihood
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 N, D, K = 60, 2, 4
 

@@ -6,11 +6,10 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
-from drosurv.given_curves import parse_survival
-from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp, integrated_brier_score
-from drosurv.metrics.brier import brier_against_null, weight_error
-from drosurv.target import Surv, parse_target
+from drosurv.metrics.brier import brier_against_null
+from drosurv.patients.groups import parse_groups
+from drosurv.patients.target import Surv
 
 
 def cohort(rng, n, longest=100):
@@ -172,28 +171,3 @@ def test_without_a_label_there_is_no_score_by_group():
         groups=parse_groups(["a", None, "a", "a"], missing="drop", at_least=1),
     ).model
     assert np.isnan(found).tolist() == [False, True, False, False]
-
-
-def test_error_of_the_weights_is_the_spread_over_training_samples():
-    rng = np.random.default_rng(11)
-    x = rng.normal(scale=0.7, size=500)
-    at = np.linspace(0.1, 1.2, 12)
-    survival = np.exp(-at * np.exp(x)[:, None])
-
-    def observed(n, x):
-        time, censored = rng.exponential(np.exp(-x)), rng.exponential(2.0, size=n)
-        return Surv.from_arrays(time <= censored, np.minimum(time, censored))
-
-    y = observed(500, x)
-    target, curves = parse_target(y), parse_survival(survival, 500, at)
-    found = [
-        (
-            integrated_brier_score(train, y, survival, at),
-            weight_error(FollowUp.parse(train), target, curves, at, published=False),
-        )
-        for train in (observed(400, rng.normal(scale=0.7, size=400)) for _ in range(100))
-    ]
-    scores, errors = np.array(found).T
-    assert errors.mean() == pytest.approx(scores.std(), rel=0.12)
-    # Weights of the test patients themselves have no error of their own.
-    assert weight_error(FollowUp.of_test_patients(target), target, curves, at, published=False) == 0.0

@@ -11,7 +11,7 @@ from drosurv.metrics import calibration_at, d_calibration, integrated_calibratio
 from drosurv.metrics.calibration import _event_probability
 from drosurv.metrics.partial_likelihood import CoxRows
 from drosurv.metrics.scores import ScoredTarget
-from drosurv.target import Surv, Target
+from drosurv.patients.target import Surv, Target
 
 GRID = np.linspace(0, 8, 801)
 

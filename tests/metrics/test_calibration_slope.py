@@ -7,7 +7,7 @@ from sklearn.linear_model import PoissonRegressor
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv.metrics import calibration_slope, calibration_slope_interval, calibration_slope_of_curves
-from drosurv.target import Surv
+from drosurv.patients.target import Surv, with_fields
 
 
 def cohort(seed, n=80, effect=0.7):
@@ -100,16 +100,17 @@ def test_entry_times_and_strata_limit_the_risk_sets(seed):
             given.get("strata", everybody),
             weight,
         )
-        found = calibration_slope(y, risk, sample_weight=weight, **given)
+        late = with_fields(y, entry=given.get("entry"))
+        found = calibration_slope(late, risk, sample_weight=weight, strata=given.get("strata"))
         assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_undefined_and_infinite_slopes_warn_with_late_entry():
     y = Surv.from_arrays([True, True, True], [1.0, 2.0, 4.0])
     with pytest.warns(UndefinedMetricWarning, match="highest"):
-        assert calibration_slope(y, [3.0, 2.0, 5.0], entry=[0.0, 0.0, 2.0]) == np.inf
+        assert calibration_slope(with_fields(y, entry=[0.0, 0.0, 2.0]), [3.0, 2.0, 5.0]) == np.inf
     with pytest.warns(UndefinedMetricWarning, match="do not vary"):
-        assert np.isnan(calibration_slope(y, [3.0, 2.0, 5.0], entry=[0.0, 1.0, 2.0]))
+        assert np.isnan(calibration_slope(with_fields(y, entry=[0.0, 1.0, 2.0]), [3.0, 2.0, 5.0]))
 
 
 def test_slope_of_curves_is_that_of_a_poisson_model():

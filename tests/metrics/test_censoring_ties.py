@@ -12,7 +12,6 @@ from scipy.stats import mannwhitneyu
 from sksurv.metrics import concordance_index_ipcw, cumulative_dynamic_auc
 from sksurv.metrics import integrated_brier_score as sksurv_brier
 
-from drosurv.groups import parse_groups
 from drosurv.metrics import (
     FollowUp,
     brier_score_by_cause,
@@ -22,7 +21,8 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
-from drosurv.target import Surv
+from drosurv.patients.groups import parse_groups
+from drosurv.patients.target import Surv
 
 YEARS = np.array([2.0, 3.0, 4.0])
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp, calibration_at, concordance_index, dynamic_auc, uno_concordance
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.competing_risks import (
@@ -11,7 +10,8 @@ from drosurv.metrics.competing_risks import (
     concordance_by_cause,
 )
 from drosurv.metrics.nonparametric import aalen_johansen
-from drosurv.target import CompetingTarget, Surv
+from drosurv.patients.groups import parse_groups
+from drosurv.patients.target import CompetingTarget, Surv
 
 
 def cohort(seed, n=300, causes=2, censored=True):

@@ -6,7 +6,7 @@ from sksurv.metrics import concordance_index_censored
 
 from drosurv.metrics import concordance_index, cross_group_concordance
 from drosurv.metrics.concordance import concordance_counts
-from drosurv.target import Surv
+from drosurv.patients.target import Surv, with_fields
 
 
 def random_cases(rng, cases, n, n_times=4, n_scores=4, event_rate=0.6):
@@ -226,8 +226,8 @@ def observed_late(seed, n=60):
 def test_only_patients_at_risk_in_one_stratum_are_compared(parts):
     for seed in range(10):
         data = observed_late(seed)
-        given = {"entry": data["entry"], "strata": data["stratum"], "sample_weight": data["weight"]}
-        given = {name: given[name] for name in parts}
+        given = {"strata": data["stratum"], "sample_weight": data["weight"]}
+        given = {name: values for name, values in given.items() if name in parts}
         comparable, earned = (
             part[0] for part in harrell_pairs(*(data[[c]].to_numpy().T for c in ("event", "time", "score")))
         )
@@ -237,7 +237,7 @@ def test_only_patients_at_risk_in_one_stratum_are_compared(parts):
             comparable &= data["stratum"].to_numpy() == data["stratum"].to_numpy()[:, None]
         weight = data["weight"].to_numpy() if "sample_weight" in parts else np.ones(len(data))
         wanted = weight @ (comparable * earned) @ weight / (weight @ comparable @ weight)
-        y = Surv.from_dataframe("event", "time", data)
+        y = Surv.from_dataframe("event", "time", data, entry="entry" if "entry" in parts else None)
         assert concordance_index(y, data["score"], **given) == pytest.approx(wanted, rel=1e-12)
 
 
@@ -260,10 +260,9 @@ for (weighted in c(FALSE, TRUE)) for (stratified in c(FALSE, TRUE)) {
     for weighted in (False, True):
         for stratified in (False, True):
             found = concordance_index(
-                y,
+                with_fields(y, entry=data["entry"]),
                 data["score"],
                 data["weight"] if weighted else None,
-                entry=data["entry"],
                 strata=data["stratum"] if stratified else None,
             )
             assert found == pytest.approx(r[f"{weighted} {stratified}".upper()].item(), rel=1e-12)
@@ -272,7 +271,7 @@ for (weighted in c(FALSE, TRUE)) for (stratified in c(FALSE, TRUE)) {
 def test_entry_after_the_time_is_named():
     y = Surv.from_arrays([True, False], [1.0, 2.0])
     with pytest.raises(ValueError, match="entry must be before the time of the row"):
-        concordance_index(y, [1.0, 0.0], entry=[1.0, 0.0])
+        concordance_index(with_fields(y, entry=[1.0, 0.0]), [1.0, 0.0])
     with pytest.raises(ValueError, match="strata contains 1 missing label"):
         concordance_index(y, [1.0, 0.0], strata=["x", None])
 
@@ -283,4 +282,4 @@ def test_patients_who_are_never_observed_together_have_no_concordance_under_any_
     y = Surv.from_arrays(np.ones(40, dtype=bool), time)
     for weight in rng.random((20, 40)):
         with pytest.warns(UndefinedMetricWarning, match="no pair"):
-            assert np.isnan(concordance_index(y, rng.normal(size=40), weight, entry=time - 0.5))
+            assert np.isnan(concordance_index(with_fields(y, entry=time - 0.5), rng.normal(size=40), weight))

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.metrics import decisions
-from drosurv.metrics.decisions import decision_values
-from drosurv.target import Surv, Target
+from drosurv.patients.target import Surv
 
 # The data of dcurves' survival example (Apache License 2.0), with the columns that are used here.
 EXAMPLE = Path(__file__).parent / "fixtures" / "dcurves_survival.csv"
@@ -38,7 +37,7 @@ def test_net_benefit_equals_dcurves_on_its_survival_example(
     column, horizon, threshold, true_positive, false_positive
 ):
     y, data = example()
-    found = values_of(decisions(y, data[column], threshold=threshold, horizon=horizon, n_bootstrap=0))
+    found = values_of(decisions(y, data[column], threshold=threshold, horizon=horizon))
     expected = true_positive - threshold / (1 - threshold) * false_positive
     assert found["net_benefit"] == pytest.approx(expected, abs=1e-12)
     assert found["ppv"] == pytest.approx(true_positive / (true_positive + false_positive), abs=1e-12)
@@ -48,7 +47,7 @@ def test_without_censoring_the_numbers_are_shares_of_patients():
     rng = np.random.default_rng(0)
     time, risk = rng.exponential(size=300), rng.random(300)
     y = Surv.from_arrays(np.ones(300), time)
-    found = values_of(decisions(y, risk, threshold=0.4, horizon=0.8, n_bootstrap=0))
+    found = values_of(decisions(y, risk, threshold=0.4, horizon=0.8))
     event, positive = time <= 0.8, risk >= 0.4
     assert found["sensitivity"] == pytest.approx(positive[event].mean())
     assert found["specificity"] == pytest.approx((~positive)[~event].mean())
@@ -65,27 +64,22 @@ def test_censoring_leaves_the_numbers_near_those_without_it():
     x = rng.normal(size=20_000)
     time, censored = rng.exponential(np.exp(-x)), rng.exponential(2.0, size=len(x))
     risk = 1 - np.exp(-0.5 * np.exp(x))
-    whole = decisions(
-        Surv.from_arrays(np.ones(len(x)), time), risk, threshold=0.3, horizon=0.5, n_bootstrap=0
-    )
+    whole = decisions(Surv.from_arrays(np.ones(len(x)), time), risk, threshold=0.3, horizon=0.5)
     seen = decisions(
         Surv.from_arrays(time <= censored, np.minimum(time, censored)),
         risk,
         threshold=0.3,
         horizon=0.5,
-        n_bootstrap=0,
     )
     np.testing.assert_allclose(seen.table["value"], whole.table["value"], atol=0.02)
 
 
 def test_groups_are_those_patients_alone():
     y, data = example()
-    found = decisions(
-        y, data["cancerpredmarker"], threshold=0.2, horizon=1.0, groups=data["famhistory"], n_bootstrap=0
-    )
+    found = decisions(y, data["cancerpredmarker"], threshold=0.2, horizon=1.0, groups=data["famhistory"])
     for group in (0, 1):
         rows = (data["famhistory"] == group).to_numpy()
-        alone = decisions(y[rows], data["cancerpredmarker"][rows], threshold=0.2, horizon=1.0, n_bootstrap=0)
+        alone = decisions(y[rows], data["cancerpredmarker"][rows], threshold=0.2, horizon=1.0)
         assert values_of(found, group) == values_of(alone)
     gaps = found.gaps.set_index("metric")["value"]
     by_group = found.table.pivot_table(index="metric", columns="group", values="value")
@@ -104,9 +98,9 @@ def test_intervals_contain_the_truth_at_their_level():
         x = rng.normal(size=250)
         time, censored = rng.exponential(np.exp(-x)), rng.exponential(3.0, size=250)
         y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
-        found = decisions(
-            y, 1 - np.exp(-np.exp(x)), threshold=0.5, horizon=1.0, n_bootstrap=30, level=0.9, n_jobs=1
-        ).table.set_index("metric")
+        found = decisions(y, 1 - np.exp(-np.exp(x)), threshold=0.5, horizon=1.0, level=0.9).table.set_index(
+            "metric"
+        )
         covered += found.loc["sensitivity", "low"] <= truth <= found.loc["sensitivity", "high"]
     # 27 of 30 are expected; at most 21 are fewer than one of a hundred cases.
     assert 22 <= covered <= 29
@@ -137,7 +131,7 @@ def test_intervals_contain_the_truth_at_their_level():
 )
 def test_what_cannot_be_estimated_is_nan_with_a_reason(time, event, risk, undefined):
     found = decisions(
-        Surv.from_arrays(event, np.array(time, float)), risk, threshold=0.5, horizon=2.0, n_bootstrap=20
+        Surv.from_arrays(event, np.array(time, float)), risk, threshold=0.5, horizon=2.0
     ).table.set_index("metric")
     assert found.loc[found["value"].isna(), "reason"].to_dict() == undefined
     assert (found.loc[found["value"].notna(), "reason"] == "").all()
@@ -151,22 +145,10 @@ def test_a_gap_with_an_unknown_group_is_unknown():
         threshold=0.5,
         horizon=2.0,
         groups=["a", "a", "b", "b"],
-        n_bootstrap=0,
     ).gaps.set_index("metric")
     assert np.isnan(found.loc["ppv", "value"])
     assert found.loc["ppv", "reason"] == "not estimable in b"
     assert found.loc["sensitivity", "value"] == 1.0
-
-
-def test_weights_equal_copies():
-    rng = np.random.default_rng(3)
-    target = Target(rng.random(40) < 0.6, rng.exponential(size=40))
-    positive, weight = rng.random(40) < 0.5, rng.integers(0, 3, 40)
-    rows = np.repeat(np.arange(40), weight)
-    np.testing.assert_allclose(
-        decision_values(target, positive, 0.3, 0.7, weight.astype(float)),
-        decision_values(target.take(rows), positive[rows], 0.3, 0.7),
-    )
 
 
 @pytest.mark.parametrize(

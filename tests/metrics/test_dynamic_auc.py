@@ -5,7 +5,7 @@ from sksurv.metrics import cumulative_dynamic_auc
 
 from drosurv.metrics import FollowUp, dynamic_auc
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def cohort(rng, n, longest=100, event_rate=0.5):

@@ -6,11 +6,11 @@ from sksurv.nonparametric import (
     nelson_aalen_estimator,
 )
 
-from drosurv.groups import Groups
 from drosurv.metrics import FollowUp, compare_follow_up, default_horizon, median_follow_up
 from drosurv.metrics.follow_up import GroupFollowUp, auc_times, brier_times
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.target import Surv, Target, parse_target
+from drosurv.patients.groups import Groups
+from drosurv.patients.target import Surv, Target, parse_target
 
 
 def cohort(seed, n=80):

@@ -11,7 +11,7 @@ from sksurv.functions import StepFunction
 
 from drosurv import metrics
 from drosurv.metrics import brier_skill, concordance_index, integrated_brier_score
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def cohort(seed=0, n=120):

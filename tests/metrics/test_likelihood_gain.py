@@ -7,10 +7,11 @@ from sksurv.functions import StepFunction
 from sksurv.metrics import integrated_brier_score as reference_ibs
 from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 
+from drosurv.curves import parse_survival
 from drosurv.metrics import FollowUp, brier_skill, integrated_brier_score, likelihood_gain
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.target import Surv, parse_target
+from drosurv.patients.target import Surv, parse_target
 
 
 def cohort(rng, n, effect=1.0, longest=8.0):
@@ -111,13 +112,15 @@ def test_impossible_predictions_cost_no_more_than_the_floors():
     np.testing.assert_allclose(lenient - strict, [np.log(1e3)] * 3 + [0.0])
 
 
-def test_an_array_of_curves_is_a_step_function_from_one():
+def test_an_array_of_steps_is_a_step_function_from_one():
     rng = np.random.default_rng(4)
     (_, train), (x, test) = cohort(rng, 150), cohort(rng, 60)
     functions = curves(x, GRID)
     table = np.vstack([function.y for function in functions])
     np.testing.assert_allclose(
-        likelihood_gains(train, test, table, GRID), likelihood_gains(train, test, functions), rtol=1e-12
+        likelihood_gains(train, test, parse_survival(table, 60, GRID, "step")),
+        likelihood_gains(train, test, functions),
+        rtol=1e-12,
     )
 
 

@@ -7,7 +7,7 @@ from sksurv.nonparametric import cumulative_incidence_competing_risks, kaplan_me
 
 from drosurv.metrics import FollowUp
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, step_function, weighted_quantiles
-from drosurv.target import Surv, Target
+from drosurv.patients.target import Surv, Target
 
 
 def cohort(seed, n=60):

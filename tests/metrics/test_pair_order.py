@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE, PairOrder
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 patients = st.lists(
     st.tuples(

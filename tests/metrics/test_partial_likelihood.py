@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import log_partial_likelihood
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def by_definition(event, time, risk, weight=None):

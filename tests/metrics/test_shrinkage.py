@@ -4,7 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import log_partial_likelihood, share_of_gain
 from drosurv.metrics.partial_likelihood import gain_over_null
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def cohort(seed=0, n=150):

@@ -4,7 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.metrics import concordance_index_ipcw
 
 from drosurv.metrics import concordance_index, uno_concordance
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def cohort(rng, n, longest):

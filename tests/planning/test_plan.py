@@ -10,13 +10,13 @@ from scipy import stats
 
 from drosurv import Surv, plan
 from drosurv.errors import ArgumentError
+from drosurv.judging.rules import CodedTable
+from drosurv.judging.simultaneous_tests import MOST_LEVELS, N_CUTS
+from drosurv.judging.subgroup_search import SubgroupSearch
+from drosurv.judging.subgroup_sums import Subgroups
 from drosurv.metrics import concordance_index
 from drosurv.planning import excluded_errors
 from drosurv.planning.risk_spread import NormalLogRisks
-from drosurv.planning.subgroup_search import SubgroupSearch
-from drosurv.repairs.rules import CodedTable
-from drosurv.repairs.simultaneous_tests import MOST_LEVELS, N_CUTS
-from drosurv.repairs.subgroup_sums import Subgroups
 
 
 def row(found, words):
@@ -25,7 +25,7 @@ def row(found, words):
 
 
 def test_the_numbers_of_the_usual_formulas():
-    found = plan(event_rate=0.25, spread=1.0, groups={"women": 0.4, "over 75": (0.15, 0.5)})
+    found = plan(event_rate=0.25, spread=1.0, groups={"women": 0.4, "over 75": (0.15, 0.5)}, n_tests=1)
     assert list(found.table.columns[:3]) == ["question", "patients", "events"]
     assert row(found, "1.2, everybody")["events"] == 116
     assert row(found, "1.2, everybody")["patients"] == np.ceil(115.56 / 0.25)
@@ -36,7 +36,7 @@ def test_the_numbers_of_the_usual_formulas():
 
 @pytest.mark.parametrize("ratio", [1.2, 1.5, 2.0])
 def test_widths_and_power_are_those_of_exact_poisson_counts(ratio):
-    found = plan(event_rate=0.01, ratio=ratio)
+    found = plan(event_rate=0.01, ratio=ratio, n_tests=1)
     events = row(found, "within")["events"]
     low, high = stats.chi2.ppf(0.025, 2 * events) / 2, stats.chi2.ppf(0.975, 2 * events + 2) / 2
     assert np.log(high / low) / 2 == pytest.approx(np.log(ratio), rel=0.1)
@@ -106,7 +106,7 @@ def test_as_many_patients_as_asked_for_attain_what_is_wanted():
 
 
 def test_a_plan_is_read_printed_and_drawn():
-    found = plan(event_rate=0.25, groups={"wom$en": 0.4}, n=30)
+    found = plan(event_rate=0.25, groups={"wom$en": 0.4}, n=30, n_tests=1)
     assert "463 patients, 116 events; 30 patients give a factor of" in found.summary()
     assert "too few events" in found.summary()
     assert "wom$en" in repr(found)
@@ -142,8 +142,8 @@ def test_wrong_arguments_are_named(wrong, words):
 
 
 def test_the_share_of_events_has_the_name_of_the_command_too_and_expected_events_are_called_so():
-    found = plan(events=0.4)
-    assert found.to_dict() == plan(event_rate=0.4).to_dict()
+    found = plan(events=0.4, n_tests=1)
+    assert found.to_dict() == plan(event_rate=0.4, n_tests=1).to_dict()
     assert (
         "1.2 times the expected events found, everybody: 565 patients, 215 expected events" in found.summary()
     )

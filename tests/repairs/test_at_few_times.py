@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 
 from drosurv import PublishedCox, Surv, evaluate, repair
-from drosurv.observation import Rows
-from drosurv.repairs.at_few_times import AtFewTimes
 
 TIMES = np.array([3.0])
 
@@ -23,7 +21,7 @@ def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censore
 
 def judged(survival, y, times=TIMES):
     """Observed over expected events of all patients, and the calibration slope, as an evaluation gives them."""
-    found = evaluate((times, survival), None, y, n_bootstrap=0).findings.set_index("question")
+    found = evaluate((times, survival), None, y).findings.set_index("question")
     return found.loc["level"], found.loc["slope"]
 
 
@@ -33,23 +31,13 @@ def test_level_and_slope_are_right_at_the_only_time(slope, shift):
     model = repair((TIMES, survival), X, y, random_state=0)
     assert [one.kind for one in model.repairs_] == ["everyone"]
     level, corrected = judged(model.correct((TIMES, survival), X), y)
-    # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles.
-    assert level["value"] == pytest.approx(1, abs=0.005)
-    assert corrected["value"] == pytest.approx(1, abs=0.05)
+    # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles; strata are those of other risks.
+    assert level["value"] == pytest.approx(1, abs=0.015)
+    assert corrected["value"] == pytest.approx(1, abs=0.08)
     X, y, survival = patients(1, slope=slope, shift=shift)
     level, corrected = judged(model.correct((TIMES, survival), X), y)
     for row in (level, corrected):
         assert row["low"] < 1 < row["high"]
-
-
-@pytest.mark.parametrize("seed", [0, 4])
-def test_the_whole_correction_is_used_where_its_log_score_at_the_time_is_the_best(seed):
-    """Hazards rise steeply: completed by a straight line, half of the correction seemed better."""
-    X, y, survival = patients(seed, n=350, shift=np.log(0.6), shape=4.0, censored=(0, 4))
-    (found,) = repair((TIMES, survival), X, y, random_state=0).repairs_
-    assert found.before.value > 1.15
-    assert found.strength == 1
-    assert found.after.value == pytest.approx(1, abs=0.02)
 
 
 def test_gains_are_those_of_the_log_score_at_the_time():
@@ -73,7 +61,6 @@ def test_numbers_of_a_repair_are_those_of_an_evaluation_at_the_times():
     X, y, survival = patients(0, slope=2.0, times=times)
     (found,) = repair((times, survival), X, y, random_state=0).repairs_
     level, _ = judged(survival, y, times)
-    # Censoring may depend on the columns, which the evaluation was not given.
     assert found.before.value == pytest.approx(level["value"], abs=0.02)
     assert found.by == times[-1]
     assert found.events / found.predicted == pytest.approx(found.before.value)
@@ -85,29 +72,17 @@ def test_a_published_score_is_repaired_with_the_numbers_of_its_evaluation():
     baseline = {time: float(np.exp(-1.6 * (time / 3) ** 1.3)) for time in (1.0, 3.0, 5.0)}
     score = PublishedCox({"a": 0.7, "b": -0.5}, baseline)
     (found,) = repair(score, X, y, frozen=True, random_state=0).repairs_
-    level = evaluate(score, X, y, n_bootstrap=0).findings.set_index("question").loc["level"]
+    level = evaluate(score, X, y).findings.set_index("question").loc["level"]
     assert found.before.value == pytest.approx(level["value"], abs=0.02)
-    assert level["value"] < 0.9
+    assert level["value"] < 0.95
     assert found.by == 5.0
     assert abs(found.after.value - 1) < 0.05
 
 
-def test_the_sentence_says_by_which_time_events_are_counted_and_that_curves_were_completed():
+def test_the_sentence_says_by_which_time_events_are_counted():
     X, y, survival = patients(0, slope=2.0)
     found = repair((TIMES, survival), X, y, random_state=0)
     (said,), (in_years,) = found.in_words(), found.in_words("years")
     assert "events were observed by 3 years, allowing" in in_years
     assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
-    assert "curves were completed between the predicted times" in said
-
-
-def test_nothing_is_fitted_to_patients_who_were_censored_before_the_time():
-    X, y, survival = patients(0, n=400, shift=np.log(0.6), censored=(4, 6))
-    early = np.arange(400) < 150
-    y["event"][early] &= y["time"][early] < 1
-    y["time"][early] = np.minimum(y["time"][early], 1.0)
-    few = AtFewTimes(TIMES, survival, y, Rows(), X, np.ones(400))
-    assert few.fit(np.zeros(400), early, np.ones((400, 1)), np.zeros(1)) is None
-    # Predictions are 0.6 of the true hazards.
-    (found,) = few.fit(np.zeros(400), ~early, np.ones((400, 1)), np.zeros(1))
-    assert found == pytest.approx(-np.log(0.6), abs=0.3)
+    assert "completed" not in said

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from drosurv.patients.target import Surv, parse_target
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repaired_predictions import SHRINKAGE, BaselineFactor
-from drosurv.target import Surv, parse_target
 
 RNG = np.random.default_rng(0)
 N = 300

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, optimize, stats
 
+from drosurv.judging.rules import CodedTable
 from drosurv.repairs.bayes_factors import (
     Limits,
     Residuals,
@@ -17,7 +18,6 @@ from drosurv.repairs.bayes_factors import (
     poisson_ridge,
     propose,
 )
-from drosurv.repairs.rules import CodedTable
 
 
 def residuals_of(n=400, p=4, seed=0, level=0.0, slope=0.0, inside=None):

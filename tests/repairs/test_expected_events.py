@@ -4,8 +4,10 @@ from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.functions import StepFunction
 
-from drosurv import CoxPH, DiscreteTimeHazard, Surv, curves, evaluate
+from drosurv import CoxPH, DiscreteTimeHazard, Surv, evaluate
+from drosurv.curves import survival_curves
 from drosurv.datasets import make_hidden_minority
+from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
 from drosurv.repairs.expected import (
@@ -14,7 +16,6 @@ from drosurv.repairs.expected import (
     expected_of_frozen,
     reference_times,
 )
-from drosurv.target import parse_target
 
 DATA = make_hidden_minority(n_samples=300, random_state=0)
 TARGET = parse_target(DATA.y)
@@ -76,40 +77,14 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
     exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
     larger = expected_of_fitted(as_predictions(model, DATA.X, 300).survival_curves, TARGET, TIMES).hazard
     for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
-        monkeypatch.setattr(curves, "_MOST_JUMPS", most)
-        monkeypatch.setattr(curves, "_FEWEST_JUMPS", 1)
-        monkeypatch.setattr(curves, "_VALUES", 10 * most)
+        monkeypatch.setattr(survival_curves, "_MOST_JUMPS", most)
+        monkeypatch.setattr(survival_curves, "_FEWEST_JUMPS", 1)
+        monkeypatch.setattr(survival_curves, "_VALUES", 10 * most)
         found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
         np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
         assert (found.hazard >= exact.hazard - 1e-12).all()
         assert (found.hazard <= larger + 1e-12).all()
         np.testing.assert_array_equal(found.events, exact.events)
-
-
-def test_hazard_between_points_accrues_at_the_events_observed_there():
-    """Two points; in the first interval events at 0.5 and 0.8, in the second none: its hazard accrues at its end."""
-    target = parse_target(Surv.from_arrays([1, 1, 0, 0, 0], [0.5, 0.8, 0.6, 1.5, 3.0]))
-    hazard = np.array([[1.0, 3.0]] * 4 + [[2.0, 3.0]])
-    found = expected_of_frozen(([1.0, 2.0], np.exp(-hazard)), None, target, np.array([1.0]))
-    # At risk at 0.5: hazards 4 * 1 + 2; at 0.8: 2 * 1 + 2.
-    sizes = np.array([1 / 6, 1 / 4])
-    first, second = sizes / sizes.sum()
-    expected = [
-        -np.expm1(-first),
-        -np.expm1(-first) - np.expm1(-second),
-        -np.expm1(-first),
-        -np.expm1(-first) - np.expm1(-second),
-        -np.expm1(-2 * first) - np.expm1(-2 * second) - np.expm1(-1.0),
-    ]
-    np.testing.assert_allclose(found.hazard, expected)
-    assert found.events.tolist() == [1, 1, 0, 0, 0]
-
-
-def test_whole_years_count_conditional_probabilities():
-    target = parse_target(Surv.from_arrays([1, 0, 1], [1.0, 2.0, 2.0]))
-    survival = np.array([[0.8, 0.4], [0.9, 0.45], [0.5, 0.1]])
-    found = expected_of_frozen(([1.0, 2.0], survival), None, target, np.array([1.0]))
-    np.testing.assert_allclose(found.hazard, [0.2, 0.1 + 0.5, 0.5 + 0.8])
 
 
 def test_patients_count_as_censored_after_the_last_point():
@@ -143,7 +118,7 @@ def test_a_right_models_likelihood_ratios_have_mean_one(r, monkeypatch):
     """The exponential martingale, for predictions at six times and for events that happen in steps."""
     rng = np.random.default_rng(0)
     # Fewer steps between the six times, which are read as exactly, for more patients in the same time.
-    monkeypatch.setattr(curves, "_MOST_JUMPS", 50)
+    monkeypatch.setattr(survival_curves, "_MOST_JUMPS", 50)
     n = 40_000
     risk = np.exp(0.5 * rng.normal(size=n))
     time, end = rng.exponential(size=n) / risk, rng.exponential(size=n)
@@ -197,7 +172,7 @@ def test_events_count_until_the_longest_training_time():
     survival = np.column_stack([np.ones(4), model.predict_survival_function(x[:4], times=[1.0, 2.0, 3.0])])
     jumps = 1 - survival[:, 1:] / survival[:, :-1]
     np.testing.assert_allclose(found.hazard, [jumps[0, :2].sum(), *jumps[1:].sum(axis=1)])
-    result = evaluate(model, x[:4], y, n_bootstrap=0)
+    result = evaluate(model, x[:4], y)
     assert result.groups["observed"].iloc[0] == 2
     assert "1 event is not counted as observed: the predictions end before." in result.notes
 

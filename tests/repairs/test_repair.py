@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from drosurv.repairs.repair import Estimate
+from drosurv.repairs.repair import HeldOutNumber
 
 
 def test_the_error_of_a_mean_is_that_of_sums_over_clusters():
@@ -13,9 +13,9 @@ def test_the_error_of_a_mean_is_that_of_sums_over_clusters():
     values = rng.normal(size=60) + rng.normal(size=12)[cluster]
     sums = [sum(values[cluster == c] - values.mean()) for c in range(12)]
     half = stats.t.ppf(0.975, 11) * np.sqrt(12 / 11 * sum(s**2 for s in sums)) / 60
-    found = Estimate.mean(values, 0.95, cluster)
+    found = HeldOutNumber.mean(values, 0.95, cluster)
     assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half))
-    alone, plain = Estimate.mean(values, 0.95, np.arange(60)), Estimate.mean(values, 0.95)
+    alone, plain = HeldOutNumber.mean(values, 0.95, np.arange(60)), HeldOutNumber.mean(values, 0.95)
     assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high))
 
 
@@ -23,9 +23,9 @@ def test_copies_do_not_narrow_the_interval_of_a_ratio():
     rng = np.random.default_rng(1)
     expected = rng.exponential(size=200)
     events = (rng.random(200) < 0.5).astype(float)
-    once = Estimate.ratio(events, expected, np.arange(200), 0.95)
+    once = HeldOutNumber.ratio(events, expected, np.arange(200), 0.95)
     copies = np.tile(np.arange(200), 4)
-    found = Estimate.ratio(events[copies], expected[copies], copies, 0.95)
+    found = HeldOutNumber.ratio(events[copies], expected[copies], copies, 0.95)
     assert (found.value, found.low, found.high) == pytest.approx((once.value, once.low, once.high))
 
 
@@ -35,6 +35,6 @@ def test_the_interval_of_a_ratio_covers_with_correlated_rows():
     cluster, covered = np.repeat(np.arange(200), 5), 0
     for _ in range(300):
         frailty = rng.gamma(2.0, 0.5, 200)[cluster]
-        found = Estimate.ratio(rng.poisson(0.4 * frailty) * 1.0, np.full(1000, 0.4), cluster, 0.95)
+        found = HeldOutNumber.ratio(rng.poisson(0.4 * frailty) * 1.0, np.full(1000, 0.4), cluster, 0.95)
         covered += found.low <= 1 <= found.high
     assert 0.92 <= covered / 300 <= 0.98

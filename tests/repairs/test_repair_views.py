@@ -13,10 +13,11 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv import MLP, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
-from drosurv.observation import draw_folds
+from drosurv.patients.draws import draw_folds, row_order
+from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
 from drosurv.repairs.bayes_factors import EffectColumns
-from drosurv.repairs.repair import Estimate
+from drosurv.repairs.repair import HeldOutNumber
 from drosurv.repairs.repair_search import STRENGTHS, VERSIONS, Correction
 from drosurv.repairs.repair_views import (
     NEEDED_GAIN,
@@ -27,7 +28,6 @@ from drosurv.repairs.repair_views import (
     status,
 )
 from drosurv.tables import TableEncoder
-from drosurv.target import parse_target
 
 mpl.use("Agg")
 
@@ -43,10 +43,10 @@ def planted():
 
 def test_the_interval_of_a_mean_is_students():
     gains = np.random.default_rng(0).normal(size=30)
-    found = Estimate.mean(gains, 0.9)
+    found = HeldOutNumber.mean(gains, 0.9)
     expected = stats.ttest_1samp(gains, 0).confidence_interval(0.9)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert np.isnan(Estimate.mean(gains[:1], 0.9).value)
+    assert np.isnan(HeldOutNumber.mean(gains[:1], 0.9).value)
 
 
 def level_shift(n=3000, seed=0, ratio=3.0, everyone=1.0):
@@ -82,15 +82,20 @@ def frozen_group():
 
 
 @cache
+def frozen_level():
+    return frozen_shift(1.6, random_state=5)
+
+
+@cache
 def frozen_half():
     """For everyone, and half a correction of the effects of a group."""
-    return frozen_shift(1.8)
+    return frozen_shift(1.75, random_state=6)
 
 
-def frozen_shift(ratio, everyone=1.0):
+def frozen_shift(ratio, everyone=1.0, random_state=0):
     model = CoxPH().fit(*level_shift(ratio=1.0, seed=1))
     X, y = level_shift(n=1200, ratio=ratio, seed=4, everyone=everyone)
-    return repair(model, X, y, frozen=True, **SIMPLE), X, y
+    return repair(model, X, y, frozen=True, max_conditions=1, random_state=random_state), X, y
 
 
 def held_out(model, X, y, *, frozen):
@@ -109,7 +114,8 @@ def held_out(model, X, y, *, frozen):
         return target.event & (
             target.time <= as_predictions(model.base_, X, len(X)).curves.known_until
         ), expected
-    folds = draw_folds(len(X), model.folds, np.random.default_rng(model.random_state), target.event)
+    rng, order = np.random.default_rng(model.random_state), row_order(target, X)
+    folds = draw_folds(len(X), model.folds, rng, target.event, order=order)
     hazard = np.empty(len(X))
     for fold in range(model.folds):
         out = folds == fold
@@ -119,7 +125,7 @@ def held_out(model, X, y, *, frozen):
     return target.event, hazard
 
 
-CASES = (wilms, hidden, frozen_everyone, frozen_group, frozen_half)
+CASES = (wilms, hidden, frozen_everyone, frozen_group, frozen_level, frozen_half)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -187,7 +193,7 @@ def test_sentences_of_every_kind_of_repair_are_checked():
 def test_a_repair_of_a_frozen_model_that_changes_other_patients_says_so():
     one = hidden()[0].repairs_[0]
     said = "The predictions of all other patients are corrected too: their gain is 0.012 (-0.001 to 0.025)."
-    full = replace(one, version="full", gain_outside=Estimate(0.012, -0.001, 0.025))
+    full = replace(one, version="full", gain_outside=HeldOutNumber(0.012, -0.001, 0.025))
     assert said in in_words(full, frozen=True)
     assert "other patients" not in in_words(replace(full, version="own"), frozen=True)
     without_slope = in_words(replace(full, slope_before=np.nan, slope_after=1.04), frozen=True)
@@ -343,7 +349,7 @@ def test_a_repair_of_effects_that_predicts_a_worse_total_says_what_it_improves()
 
 def test_the_total_of_events_of_wilms_tumours_moves_towards_the_observed_one_with_the_default_model():
     data = load_nwtco()
-    model = RepairedCox(base=CoxPHCV(random_state=0), folds=3, **SIMPLE).fit(data.X, data.y)
+    model = RepairedCox(CoxPHCV(), folds=3, max_conditions=1, random_state=3).fit(data.X, data.y)
     assert model.repairs_
     for found in model.repairs_:
         assert abs(found.events - found.predicted_after) < abs(found.events - found.predicted)

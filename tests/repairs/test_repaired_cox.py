@@ -11,14 +11,16 @@ from sksurv.svm import FastSurvivalSVM
 
 import drosurv
 from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, repair
+from drosurv.curves.given import parse_survival
 from drosurv.datasets import make_hidden_minority
+from drosurv.judging.known_curves import known_throughout
 from drosurv.metrics import likelihood_gain
-from drosurv.observation import draw_folds
+from drosurv.patients.draws import draw_folds, row_order
+from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions import Predictions
 from drosurv.repairs.fold_fits import FoldFits
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import UnseenLevelWarning
-from drosurv.target import parse_target
 
 # One rule with one condition, which is all that most of these tests need.
 SIMPLE = {"max_repairs": 1, "max_conditions": 1, "random_state": 0}
@@ -172,14 +174,15 @@ def test_a_frozen_model_is_recalibrated_for_everyone_before_a_group_is_named():
 
 def test_predictions_alone_can_be_repaired():
     here = sample(n=1000)
-    times = np.linspace(0.05, 4, 80)
+    # So close together that curves are known throughout.
+    times = np.linspace(0.01, 4, 400)
     hazard = np.exp(0.8 * here.X["x1"] + 0.5 * here.X["x2"] + 0.3 * here.X["x3"])
     survival = np.exp(-np.outer(hazard, times))
     model = repair((times, survival), here.X, here.y, frozen=True, max_conditions=1, random_state=0)
     assert "x5" in str(model.repairs_[-1].rule)
     corrected = model.correct((times, survival), here.X)
     assert ((corrected >= 0) & (corrected <= 1)).all()
-    ratio = np.log(corrected[:, 10]) / np.log(survival[:, 10])
+    ratio = np.log(corrected[:, 50]) / np.log(survival[:, 50])
     held = model.repairs_[-1].rule.holds(here.X)
     assert np.ptp(np.log(ratio[held])) > 0.5
     with pytest.raises(ValueError, match="now missing:\n- x1"):
@@ -193,7 +196,7 @@ def test_a_right_frozen_model_off_by_a_factor_names_no_group():
     for seed in range(4):
         here = make_hidden_minority(600, 5, 0.0, random_state=seed)
         # So close together that curves are known throughout: ratios are those of hazards.
-        times = np.linspace(0.02, 4, 200)
+        times = np.linspace(0.01, 4, 400)
         survival = np.exp(-np.outer(2 * np.exp(here.truth["log_risk"]), times))
         model = repair((times, survival), here.X, here.y, frozen=True, random_state=seed)
         assert model.repairs_[0].rule is None
@@ -205,6 +208,19 @@ def test_a_right_frozen_model_off_by_a_factor_names_no_group():
     # Where risks are compared must not come from the outcomes, or the theorem would not hold.
     again = repair((times, survival), here.X, here.y[::-1], frozen=True, max_repairs=0)
     np.testing.assert_array_equal(again._times, model._times)
+
+
+def test_a_repair_after_which_a_table_would_be_known_throughout_is_told_by_its_times():
+    here = make_hidden_minority(600, 5, 0.0, random_state=0)
+    times = np.linspace(0.02, 4, 200)
+    survival = np.exp(-np.outer(2 * np.exp(here.truth["log_risk"]), times))
+    half = np.sqrt(survival)
+    throughout = [known_throughout(parse_survival(one, 600, times)) for one in (survival, half)]
+    assert throughout == [False, True]
+    model = repair((times, survival), here.X, here.y, frozen=True, random_state=0)
+    assert model.repairs_[0].rule is None
+    assert model.repairs_[0].by in times
+    assert model.repairs_[0].after.value == pytest.approx(1.0, abs=0.1)
 
 
 def test_rules_use_the_features_given():
@@ -245,7 +261,7 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
         "5 folds)."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
-    pairs = RepairedCox(CoxPH()).fit(data.X, data.y, clusters=np.arange(60) // 2).status_
+    pairs = RepairedCox(CoxPH()).fit(data.X, with_fields(data.y, clusters=np.arange(60) // 2)).status_
     events = int(data.y["event"].sum() / 2)
     assert f"{events} events are too few, at least 50 are needed (10 in" in pairs
     assert "; 30 clusters are too few" in pairs
@@ -287,7 +303,7 @@ def test_bad_parameters_are_refused(options, message):
 def test_clusters_that_cannot_be_kept_together_are_refused(clusters, message):
     data = sample(n=300)
     with pytest.raises(ValueError, match=message):
-        RepairedCox(CoxPH(), random_state=0).fit(data.X, data.y, clusters=clusters)
+        RepairedCox(CoxPH(), random_state=0).fit(data.X, with_fields(data.y, clusters=clusters))
 
 
 def test_constant_columns_define_no_group():
@@ -297,7 +313,7 @@ def test_constant_columns_define_no_group():
     assert model.repairs_[0].rule.conditions[0].column == "x5"
     assert "clusters" not in model.status_
     pairs = np.arange(len(X)) // 2
-    only = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X[["same"]], data.y, clusters=pairs)
+    only = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X[["same"]], with_fields(data.y, clusters=pairs))
     assert only.repairs_ == []
     assert "The 800 rows are in 400 clusters, each of which counts once" in only.status_
 
@@ -367,8 +383,12 @@ def test_weights_equal_copies():
     rows = np.repeat(np.arange(800), weight)
     options = {**SIMPLE, "min_group": 20}
     clusters = np.arange(800)
-    weighted = RepairedCox(CoxPH(), **options).fit(data.X, data.y, clusters=clusters, sample_weight=weight)
-    copies = RepairedCox(CoxPH(), **options).fit(data.X.iloc[rows], data.y[rows], clusters=clusters[rows])
+    weighted = RepairedCox(CoxPH(), **options).fit(
+        data.X, with_fields(data.y, clusters=clusters), sample_weight=weight
+    )
+    copies = RepairedCox(CoxPH(), **options).fit(
+        data.X.iloc[rows], with_fields(data.y[rows], clusters=clusters[rows])
+    )
     (first,), (second,) = weighted.repairs_[:1], copies.repairs_[:1]
     assert first.rule.conditions[0].column == second.rule.conditions[0].column
     assert np.corrcoef(weighted.predict(data.X), copies.predict(data.X))[0, 1] > 0.98
@@ -385,14 +405,14 @@ def test_copies_of_patients_in_clusters_are_no_evidence():
     rate, X, y = frozen_predictions()
     rows = np.tile(np.arange(600), 5)
     options = {**SIMPLE, "frozen": True, "min_group": 20}
-    times = np.linspace(0.0, 12.0, 120)[1:]
+    # So close together that curves are known throughout.
+    times = np.linspace(0.0, 12.0, 601)[1:]
     survival = np.exp(-np.outer(rate, times))
     one = repair((times, survival), X, y, **options)
-    five = repair((times, survival[rows]), X.iloc[rows], y[rows], clusters=rows, **options)
+    five = repair((times, survival[rows]), X.iloc[rows], with_fields(y[rows], clusters=rows), **options)
     assert [attempt.e for attempt in five.attempts_] == pytest.approx(
         [attempt.e for attempt in one.attempts_], rel=1e-6
     )
-    # Copies change the model of censoring, and so the weights of the log score, a little.
     assert five.to_frame()["gain_low"].to_numpy() == pytest.approx(one.to_frame()["gain_low"], rel=0.05)
     assert five.min_group_ == one.min_group_
     # Clusters need not be patients: what is counted are rows.
@@ -402,7 +422,8 @@ def test_copies_of_patients_in_clusters_are_no_evidence():
 
 def test_intervals_of_one_patient_are_as_the_whole_follow_up():
     rate, X, y = frozen_predictions()
-    times = np.linspace(0.0, 12.0, 120)[1:]
+    # So close together that curves are known throughout.
+    times = np.linspace(0.0, 12.0, 601)[1:]
     survival = np.exp(-np.outer(rate, times))
     split = np.flatnonzero(y["time"] > 0.5)
     rows = np.concatenate([np.arange(600), split])
@@ -413,7 +434,7 @@ def test_intervals_of_one_patient_are_as_the_whole_follow_up():
     options = {**SIMPLE, "frozen": True, "min_group": 20}
     one = repair((times, survival), X, y, **options)
     entry = np.append(entry, np.full(len(split), 0.5))
-    two = repair((times, survival[rows]), X.iloc[rows], cut, id=rows, entry=entry, **options)
+    two = repair((times, survival[rows]), X.iloc[rows], with_fields(cut, id=rows, entry=entry), **options)
     assert one.repairs_
     assert [a.e for a in two.attempts_] == pytest.approx([a.e for a in one.attempts_], rel=0.05)
     assert two.repairs_[0].patients == one.repairs_[0].patients == 600
@@ -428,15 +449,16 @@ def test_late_entry_counts_hazards_from_entry_on():
     entry = np.minimum(rng.exponential(0.3, 2000), 0.999 * time.max())
     seen = entry < time
     X, y, entry = data.X[seen], data.y[seen], entry[seen]
-    model = RepairedCox(CoxPH(), **SIMPLE).fit(X, y, entry=entry)
+    model = RepairedCox(CoxPH(), **SIMPLE).fit(X, with_fields(y, entry=entry))
     assert model.repairs_[-1].rule.conditions[0].column == "x5"
     repaired = model.repairs_[0]
     inside, expected = repaired.holds(X), 0.0
     event = y[y.dtype.names[0]]
-    folds = draw_folds(len(X), model.folds, np.random.default_rng(0), event)
+    order = row_order(parse_target(y), X, entry)
+    folds = draw_folds(len(X), model.folds, np.random.default_rng(0), event, order=order)
     for fold in range(model.folds):
         out = folds == fold
-        fitted = CoxPH().fit(X[~out], y[~out], entry=entry[~out])
+        fitted = CoxPH().fit(X[~out], with_fields(y[~out], entry=entry[~out]))
         group = out & inside
         hazards = fitted.predict_cumulative_hazard_function(X[group])
         expected += sum(h(t) - h(v) for h, t, v in zip(hazards, time[seen][group], entry[group], strict=True))
@@ -457,8 +479,8 @@ def test_what_is_not_defined_is_refused_by_name(name):
 def test_entry_with_a_base_that_does_not_take_it_is_an_error():
     data = sample(200)
     forest = RandomSurvivalForest(n_estimators=2)
-    with pytest.raises(ValueError, match="entry is not an argument of RandomSurvivalForest"):
-        RepairedCox(forest).fit(data.X, data.y, entry=np.zeros(200))
+    with pytest.raises(ValueError, match="RandomSurvivalForest does not support entry"):
+        RepairedCox(forest).fit(data.X, with_fields(data.y, entry=np.zeros(200)))
 
 
 def test_without_a_base_splines_explain_a_curved_effect_and_no_rule_is_needed():
@@ -535,12 +557,12 @@ def test_an_unseen_level_is_predicted_as_the_level_that_the_message_names():
 
 def test_predictions_for_a_check_do_not_depend_on_the_outcomes_of_its_fold():
     data, folds = sample(300), np.arange(300) % 5
-    target = parse_target(data.y)
-    other = parse_target(Surv.from_arrays(np.where(folds == 2, ~target.event, target.event), target.time))
+    event, time = data.y["event"], data.y["time"]
+    other = Surv.from_arrays(np.where(folds == 2, ~event, event), time)
     times, edges = np.array([0.5, 1.0]), np.array([0.3, 0.8])
     found = []
-    for outcomes in (target, other):
-        fits = FoldFits(CoxPH(), data.X, outcomes, {}, folds, times, edges)
+    for y in (data.y, other):
+        fits = FoldFits(CoxPH(), data.X, y, folds, times, edges)
         found.append(fits.without_each_fold(fits.out_of_fold(lambda *_: None), lambda *_: None))
     for fold in (0, 1, 3, 4):
         np.testing.assert_array_equal(found[0][2][fold].hazard, found[1][2][fold].hazard)

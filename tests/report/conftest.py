@@ -2,7 +2,6 @@ import pytest
 
 from drosurv.presentation import Column, Statement, Table
 from drosurv.report import AuditReport
-from drosurv.report.report import ModelAudit
 from drosurv.report.section import Part
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"
@@ -27,7 +26,7 @@ def group_row(attribute, group, c_index, *, finding="", note=""):
 
 
 def tables_of(c_index, name, label):
-    """The tables of one model, by section."""
+    """The tables of the model, by section."""
     metric = (Column("metric", "Measure"), Column("estimate", "Estimate", "value", ENDS))
     place = (Column("group", "Group"), Column("attribute", "Attribute"))
     shares = (Column("predicted", "Predicted", "share"), Column("observed", "Observed", "share", ENDS))
@@ -63,7 +62,6 @@ def tables_of(c_index, name, label):
     over = (*place, Column("time", "Time", "time"), *shares)
     accuracy = ({"metric": "c-index", "estimate": c_index, "low": 0.6, "high": 0.9},)
     fairness = ({"metric": "imparity", "estimate": 0.1, "low": 0.0, "high": 0.2},)
-    shrinkage = ({"metric": "slope", "estimate": 1.1, "low": None, "high": None},)
     return {
         "groups": (
             Table("by_group", "Groups.", (*place, *strips), groups),
@@ -75,38 +73,12 @@ def tables_of(c_index, name, label):
             Table("calibration_numbers", "Numbers.", place, (numbers,)),
             Table("survival", "Curves.", over, tuple(curve)),
         ),
-        "trade-off": (Table("shrinkage", "Shrinkage.", metric, shrinkage),),
     }
 
 
-def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2), title="Audit of a test"):
-    names = [f"DROCox, alpha {alpha:g}" for alpha in alphas]
-    own = [tables_of(0.8 - 0.1 * (1 - alpha), name, label) for alpha in alphas]
-    said = tuple(
-        (Statement("worst_group", f"{model} serves {name} {label} worst.", concern=True),) for model in names
-    )
-    trade_off = (
-        Column("model", "Model"),
-        Column("concordance_index", "c-index", "value"),
-        Column(f"imparity {name}", "gap", "value"),
-        Column("share_of_gain", "share of the gain", "share"),
-        Column(f"group_disparity {name}", "group disparity", "value"),
-    )
-    rows = tuple(
-        {
-            "model": model,
-            "alpha": alpha,
-            "stop": f"{alpha:g}",
-            "concordance_index": 0.8 - 0.1 * (1 - alpha),
-            f"imparity {name}": 0.05 * alpha,
-            "share_of_gain": alpha,
-            f"group_disparity {name}": alpha,
-        }
-        for model, alpha in zip(names, alphas, strict=True)
-    )
-    control = tuple(
-        {"factor": c / 4, "share_of_gain": c / 4, f"group_disparity {name}": c / 4} for c in range(5)
-    )
+def make_report(name="age", label=">65", rule="age > 71", title="Audit of a test"):
+    own = tables_of(0.75, name, label)
+    said = Statement("worst_group", f"DROCox serves {name} {label} worst.", concern=True)
     two = (Column("name", "Fact"), Column("value", "Value"))
     verdict = (
         Column("who", "Group"),
@@ -137,11 +109,9 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             ),
             facts={"status": "harm", "note": "Gain: of the log likelihood."},
         ),
-        "groups": Part(
-            by_model=tuple(tables["groups"] for tables in own), statements_by_model=said, facts={"n_tests": 9}
-        ),
+        "groups": Part(statements=(said,), tables=own["groups"], facts={"n_tests": 9}),
         "calibration": Part(
-            by_model=tuple(tables["calibration"] for tables in own),
+            tables=own["calibration"],
             facts={
                 "time_unit": "days",
                 "at": "2 days",
@@ -151,9 +121,8 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
                 "event": "the event",
                 "method": " (Kaplan-Meier)",
                 "histograms": [
-                    [{"attribute": name, "group": label, "edges": [0.0, 0.5, 1.0], "heights": [1.0, 0.4]}]
-                ]
-                * len(own),
+                    {"attribute": name, "group": label, "edges": [0.0, 0.5, 1.0], "heights": [1.0, 0.4]}
+                ],
             },
         ),
         "missed": Part(
@@ -162,32 +131,11 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
                 Table("significant", "Subgroups.", found, ({"group": rule, "patients": 60, "p": 0.01},)),
             ),
         ),
-        "trade-off": Part(
-            tables=(
-                Table("trade_off", "Models.", trade_off, rows),
-                Table(
-                    "control", "Shrinking.", (Column("factor", "Factor", "value"), *trade_off[3:]), control
-                ),
-            ),
-            by_model=tuple(tables["trade-off"] for tables in own),
-            facts={"attributes": {name: name}},
-        ),
         "method": Part(
             tables=(Table("data", "Data.", two, ({"name": name, "value": label},)),),
             facts={"missing": [], "limits": ["Groups are as recorded."]},
         ),
     }
-    models = tuple(
-        ModelAudit(
-            name=model,
-            alpha=alpha,
-            audited=alpha == 0.5,
-            statements=said[k],
-            headline={"c-index": f"{0.8 - 0.1 * (1 - alpha):.3f}", "served worst": f"{name} {label}"},
-            tables={table.key: table for tables in own[k].values() for table in tables},
-        )
-        for k, (model, alpha) in enumerate(zip(names, alphas, strict=True))
-    )
     return AuditReport(
         title=title,
         subtitle=f"1,200 patients, groups by {name}.",
@@ -195,7 +143,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         version="1.2.3",
         level="95 %",
         time_unit="days",
-        models=models,
+        model="DROCox",
         parts=parts,
     )
 

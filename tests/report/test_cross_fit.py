@@ -10,11 +10,11 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.observation import Rows
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions import as_predictions
 from drosurv.report import audit
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
-from drosurv.target import parse_target
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_causes_are_predicted_by_models_trained_without_the_patient_and_one_caus
         own = found.competing.of_cause(2).cumulative_hazard(times)[test]
         np.testing.assert_allclose(own, hazard, rtol=1e-8)
     one = Surv.competing(patients.y["event"], time)
-    how = {"sensitive_features": X.iloc[:, 0] > 0, "n_bootstrap": 0}
+    how = {"sensitive_features": X.iloc[:, 0] > 0}
     tables = [
         evaluate(cross_fitted(model, X, target, parts).predictions, X, target, **how, **cause).groups
         for model, target, cause in ((CoxPH(), patients.y, {}), (CauseSpecificCox(), one, {"cause": 1}))
@@ -59,7 +59,7 @@ def test_causes_are_predicted_by_models_trained_without_the_patient_and_one_caus
     for name in ("observed", "expected", "ratio", "ratio_low", "ratio_p", "slope", "gain", "gain_low"):
         np.testing.assert_allclose(*(table[name].to_numpy(float) for table in tables), rtol=1e-6)
     with pytest.raises(ValueError, match="folds cannot be used with causes and entry"):
-        audit(CauseSpecificCox(), X, y, entry=time / 2, cause=1, folds=parts, **how)
+        audit(CauseSpecificCox(), X, with_fields(y, entry=time / 2), cause=1, folds=parts, **how)
 
 
 def gains_of(found, y):
@@ -88,7 +88,7 @@ def test_gains_are_about_those_over_the_patients_that_a_model_was_trained_on(pat
 
 def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
     X, y, strata = patients.X, patients.y, np.arange(200) % 5
-    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), rows=Rows(strata=strata))
+    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), rows=Rows.parse(y, strata=strata))
     gains = EvaluationData(
         as_predictions(seen.predictions, None, len(y)), parse_target(y), seen.follow_up
     ).judged.gains
@@ -124,9 +124,9 @@ def test_folds_may_be_given_and_must_be_complete(patients):
         fold_parts(event, 1, 0)
 
 
-@pytest.mark.parametrize("more", ["reference", "X_train", "y_train", "alpha_path"])
+@pytest.mark.parametrize("more", ["reference", "X_train", "y_train"])
 def test_what_folds_would_leave_unread_is_refused(patients, more):
-    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y, "alpha_path": [0.5]}
+    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y}
     with pytest.raises(ValueError, match="folds trains the model and plain Cox on the audited"):
         audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
 
@@ -152,22 +152,16 @@ def test_a_small_cohort_gets_an_answer(patients):
         patients.y,
         sensitive_features=patients.sensitive_features,
         folds=2,
-        n_bootstrap=0,
         search_rules=False,
     )
     everybody = report.tables["groups"].rows[0]
-    assert report.audited.name == "CoxPH, cross-fitted"
+    assert report.model == "CoxPH, cross-fitted"
     assert everybody["patients"] == 200
     # The recipe is plain Cox itself: against plain Cox nothing can be gained or lost.
     assert abs(everybody["gain_over_reference"]) < 1e-6
     # A column is called as it is written, also where a sentence is about it.
     assert "Membership" not in report.to_markdown()
     assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])
-    missing = " ".join(report.parts["method"].facts["missing"])
-    assert (
-        "(F_I, F_A and their censoring-aware forms) are left out: they compare patients by one model"
-        in missing
-    )
 
 
 def test_folds_keep_the_hazards_of_their_models(patients):
@@ -175,10 +169,10 @@ def test_folds_keep_the_hazards_of_their_models(patients):
     parts = fold_parts(y["event"], 4, 0)
     curves = cross_fitted(CoxPH(), patients.X, y, parts).predictions.survival
     until = np.minimum(y["time"], 3.0)
-    found = curves.accumulated(until)
+    found = curves.summed_hazard(until[:, None])
     for train, test in parts:
         model = CoxPH().fit(patients.X.iloc[train], y[train])
-        own = as_predictions(model, patients.X.iloc[test], len(test)).curves.accumulated(until[test])
+        own = as_predictions(model, patients.X.iloc[test], len(test)).curves.summed_hazard(until[test, None])
         np.testing.assert_allclose(np.column_stack(found)[test], np.column_stack(own))
     some = np.array([5, 3, 190])
     np.testing.assert_allclose(curves.take(some).survival([2.0]), curves.survival([2.0])[some])

@@ -28,7 +28,7 @@ def cohort(seed, hidden):
 
 def report_of(seed, hidden, **options):
     survival, y, group = cohort(seed, hidden)
-    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 10, **options}
+    given = {"threshold": 0.4, "horizon": 1.0, **options}
     return audit((TIMES, survival), None, y, sensitive_features={"site": group}, search_rules=False, **given)
 
 
@@ -40,7 +40,7 @@ def unfair():
 def test_wrong_risks_above_the_threshold_enter_the_verdict():
     survival, y, group = cohort(0, hidden=False)
     survival = np.where((group == "b")[:, None], survival**3, survival)
-    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 0, "search_rules": False}
+    given = {"threshold": 0.4, "horizon": 1.0, "search_rules": False}
     report = audit((TIMES, survival), None, y, sensitive_features={"site": group}, **given)
     problems = [p for p in report.parts["verdict"].facts["problems"] if p["status"] == "wrong_decisions"]
     assert any(p["question"] == "above threshold" and p["who"] == "site b" for p in problems)
@@ -60,7 +60,7 @@ def test_a_group_whose_risks_are_not_told_apart_is_not_called_wrongly_decided(un
 def test_values_are_those_of_the_metric_and_of_counting(unfair):
     survival, y, group = cohort(0, hidden=True)
     found = {row["who"]: row for row in unfair.tables["decisions"].rows}
-    wanted = decisions(y, 1 - survival[:, 1], threshold=0.4, horizon=1.0, groups=group, n_bootstrap=0).table
+    wanted = decisions(y, 1 - survival[:, 1], threshold=0.4, horizon=1.0, groups=group).table
     for row in wanted[wanted["metric"] != "net_benefit"].itertuples():
         assert found[f"site {row.group}"][row.metric] == pytest.approx(row.value, rel=1e-5) or row.reason
     # Nobody is censored before the horizon.
@@ -81,7 +81,7 @@ def test_what_cannot_be_estimated_is_said_and_does_not_look_fair(unfair):
 
 
 def test_equal_decisions_raise_no_concern():
-    report = report_of(1, hidden=False, n_bootstrap=20)
+    report = report_of(1, hidden=False)
     statuses = {p["status"] for p in report.parts["verdict"].facts["problems"]}
     assert "wrong_decisions" not in statuses
     said = [statement.text for statement in report.parts["decisions"].statements]
@@ -90,14 +90,14 @@ def test_equal_decisions_raise_no_concern():
 
 
 def test_decisions_need_a_threshold():
-    report = report_of(0, hidden=True, threshold=None, n_bootstrap=0)
+    report = report_of(0, hidden=True, threshold=None)
     assert "decisions" not in report.parts
     assert all(p["status"] != "wrong_decisions" for p in report.parts["verdict"].facts["problems"])
 
 
 def test_the_sensitivity_that_right_predictions_would_have_stands_beside_the_observed_one():
     survival, _, group = cohort(1, hidden=False)
-    report = report_of(1, hidden=False, n_bootstrap=0)
+    report = report_of(1, hidden=False)
     rows = {row["who"]: row for row in report.tables["decisions"].rows}
     for name in "ab":
         risk = 1 - survival[group == name, 1]

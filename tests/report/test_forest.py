@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from jinja2 import Environment, PackageLoader
 
-from drosurv.presentation import Column, Table
-from drosurv.report.charts import Axis, Strip, forests
+from drosurv.presentation import Column, Table, first_upper
+from drosurv.report.charts import Axis, Strip, forest
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 
@@ -14,7 +14,9 @@ AXIS = Axis.over("", [0.0, 1.0], margin=0)
 def drawn(value=None, low=None, high=None, guide=0.1):
     """Class and style of what the page draws of a row."""
     loader = PackageLoader("drosurv.report")
-    macros = Environment(loader=loader, autoescape=True).get_template("macros.html.jinja").module
+    environment = Environment(loader=loader, autoescape=True)
+    environment.filters["first_upper"] = first_upper
+    macros = environment.get_template("macros.html.jinja").module
     row = {"c": value, "c_low": low, "c_high": high}
     html = str(macros.strip(Strip(Column.measured("c", ""), AXIS, guide), row))
     return re.findall(r'<i class="(\w+)" style="([^"]*)"', html)
@@ -38,38 +40,36 @@ def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_an_arrow()
 
 
 def test_groups_are_under_their_attribute_with_their_findings(report):
-    forest = forests([model.tables["by_group"] for model in report.models])[0]
-    assert [(name, [row["group"] for row in rows]) for name, rows in forest.blocks] == [
+    blocks = forest(report.tables["by_group"], {}).blocks
+    assert [(name, [row["group"] for row in rows]) for name, rows in blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
     ]
-    assert [row["finding"] for _, rows in forest.blocks for row in rows] == ["", "predictions are wrong", ""]
+    assert [row["finding"] for _, rows in blocks for row in rows] == ["", "predictions are wrong", ""]
 
 
-def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
-    tables = [model.tables["by_group"] for model in report.models]
-    first, *others = forests(tables)
-    assert all(forest.strips[0].axis == first.strips[0].axis for forest in others)
-    wild = {**tables[0].rows[2], "ratio_low": -9.0, "ratio_high": 9.0}
-    stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
-    assert forests([stretched, *tables[1:]])[0].strips[0].axis == first.strips[0].axis
+def test_small_groups_do_not_stretch_an_axis(report):
+    table = report.tables["by_group"]
+    wild = {**table.rows[2], "ratio_low": -9.0, "ratio_high": 9.0}
+    stretched = replace(table, rows=(*table.rows[:2], wild))
+    assert forest(stretched, {}).strips[0].axis == forest(table, {}).strips[0].axis
     # If no group is judged, the axis covers all of them.
     unjudged = replace(stretched, rows=tuple(row | {"note": "few events"} for row in stretched.rows))
-    axis = forests([unjudged])[0].strips[0].axis
+    axis = forest(unjudged, {}).strips[0].axis
     assert axis.low < -9.0 < 9.0 < axis.high
 
 
 def test_marks_with_many_digits_are_few_enough_to_be_read():
     rows = [{"attribute": "", "c": 0.6525, "c_low": 0.6518, "c_high": 0.6545}]
     table = Table("t", "", (Column.measured("c", "c-index"),), tuple(rows))
-    (strip,) = forests([table])[0].strips
+    (strip,) = forest(table, {}).strips
     assert [tick.label for tick in strip.axis.ticks] == ["0.652", "0.654"]
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.14, 0.13), (0.75, 1.3), (-0.07, 0.02), (0.3, 11.0)])
 def test_labels_of_marks_do_not_overlap_in_a_narrow_column(low, high):
     rows = [{"attribute": "", "c": (low + high) / 2, "c_low": low, "c_high": high}]
-    (strip,) = forests([Table("t", "", (Column.measured("c", "c-index"),), tuple(rows))])[0].strips
+    (strip,) = forest(Table("t", "", (Column.measured("c", "c-index"),), tuple(rows)), {}).strips
     # The column is at least 64 pixels wide; a letter has about 7.
     places = [(0.64 * strip.axis.percent(tick.value), 3.5 * len(tick.label)) for tick in strip.axis.ticks]
     assert places
@@ -77,6 +77,6 @@ def test_labels_of_marks_do_not_overlap_in_a_narrow_column(low, high):
 
 
 def test_the_thin_line_is_at_what_a_right_model_gives_or_at_all_patients(report):
-    table = report.audited.tables["by_group"]
-    forest = forests([table], {"gain": 0.0})[0]
-    assert [strip.guide for strip in forest.strips] == [table.rows[0]["ratio"], 0.0]
+    table = report.tables["by_group"]
+    strips = forest(table, {"gain": 0.0}).strips
+    assert [strip.guide for strip in strips] == [table.rows[0]["ratio"], 0.0]

@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
-from drosurv.observation import Rows
-from drosurv.patient_rows import one_row_each
+from drosurv.patients.observation import Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import with_fields
 from drosurv.report import Page, audit
 from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 
@@ -41,16 +42,19 @@ def cohort():
 
 
 def audited(model, **given):
-    X, y = given.pop("X"), given.pop("y")
-    return audit(model, X, y, **given, n_bootstrap=2, search_rules=False)
+    X, y = (
+        given.pop("X"),
+        with_fields(given.pop("y"), entry=given.pop("entry", None), id=given.pop("id", None)),
+    )
+    return audit(model, X, y, **given, search_rules=False)
 
 
 def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohort):
     model, whole, rows = cohort
     split, alone = audited(model, **rows), audited(model, **whole)
-    assert set(split.audited.tables) == set(alone.audited.tables)
-    for key, table in alone.audited.tables.items():
-        found, wanted = (pd.DataFrame(list(t.rows)) for t in (split.audited.tables[key], table))
+    assert set(split.tables) == set(alone.tables)
+    for key, table in alone.tables.items():
+        found, wanted = (pd.DataFrame(list(t.rows)) for t in (split.tables[key], table))
         pd.testing.assert_frame_equal(found, wanted, rtol=1e-9)
     assert "320 rows are of 160 patients" in split.to_markdown()
     assert "rows are of" not in alone.to_markdown()
@@ -86,9 +90,9 @@ def test_features_that_change_over_time_are_named_beside_the_verdict(cohort):
 )
 def test_features_change_where_a_later_value_differs_from_that_of_the_first_row(later, told):
     y = Surv.from_arrays([False, True, False, False], [1.0, 2.0, 1.0, 3.0])
-    given = Rows.parse(y, entry=[0.0, 1.0, 0.0, 1.0], id=[5, 5, 3, 3])
+    y = with_fields(y, entry=[0.0, 1.0, 0.0, 1.0], id=[5, 5, 3, 3])
     features = pd.DataFrame(later) if isinstance(later, dict) else later
-    found = one_row_each(y, given, features).changing
+    found = one_row_each(y, Rows.parse(y), features).changing
     assert found.startswith(told) if told else not found
 
 
@@ -99,7 +103,7 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     of_rows = np.r_[risk, -risk][rows["X"].index]
     split = audited(model, **rows, reference=of_rows, page=Page(reference_name="a"))
     alone = audited(model, **whole, reference=risk, page=Page(reference_name="a"))
-    assert split.audited.headline == alone.audited.headline
+    assert split.tables["groups"].rows == alone.tables["groups"].rows
 
 
 def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
@@ -116,31 +120,32 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
     recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
     parts = fold_parts(y["event"], 3, 0)
-    seen = cross_fitted(recipe, X, y, parts, rows=Rows(entry, strata))
+    y = with_fields(y, entry=entry)
+    seen = cross_fitted(recipe, X, y, parts, rows=Rows.parse(y, strata=strata))
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     train, test = parts[1]
-    alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])
+    alone = clone(recipe).fit(X.iloc[train], y[train], coxph__strata=strata[train])
     i, u = int(test[4]), seen.predictions.times[10]
     curve = alone[-1].predict_survival_function(alone[:-1].transform(X.iloc[[i]]), strata=strata[[i]])[0]
     wanted = curve(entry[i] + u) / curve(entry[i])
     assert seen.predictions.survival[i, 10] == pytest.approx(wanted)
     report = audited(recipe, **whole, folds=parts)
     assert "evaluated from their entry on" in report.to_markdown()
-    assert "cross-fitted" in report.audited.name
+    assert "cross-fitted" in report.model
     assert "plain Cox" in report.to_markdown()
 
 
 def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_first(cohort):
     _, whole, rows = cohort
     recipe, parts = CoxPH(), fold_parts(whole["y"]["event"], 3, 0)
-    observed = Rows(rows["entry"], rows["strata"])
-    intervals = PatientRows(rows["X"], rows["y"], observed, rows["id"])
-    first = Rows(whole["entry"], whole["strata"])
-    found = cross_fitted(recipe, whole["X"], whole["y"], parts, rows=first, intervals=intervals)
+    y = with_fields(rows["y"], entry=rows["entry"], id=rows["id"])
+    intervals = PatientRows(rows["X"], y, Rows.parse(y, strata=rows["strata"]), rows["id"])
+    late = with_fields(whole["y"], entry=whole["entry"])
+    first = Rows.parse(late, strata=whole["strata"])
+    found = cross_fitted(recipe, whole["X"], late, parts, rows=first, intervals=intervals)
     train, test = parts[2]
     of_train = np.array([patient in train for patient in rows["id"]])
-    how = {name: rows[name][of_train] for name in ("entry", "strata", "id")}
-    alone = clone(recipe).fit(rows["X"][of_train], rows["y"][of_train], **how)
+    alone = clone(recipe).fit(rows["X"][of_train], y[of_train], strata=rows["strata"][of_train])
     i, u = int(test[3]), found.predictions.times[10]
     since, stratum = whole["entry"][i], whole["strata"][[i]]
     curve = alone.predict_survival_function(whole["X"].iloc[[i]], strata=stratum)[0]
@@ -153,7 +158,7 @@ def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_f
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"alpha_path": [0.5]}, "trained without entry: leave out alpha_path and X_train"),
+        ({"X_train": np.zeros((9, 2))}, "plain Cox would be trained without entry: leave out X_train"),
         ({"folds": 200}, "folds must be a whole number from 2 to the number of events"),
     ],
 )
@@ -185,7 +190,9 @@ def test_predictions_at_few_times_of_late_patients_are_not_called_no_survival(co
     survival = np.asarray(
         CoxPH().fit(whole["X"], whole["y"]).predict_survival_function(whole["X"], times=[0.8, 1.5])
     )
-    given = {"sensitive_features": whole["sensitive_features"], "n_bootstrap": 2, "search_rules": False}
-    page = audit((np.array([0.8, 1.5]), survival), None, whole["y"], entry=whole["entry"], **given).to_html()
+    given = {"sensitive_features": whole["sensitive_features"], "search_rules": False}
+    page = audit(
+        (np.array([0.8, 1.5]), survival), None, with_fields(whole["y"], entry=whole["entry"]), **given
+    ).to_html()
     assert "Patients enter late, and survival since entry is not known" in page
     assert "predicts no survival curves" not in page

@@ -82,24 +82,13 @@ def test_tables_have_captions_and_scoped_headers(report):
     assert all("scope" in attributes for attributes in page.all("th"))
 
 
-def test_only_the_audited_model_is_shown_before_the_slider_moves(report):
-    parts = [a for _, a in Page(report.to_html()).elements if "data-stop" in a]
-    assert {a["data-stop"] for a in parts} == {"0", "1", "2"}
-    assert all(("hidden" not in a) == (a["data-stop"] == "1") for a in parts)
-
-
-def test_a_single_model_needs_no_slider(report_with):
-    page = Page(report_with(alphas=(0.5,)).to_html())
-    assert page.all("input") == []
-
-
 def test_the_embedded_tables_are_the_reports(report):
     html = report.to_html()
     embedded = re.search(r'<script type="application/json" id="tables">(.*?)</script>', html, re.DOTALL)
     assert json.loads(embedded.group(1)) == report.to_dict()
 
 
-@pytest.mark.parametrize("missing", ["verdict", "missed", "trade-off", "method"])
+@pytest.mark.parametrize("missing", ["verdict", "missed", "method"])
 def test_sections_that_found_nothing_are_left_out(report, missing):
     kept = {key: part for key, part in report.parts.items() if key != missing}
     shorter = replace(report, parts=kept)
@@ -114,7 +103,7 @@ def test_the_verdict_is_the_first_thing_on_the_page_and_tables_are_folded(report
     assert html.index("Not fit for age") < html.index('id="groups"') < html.index('id="missed"')
     page = Page(html)
     folded = [place for place, (tag, _) in enumerate(page.elements) if tag == "details"]
-    assert len(folded) >= 4
+    assert len(folded) >= 3
     assert all("open" not in page.elements[place][1] for place in folded)
 
 

@@ -9,9 +9,9 @@ import pytest
 from drosurv import CauseSpecificCox, Surv, audit
 from drosurv.metrics import aalen_johansen, log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.patients.target import Target
 from drosurv.predictions import Predictions
 from drosurv.presentation import p_text
-from drosurv.target import Target
 
 
 def cohort(seed, hidden, n=900):
@@ -27,9 +27,7 @@ def cohort(seed, hidden, n=900):
 def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_events():
     model = CauseSpecificCox().fit(*cohort(0, 0.0))
     X, y = cohort(1, 1.2)
-    report = audit(
-        model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, threshold=0.4, n_bootstrap=0
-    )
+    report = audit(model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, threshold=0.4)
     assert report.parts["verdict"].facts["status"] == "miscalibrated"
     remedies = report.tables["remedies"]
     as_it_is, repair = (
@@ -42,16 +40,16 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert "patients who had another one stay free of it" in text
     # Of a cause, pages show incidences: a patient who died of another cause has not survived.
     everybody = report.tables["groups"].rows[0]
-    assert {"Incidence at time 2, predicted", "Incidence at time 2, observed"} <= set(
-        report.tables["groups"].header
-    )
+    assert {"Risk by time 2, predicted", "Risk by time 2, observed"} <= set(report.tables["groups"].header)
+    # Near that of all patients together.
     wanted = 100 * aalen_johansen(y["cause"], y["time"]).at(np.array([2.0]))[0]
-    assert 100 * everybody["incidence_observed"] == pytest.approx(wanted, abs=0.01)
+    assert 100 * everybody["risk_observed"] == pytest.approx(wanted, abs=2.5)
     assert re.search(
-        rf"By time 2, [\d.]+ % were predicted to have an event of cause 1; {wanted:.1f} % had it", text
+        r"By time 2: of 100 patients[\w ]* \d+ \(\d+ to \d+\) had an event of cause 1; the model", text
     )
+    assert "Aalen-Johansen within groups of like predicted risk" in text
     assert "predicted probability of an event of cause 1 by time 2" in text
-    over_time = [row for row in report.audited.tables["incidence"].rows if row["group"] == "all patients"]
+    over_time = [row for row in report.tables["incidence"].rows if row["group"] == "all patients"]
     assert over_time[0]["predicted"] == 0 < over_time[-1]["predicted"]
     assert all(
         row["low"] <= row["observed"] <= row["high"] for row in over_time if row["observed"] is not None
@@ -85,6 +83,6 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     # Of one incidence alone hazards are not known: nothing is repaired.
     times = np.array([1.0, 2.0])
     alone = Predictions(incidence={1: model.predict_cumulative_incidence(X, times, 1)}, times=times)
-    found = audit(alone, None, y, sensitive_features=X[["man"]], features=X, cause=1, n_bootstrap=0)
+    found = audit(alone, None, y, sensitive_features=X[["man"]], features=X, cause=1)
     assert found.parts["verdict"].facts["status"] == "miscalibrated"
     assert "remedies" not in found.tables

@@ -5,19 +5,20 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from drosurv.findings.verdict import FindingRow, to_frame
+from drosurv.judging.rules import Condition, Rule
+from drosurv.judging.verdict import FindingRow, to_frame
 from drosurv.presentation import literal
-from drosurv.repairs.rules import Condition, Rule
 from drosurv.report.evidence import Evidence
 from drosurv.report.report import all_sections
 
 
 def test_json_is_strict_and_holds_every_table(report):
     read = json.loads(report.to_json(), parse_constant=pytest.fail)
-    assert [model["name"] for model in read["models"]] == [model.name for model in report.models]
-    assert set(read["models"][0]["tables"]) == set(report.models[0].tables)
-    assert set(read["tables"]) == {"groups", "trade_off", "control", "significant", "data"}
-    assert read["models"][1]["summary"][0]["code"] == "worst_group"
+    assert read["model"] == report.model
+    assert (
+        set(read["tables"]) == set(report.tables) >= {"groups", "by_group", "survival", "significant", "data"}
+    )
+    assert read["sections"]["groups"]["statements"][0]["code"] == "worst_group"
 
 
 def test_views_are_written_where_asked(report, tmp_path):
@@ -26,12 +27,7 @@ def test_views_are_written_where_asked(report, tmp_path):
         assert getattr(report, view)(path) == path.read_text(encoding="utf-8")
 
 
-def test_the_start_is_the_audited_model(report):
-    assert report.start == 1
-    assert report.audited.alpha == 0.5
-
-
-def test_markdown_has_every_section_and_the_audited_models_numbers(report):
+def test_markdown_has_every_section_and_its_numbers(report):
     text = report.to_markdown()
     for section in all_sections():
         assert (f"# {section.heading}\n" in text) == (section.key in report.parts)
@@ -65,4 +61,4 @@ def test_subgroups_inside_a_wrong_group_are_found_by_their_conditions():
     found = to_frame([FindingRow("miscalibrated", "level", "site", "a", text="")])
     bounds = SimpleNamespace(rescaled=None, significant=rows, rules=rules)
     evidence = SimpleNamespace(bounds=bounds, audited=SimpleNamespace(findings=found))
-    assert [row["group"] for row in Evidence.subgroups.func(evidence)] == [str(rules[2]), str(rules[3])]
+    assert [rule for _, rule in Evidence._subgroups.func(evidence)] == [rules[2], rules[3]]

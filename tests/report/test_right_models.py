@@ -9,8 +9,8 @@ import pytest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
-from drosurv.findings.verdict import PROBLEMS
-from drosurv.given_predictions import read_predictions
+from drosurv.judging.verdict import PROBLEMS
+from drosurv.predictions.given import read_predictions
 from drosurv.report import audit
 from drosurv.tables.prediction_columns import prediction_columns
 
@@ -76,7 +76,6 @@ def audited(predicted, rotterdam, probabilities, score):
             None,
             y[tested],
             sensitive_features={"meno": X["meno"].to_numpy()[tested]},
-            n_bootstrap=0,
             search_rules=False,
         )
 
@@ -102,7 +101,7 @@ def test_scores_alone_are_ranked_and_not_called_wrong(rotterdam, score):
     _, y, tested = rotterdam
     risk = score(of_r(*rotterdam)["lp"].to_numpy())
     with warnings.catch_warnings(action="ignore"):
-        report = audit(risk, None, y[tested], n_bootstrap=2, search_rules=False)
+        report = audit(risk, None, y[tested], search_rules=False)
     facts = report.parts["verdict"].facts
     assert facts["status"] == "unclear"
     assert report.tables["groups"].rows[0]["c_index"] > 0.6

@@ -28,7 +28,7 @@ def one_more_file(tmp_path, monkeypatch):
 
 def test_a_new_section_is_one_file(one_more_file):
     data = make_hidden_minority(120, random_state=0)
-    options = {"n_bootstrap": 0, "search_rules": False, "page": Page(also={"ward": "<ward 7>"})}
+    options = {"search_rules": False, "page": Page(also={"ward": "<ward 7>"})}
     report = audit(CoxPH().fit(data.X, data.y), data.X, data.y, sensitive_features=None, **options)
     said = f"{data.y['time'].sum():,.0f} years were seen on <ward 7>."
     html = report.to_html()

@@ -14,11 +14,11 @@ from drosurv.objectives import chi_square, cvar
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean, uniform_mass
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.solvers.adam import MiniBatches, adam
 from drosurv.solvers.compiled_adam import compiled_adam
 from drosurv.solvers.networks import Linear, ModuleBatch, build, linear, mlp
-from drosurv.target import Target
 
 N, D, STEPS = 60, 3, 15
 

@@ -9,11 +9,11 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, LinearProblem, convex, minimise
 from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest
 from drosurv.solvers.networks import ModuleBatch
-from drosurv.target import Target
 
 ALPHA = 0.3
 OBJECTIVES = {"mean": Mean(), "cvar": CVaR(ALPHA), "chi2": ChiSquare(ALPHA)}

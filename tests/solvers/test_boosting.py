@@ -10,9 +10,9 @@ from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.objective import Mean
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion
 from drosurv.solvers.boosting import DEFAULTS, Growth, best_round, boost
-from drosurv.target import Target
 
 
 def patients(n=300, seed=0):

@@ -10,7 +10,7 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import PIECE, cumulative_sums_at
-from drosurv.solvers.chunk_likelihood import Marks, Scheme, device_chunks
+from drosurv.solvers.chunk_likelihood import Marks, RowsOnDevice, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import ChunkProblem
 
 D = 4
@@ -42,12 +42,12 @@ def problem_of(name, *, rows, weighted=False, l2=0.0):
     n, w = len(X), weight if weighted else np.ones(len(X))
     first = np.arange(n) < n // 2
     sides = [first, ~first] if name == "split" else [np.ones(n, dtype=bool)]
-    marks = Marks(first.astype(np.uint8)) if name == "split" else Marks()
+    device_rows = RowsOnDevice.of(X, time, event, weight if weighted else None, "cpu")
+    marks = Marks(first[device_rows.order]) if name == "split" else Marks()
     totals = [w[own].sum() for own in sides]
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
     model, objective = MODELS[name]
-    scheme, weight = Scheme(totals, model.ties), weight if weighted else None
-    chunks, _, _ = device_chunks(X, time, event, weight, marks, scheme, "cpu", rows)
+    chunks, _ = device_chunks(device_rows, marks, Scheme(totals, model.ties), rows)
     return ChunkProblem(chunks, D, rests, objective, l2=l2)
 
 
@@ -96,21 +96,24 @@ def test_derivatives_are_those_of_finite_differences(name):
 
 def test_equal_times_stay_in_one_chunk():
     X, time, event, _ = patients()
-    chunks, centre, order = device_chunks(X, time, event, None, Marks(), Scheme([len(X)]), "cpu", rows=10)
+    device_rows = RowsOnDevice.of(X, time, event, None, "cpu")
+    chunks, centre = device_chunks(device_rows, Marks(), Scheme([len(X)]), rows=10)
     borders = np.cumsum([state.chunk.X.shape[1] for state in chunks])
     falling = np.sort(time)[::-1]
     assert borders[-1] == len(X)
     assert len(borders) > 5
     assert (falling[borders[:-1] - 1] > falling[borders[:-1]]).all()
     np.testing.assert_allclose(centre, X.mean(axis=0))
-    np.testing.assert_array_equal(time[order], falling)
+    np.testing.assert_array_equal(time[device_rows.order], falling)
 
 
 def test_features_that_are_not_finite_are_named():
     X, time, event, _ = patients()
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="column 2"):
-        device_chunks(torch.as_tensor(X), time, event, None, Marks(), Scheme([len(X)]), "cpu")
+        device_chunks(
+            RowsOnDevice.of(torch.as_tensor(X), time, event, None, "cpu"), Marks(), Scheme([len(X)])
+        )
 
 
 @pytest.mark.parametrize("m", [1, PIECE - 1, PIECE, 3 * PIECE + 5])

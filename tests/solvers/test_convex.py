@@ -7,9 +7,9 @@ from drosurv.losses.cox_split import CoxSplit
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean, uniform_mass
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers import convex as convex_module
-from drosurv.target import Target
 
 
 def sample(seed=0, n=120, d=3, tied=True):

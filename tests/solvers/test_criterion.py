@@ -9,10 +9,10 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Blocks, Mean, uniform_mass
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion
 from drosurv.solvers.criterion import validation_criterion
 from drosurv.solvers.neighborhoods import Partitions
-from drosurv.target import Target
 
 N = 40
 HALVES = [np.arange(0, N, 2), np.arange(1, N, 2)]

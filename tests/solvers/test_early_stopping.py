@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from drosurv import MLP, CoxPH, DeepHit, SubgroupRobustCox, Surv, Trees, datasets
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import Target, with_fields
 from drosurv.solvers import Options, TrainingData
 from drosurv.solvers.solver import validation_split
-from drosurv.target import Target
 
 
 def split(event, fraction, clusters=None, seed=0):
@@ -15,7 +16,9 @@ def split(event, fraction, clusters=None, seed=0):
         np.zeros((len(event), 1)), Target(event, np.arange(1.0, len(event) + 1)), None, seed=seed
     )
     if clusters is not None:
-        data = data.observed(data.target, {"clusters": clusters}, name="CoxPH", robust=False)
+        data = data.observed(
+            Rows(clusters=np.unique(clusters, return_inverse=True)[1]), name="CoxPH", robust=False
+        )
     return validation_split(Options("adam", "CoxPH", early_stopping=True, validation_fraction=fraction), data)
 
 
@@ -49,8 +52,8 @@ def test_rows_of_a_cluster_stay_in_one_set():
     y = Surv.from_arrays(data.y["event"][rows] & later, time)
     entry = np.where(later, data.y["time"][rows] / 2, 0.0)
     network = MLP(early_stopping=True, max_iter=3)
-    whole = CoxPH(network, random_state=0).fit(data.X, data.y, entry=np.zeros(150))
-    cut = CoxPH(network, random_state=0).fit(data.X.iloc[rows], y, entry=entry, id=rows)
+    whole = CoxPH(network, random_state=0).fit(data.X, with_fields(data.y, entry=np.zeros(150)))
+    cut = CoxPH(network, random_state=0).fit(data.X.iloc[rows], with_fields(y, entry=entry, id=rows))
     # Adding to all scores changes no loss.
     risk, expected = (model.predict(data.X) for model in (cut, whole))
     np.testing.assert_allclose(risk - risk.mean(), expected - expected.mean(), atol=1e-5)

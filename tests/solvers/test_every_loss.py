@@ -11,10 +11,10 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Blocks, Mean
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import Partitions
-from drosurv.target import Target
 
 RNG = np.random.default_rng(0)
 N, D, ALPHA = 40, 2, 0.3

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.disparities import PENALTIES
 from drosurv.losses import TorchLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.cox_split import CoxSplit
@@ -14,11 +13,12 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean, uniform_mass
+from drosurv.paper.penalties import PENALTIES
+from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.solvers.adam import EarlyStopping, adam, make_step
 from drosurv.solvers.device import Replay
 from drosurv.solvers.networks import DeviceLinear, ModuleBatch, build, mlp
-from drosurv.target import Target
 
 N, D, SETTINGS = 40, 3, 2
 RNG = np.random.default_rng(0)

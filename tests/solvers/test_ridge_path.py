@@ -5,8 +5,8 @@ import pytest
 
 from drosurv import CoxPH, Surv
 from drosurv.losses.cox_partial import CoxPartial
+from drosurv.patients.target import parse_target
 from drosurv.solvers.ridge_path import ridge_path
-from drosurv.target import parse_target
 
 
 def sample(n=300, d=6, seed=0):

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drosurv import certify, evaluate
 from drosurv.datasets import make_hidden_minority
+from drosurv.errors import InputError
 from drosurv.estimators import CoxPH
 from drosurv.estimators.persistence import load, save
 from drosurv.tables import TableEncoder, UnseenLevelWarning
@@ -244,9 +245,9 @@ def test_columns_that_cannot_be_used_are_named_together(n_columns, n_named):
 
 def test_all_columns_of_dates_are_told_in_one_sentence():
     days = pd.date_range("2020-01-01", periods=60)
-    frame = pd.DataFrame({"born": days, "name": [f"n{i}" for i in range(60)], "seen": days.astype(str)})
+    frame = pd.DataFrame({"born": days, "note": [f"n{i}" for i in range(60)], "seen": days.astype(str)})
     with pytest.raises(
-        ValueError, match=r"^columns 'born', 'seen' hold dates: .* in drop\. Column 'name' holds"
+        ValueError, match=r"^columns 'born', 'seen' hold dates: .* in drop\. Column 'note' holds"
     ) as e:
         TableEncoder().fit(frame.assign(x=np.arange(60) % 7))
     assert str(e.value).count("dates") == 1
@@ -386,7 +387,26 @@ def test_a_few_periods_are_categories(periods):
     assert encoder.describe()["kind"].tolist() == ["category"]
 
 
-@pytest.mark.parametrize("judge", [partial(evaluate, n_bootstrap=0), partial(certify, n_bootstrap=59)])
+@pytest.mark.parametrize("n_levels", [17, 82])
+def test_a_column_declared_as_category_has_a_feature_for_each_level_but_one(n_levels):
+    rows = [f"text {'x' * k}" for k in range(n_levels)] * 3
+    frame = pd.DataFrame(
+        {"kind": pd.Series(rows[:-5], dtype="category"), "age": np.arange(len(rows) - 5) % 9 - 0.5}
+    )
+    encoder = TableEncoder().fit(frame)
+    assert encoder.describe()["kind"].tolist() == ["category", "number"]
+    X = encoder.transform(frame)
+    assert X.shape == (len(frame), n_levels)
+    # A row has the indicator of its level: columns are indicators, centred and scaled, in rows of one level only.
+    indicators = X.drop(columns="age").to_numpy()
+    levels = frame["kind"].to_numpy()
+    for column in indicators.T:
+        assert len(set(levels[column > 0])) == 1
+    with pytest.raises(InputError):
+        TableEncoder().fit(frame.astype({"kind": object}))
+
+
+@pytest.mark.parametrize("judge", [partial(evaluate), partial(certify, n_bootstrap=59)])
 def test_an_unseen_level_is_warned_of_once_at_the_users_line(judge):
     data = make_hidden_minority(n_samples=200, random_state=0)
     X = data.X.assign(site=np.where(np.arange(200) % 3 == 0, "a", "b"))

@@ -1,14 +1,18 @@
 """Files as people have them: marks of other countries, text cells and sheets of Excel, titles, months, percent."""
 
 import io
+import re
 import sys
+import zipfile
 
 import numpy as np
 import openpyxl
 import pandas as pd
+import pyreadstat
 import pytest
 
 from drosurv.tables import read_survival_table
+from drosurv.tables.cells import MISSING, Cells, typed
 from drosurv.tables.number_texts import decimal_mark
 from drosurv.tables.reading import FileFormat, TableNote, _copied, read_frame
 
@@ -76,13 +80,23 @@ def test_a_number_with_two_meanings_is_asked_about(write, mark):
     assert read_frame(path, decimal=other)["time"].tolist() == [1204, 2531]
 
 
-def test_a_column_that_shows_its_mark_decides_for_the_others():
-    either = ["1,204", "2,531"]
-    assert decimal_mark([either, ["1,5"]], ";") == ","
-    assert decimal_mark([either, ["1.5"]], ";") == "."
-    assert decimal_mark([["1.204"]], ",") == "."
-    assert decimal_mark([["1,204,567"]], ";") == "."
-    assert decimal_mark([["1.2.2010", "3.4.2011"], ["0,5"]], ";") == ","
+@pytest.mark.parametrize(
+    ("columns", "separator", "mark"),
+    [
+        ([["1,204", "2,531"], ["1,5"]], ";", ","),
+        ([["1,204", "2,531"], ["1.5"]], ";", "."),
+        ([["1.204"]], ",", "."),
+        ([["1,204,567"]], ";", "."),
+        ([["1.2.2010", "3.4.2011"], ["0,5"]], ";", ","),
+        ([["1,5", "2"]], ";", ","),
+        ([["1,204", "365", "12", "45"]], "\t", "."),
+        ([["1,204", "2,531"]], "\t", None),
+        ([["1,204", "NA"], ["0,5"], ["v1.2", "v1.3", "7"]], "\t", ","),
+    ],
+)
+def test_a_column_that_shows_its_mark_decides_for_the_others(columns, separator, mark):
+    marks = [Cells.of(column).mark() for column in columns]
+    assert decimal_mark(marks, separator) == mark
 
 
 @pytest.mark.parametrize(
@@ -106,7 +120,7 @@ def test_german_dates_stand_beside_decimal_commas(write):
     assert frame["crp"].tolist() == [1.5, 12.25]
     dated = frame.assign(end=["2.2.2010", "1.1.2011"], died=[1, 0], age=[50, 60])
     table = read_survival_table(dated, start="start", end="end", event="died", drop=["crp"])
-    assert table.y["days"].tolist() == [1, 4]
+    assert table.y["time"].tolist() == [1, 4]
 
 
 def test_a_first_line_that_names_the_separator_is_none_of_the_table(write):
@@ -143,7 +157,7 @@ def test_months_and_days_as_numbers_are_dates(digits):
         expected = (end.year - start.year) * 12 + end.month - start.month
         assert y["time"].tolist() == expected.tolist()
     else:
-        assert y["days"].tolist() == (end - start).days.tolist()
+        assert y["time"].tolist() == (end - start).days.tolist()
 
 
 ROWS = [["time", "died", "age"], *[[k + 1, k % 2, 40 + k] for k in range(20)]]
@@ -209,7 +223,7 @@ def test_merged_cells_count_for_each_of_their_rows(tmp_path):
 
 def test_formulas_that_no_program_computed_are_refused(book):
     with pytest.raises(
-        ValueError, match=r"column 'bmi' of .* holds formulas whose values are not in the file"
+        ValueError, match=r"sheet 'Data' of .* has 20 formulas without a value in the file, in B2, B3"
     ):
         read_frame(book(Data=[["age", "bmi"], *[[k, f"=A{k}*2"] for k in range(2, 22)]]))
 
@@ -240,3 +254,138 @@ def test_every_text_of_a_column_of_numbers_can_mean_missing(write, book):
     assert frame["sex"].tolist() == ["f", "m", "f", "f"]
     rows = [["age"], *[[k] for k in range(20)], ["see letter"]]
     assert read_frame(book(Data=rows), missing=["age=*"])["age"].isna().sum() == 1
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_decimal_comma_that_comes_late_is_asked_about_or_read(write, mark):
+    head = "".join(f"{day}{mark}1{mark}\n" for day in range(3_000))
+    late = f"900{mark}1{mark}6,732\n"
+    with pytest.raises(ValueError, match="'6,732', which may be 6732 or"):
+        read_frame(write(f"days{mark}died{mark}lab\n{head}{late}"))
+    lab = read_frame(write(f"days{mark}died{mark}lab\n{head}{late}901{mark}0{mark}12,5\n"))["lab"]
+    assert lab.dropna().tolist() == [6.732, 12.5]
+
+
+def test_formulas_without_a_value_beside_numbers_are_named(book):
+    rows = [["age", "bmi"], *[[k, f"=A{k}*2" if k in (7, 9) else 2.0 * k] for k in range(2, 22)]]
+    with pytest.raises(ValueError, match=r"has 2 formulas without a value in the file, in B7 and B9: open"):
+        read_frame(book(Data=rows))
+    # Above the header, and where a program stored an empty text, a formula is no fault.
+    path = book(Data=[["=1+1"], [], *[[k if k else "age", k or "bmi"] for k in range(20)]])
+    assert len(read_frame(path)) == 19
+
+
+def test_a_formula_whose_value_is_an_empty_text_is_missing(book):
+    path = book(Data=[["age", "bmi"], *[[k, 1.5 if k % 2 else "=A1"] for k in range(20)]])
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    files[sheet] = re.sub(rb'<c r="(B\d+)"([^>]*)><f>', rb'<c r="\1" t="str"><f>', files[sheet])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    assert read_frame(path)["bmi"].isna().sum() == 10
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "wanted"),
+    [
+        (["６１", "50", "４．５"], ".", [61, 50, 4.5]),
+        (["٦١", "50", "-٧"], ".", [61, 50, -7]),
+        (["１,５", "2"], ",", [1.5, 2]),
+        (["５", "", "NA", "7"], ".", [5, None, None, 7]),
+        (["1e3", "+5", ".5", "5.", "-0.25"], ".", [1000, 5, 0.5, 5, -0.25]),
+        (["1,204", "1,204,567", "12.5"], ".", [1204, 1204567, 12.5]),
+        (["1.204", "1.204.567", "12,5"], ",", [1204, 1204567, 12.5]),
+        (["０７", "12"], ".", ["０７", "12"]),
+        (["5²", "6"], ".", ["5²", "6"]),
+        (["1_000", "6"], ".", ["1_000", "6"]),
+        (["12", "0x1A"], ".", ["12", "0x1A"]),
+        (["1 2", "6"], ".", ["1 2", "6"]),
+        (["12,34", "6.5"], ".", ["12,34", "6.5"]),
+        (["1,20,400", "6"], ".", ["1,20,400", "6"]),
+        (["36 %", "0.36"], ".", ["36 %", "0.36"]),
+        ([36, "40%"], ".", ["36", "40%"]),
+        ([1.5, "2,5", None], ",", [1.5, 2.5, None]),
+        ([1234.567, "2,5"], ",", [1234.567, 2.5]),
+        ([1, 2.5, "x"], ".", ["1", "2.5", "x"]),
+        ([True, "x", 1], ".", ["True", "x", "1"]),
+    ],
+)
+def test_cells_become_numbers_only_if_each_of_them_is_one(cells, decimal, wanted):
+    values = typed(Cells.of(cells).without({*MISSING}), "a", decimal)
+    assert [None if pd.isna(value) else value for value in values] == wanted
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".parquet", ".dta", ".sav"])
+def test_the_same_texts_are_the_same_column_in_every_format(tmp_path, suffix):
+    texts = pd.DataFrame(
+        {
+            "n": ["1.5", "NA", "20"],
+            "code": ["007", "012", "100"],
+            "stage": ["I", "", "II"],
+            "wide": ["６", "7", "８"],
+        }
+    )
+    path = tmp_path / f"t{suffix}"
+    {
+        ".csv": lambda: texts.to_csv(path, index=False),
+        ".xlsx": lambda: texts.to_excel(path, index=False),
+        ".parquet": lambda: texts.to_parquet(path),
+        ".dta": lambda: texts.to_stata(path, write_index=False, version=118),
+        ".sav": lambda: pyreadstat.write_sav(texts, path),
+    }[suffix]()
+    frame = read_frame(path)
+    np.testing.assert_array_equal(frame["n"], [1.5, np.nan, 20])
+    np.testing.assert_array_equal(frame["wide"], [6, 7, 8])
+    assert frame["code"].tolist() == ["007", "012", "100"]
+    assert frame["stage"].fillna("-").tolist() == ["I", "-", "II"]
+
+
+def test_labels_of_single_values_leave_a_column_of_numbers(tmp_path):
+    age, grade = [61.0, 999.0, 50.0, 47.0], [1.0, 2.0, 1.0, 2.0]
+    table = pd.DataFrame({"age": age, "drinks": [0.0, 97.0, 2.0, 5.0], "grade": grade, "weight": age})
+    labels = {
+        "age": {999: "unknown"},
+        "drinks": {0: "none", 97: "refused"},
+        "grade": {1: "low", 2: "high"},
+        "weight": {998: "missing"},
+    }
+    pyreadstat.write_sav(table, tmp_path / "t.sav", variable_value_labels=labels)
+    with pytest.warns(
+        TableNote, match=r"column 'age' holds numbers, and 1 row with .* 'unknown': taken as missing"
+    ):
+        frame = read_frame(tmp_path / "t.sav")
+    np.testing.assert_array_equal(frame["age"], [61, np.nan, 50, 47])
+    assert frame["weight"].tolist() == age
+    # Not missing, and no number: the labels stay, to be asked about where the column is used.
+    assert frame["drinks"].tolist() == ["none", "refused", "2", "5"]
+    assert frame["grade"].tolist() == ["low", "high", "low", "high"]
+    assert read_frame(tmp_path / "t.sav", missing=["drinks=*"])["drinks"].dropna().tolist() == [2, 5]
+
+
+def test_a_new_sas_transport_file_is_named(tmp_path):
+    pyreadstat.write_xport(pd.DataFrame({"a": [1.0]}), tmp_path / "t.xpt", file_format_version=8)
+    with pytest.raises(ValueError, match=r"transport file .* of version 8, which cannot be read"):
+        read_frame(tmp_path / "t.xpt")
+
+
+def test_all_of_a_column_of_texts_cannot_be_called_missing(write):
+    with pytest.raises(ValueError, match=r"column 'sex' holds no number, so that all of it would be missing"):
+        read_frame(write("age,sex\n61,f\n50,m\n"), missing=["sex=*"])
+
+
+TEXTS = ["=1+1", "+neg", "-5 mg", "@me", "+", "++", "-1.5", "+3", "'quoted", "x=1", '=HYPERLINK("a";"b")']
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_no_spreadsheet_runs_a_text_that_was_written_and_reading_gives_it_back(tmp_path, separator):
+    file = FileFormat(separator=separator)
+    table = pd.DataFrame({"=cmd": TEXTS, "n": np.arange(len(TEXTS)) - 1.5})
+    file.write(table, tmp_path / "t.csv")
+    cells = pd.read_csv(tmp_path / "t.csv", sep=separator, dtype=str)
+    assert list(cells.columns) == ["'=cmd", "n"]
+    unchanged = {"+", "++", "-1.5", "+3", "'quoted", "x=1"}
+    assert cells.iloc[:, 0].tolist() == [text if text in unchanged else f"'{text}" for text in TEXTS]
+    assert cells["n"].iloc[0] == "-1.5"
+    pd.testing.assert_frame_equal(file.read(tmp_path / "t.csv"), table)

@@ -45,10 +45,12 @@ def test_no_groups_give_a_frame_of_all_patients_without_columns():
 
 
 def test_names_are_no_groups():
-    names = pd.DataFrame({"name": [f"n{i}" for i in range(51)]})
+    names = pd.DataFrame({"town": [f"n{i}" for i in range(51)], "Nachname": "Kim"})
     with pytest.raises(ValueError, match="51 different values, too many groups to compare"):
-        group_labels(names, ["name"])
-    assert len(group_labels(names.head(50), ["name"])) == 50
+        group_labels(names, ["town"])
+    assert len(group_labels(names.head(50), ["town"])) == 50
+    with pytest.raises(ValueError, match="'Nachname' holds names of people, which no page may show"):
+        group_labels(names, ["Nachname"])
 
 
 def test_many_different_numbers_ask_for_a_cut():

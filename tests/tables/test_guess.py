@@ -87,7 +87,6 @@ def words(no, yes):
         ("follow_up_days", "vitalstatus", ("Alive", "Dead")),
         ("days_to_death", "vital_status", ("Living", "Deceased")),
         ("Survival from diagnosis (months)", "Outcome", ("Discharged", "Expired")),
-        ("t.tdm", "e.tdm", (False, True)),
         ("T", "E", (0, 1)),
         ("duration", "observed", ("FALSE", "TRUE")),
     ],
@@ -98,7 +97,7 @@ def test_names_and_values_of_registries_are_understood(time, event, values):
     assert (found.time, found.event) == (time, event)
     with warnings.catch_warnings(action="ignore", category=TableNote):
         y = TargetColumns(time, event).parse(frame)
-    assert (y[event] == (frame[event] == values[1])).all()
+    assert (y["event"] == (frame[event] == values[1])).all()
 
 
 def test_times_in_two_columns_and_dates_are_answered_with_what_to_do():
@@ -185,9 +184,8 @@ def test_a_guessed_column_that_may_be_named_after_censoring_is_asked_about():
     frame = table(time=times(), cens=events())
     assert guess_columns(frame).event == "cens"
     with pytest.raises(ValueError, match="which value of event column 'cens' means the event"):
-        TargetColumns("time", "cens").resolved(frame, guessed=True)
-    # Whoever names it is believed.
-    assert (TargetColumns("time", "cens").parse(frame)["cens"] == (frame["cens"] == 1)).all()
+        TargetColumns("time", "cens").parse(frame)
+    assert (TargetColumns("time", "cens", "1").parse(frame)["event"] == (frame["cens"] == 1)).all()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from drosurv.metrics import concordance_index
+from drosurv.patients.target import Surv
 from drosurv.tables.leaks import _chance_never_later, find_leaks
-from drosurv.target import Surv
 
 RNG = np.random.default_rng(0)
 EVENT = RNG.random(400) < 0.3

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from scipy.stats import mannwhitneyu, norm
 
-from drosurv.outcome_names import value_of_event
+from drosurv import Surv
+from drosurv.patients.outcome_names import longer_with_event, value_of_event
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import UnknownColumns, guess_columns
 from drosurv.tables.reading import TableNote
@@ -61,7 +63,7 @@ def test_a_flag_of_the_living_is_inverted(name, values):
     assert (event == DEAD).all()
     with pytest.warns(TableNote, match="was taken as the event"):
         y = TargetColumns("days", name).parse(frame)
-    assert (y[name] == DEAD).all()
+    assert (y["event"] == DEAD).all()
 
 
 @pytest.mark.parametrize("name", ["censored", "censoring_indicator", "Zensiert", "vital_status", "survival"])
@@ -134,7 +136,7 @@ def test_german_and_french_tables_are_understood(time, event, values):
     ],
 )
 def test_values_are_understood_with_the_name_of_their_column(values, name, expected):
-    assert value_of_event(values, name) == expected
+    assert value_of_event(values, name).value == expected
 
 
 def test_events_coded_minus_one_and_one_are_asked_about():
@@ -184,3 +186,113 @@ def test_unknown_outcomes_need_no_second_option_where_rows_without_an_event_are_
     message = r"'unknown' in 10 rows, which is no outcome: pass missing=\['status=unknown'\] to leave"
     with pytest.raises(ValueError, match=message):
         read(frame, **given)
+
+
+def outcomes(n=600, seed=0):
+    """Times and deaths of patients who enter over years; the deaths are 0 and 1."""
+    rng = np.random.default_rng(seed)
+    death, end = rng.exponential(30, n), rng.uniform(10, 80, n)
+    return pd.DataFrame({"months": np.minimum(death, end), "age": rng.normal(60, 9, n)}), death <= end
+
+
+@pytest.mark.filterwarnings("ignore:.* was taken as the event:drosurv.tables.reading.TableNote")
+@pytest.mark.parametrize(
+    ("name", "dead"),
+    [
+        ("Status (0=alive, 1=dead)", "1"),
+        ("Status (0=dead, 1=alive)", "0"),
+        ("death (0=alive, 1=dead)", "1"),
+        ("died (0=survived,1=died)", "1"),
+        ("status: dead=1 alive=0", "1"),
+        ("status..0.alive..1.dead.", "1"),
+        ("death (0=no, 1=yes)", "1"),
+        ("alive (0=no; 1=yes)", "0"),
+        ("event [1: event, 0: censored]", "1"),
+        ("death (yes/no)", "1"),
+    ],
+)
+def test_a_coding_in_a_name_is_read_as_it_is_written(name, dead):
+    frame, died = outcomes()
+    frame[name] = np.where(died, int(dead), 1 - int(dead))
+    table = TargetColumns("months", name).resolved(frame)
+    assert table.event_value == dead
+    assert (table.parse(frame)["event"] == died).all()
+
+
+ASKED = [
+    *("dead_alive", "no_event", "not_dead", "event_not_observed", "lost", "ltfu", "vivo", "en_vie", "cens"),
+    *("censored", "non_event", "Status (0=vivo, 1=muerto)", "status (1=alive)", "died (0=dead, 1=not dead)"),
+    *("vital_status", "survival_status", "relapse_free_survival", "nicht_tot", "x", "status"),
+]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_name_that_can_be_read_in_two_ways_is_asked_about(name):
+    """A 1 stands for those who live: in no case it is taken as the event."""
+    frame, died = outcomes()
+    frame[name] = (~died).astype(int)
+    question = "which value of event column .* means the event"
+    with pytest.raises(ValueError, match=question):
+        read_survival_table(frame, time="months", event=name)
+    with pytest.raises(ValueError, match=question):
+        read(frame, event=name)
+    with pytest.raises(ValueError, match=question):
+        Surv.from_dataframe(name, "months", frame)
+    named = read_survival_table(frame, time="months", event=name, event_value="0")
+    assert (named.event == died).all()
+
+
+def test_a_name_that_says_nothing_is_read_by_convention_if_the_times_agree_and_it_is_said():
+    frame, died = outcomes()
+    frame["chd"] = died.astype(int)
+    with pytest.warns(
+        TableNote, match="'1' of event column 'chd' .* because rows with it have shorter times"
+    ):
+        assert (read_survival_table(frame, time="months", event="chd").event == died).all()
+    assert (Surv.from_dataframe("chd", "months", frame)["chd"] == died).all()
+    # Times without a relation to the event say nothing.
+    frame["months"] = np.random.default_rng(1).permutation(frame["months"])
+    with pytest.raises(
+        ValueError, match="Its name does not say it, nor are the times of either clearly shorter"
+    ):
+        read_survival_table(frame, time="months", event="chd")
+
+
+@pytest.mark.parametrize("digits", [0, 6])
+def test_the_share_of_longer_times_is_that_of_the_test_of_mann_and_whitney(digits):
+    rng = np.random.default_rng(digits)
+    for _ in range(5):
+        time, event = rng.exponential(3, 80).round(digits), rng.random(80) < 0.4
+        found = mannwhitneyu(time[event], time[~event], method="asymptotic", use_continuity=False)
+        share, deviations = longer_with_event(time, event)
+        assert share == pytest.approx(found.statistic / (event.sum() * (~event).sum()))
+        assert 2 * norm.sf(abs(deviations)) == pytest.approx(found.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("time", "event"),
+    [
+        ("time_to_relapse", "death"),
+        ("days_to_death", "relapse"),
+        ("os_months", "pfs_event"),
+        ("rfstime", "died"),
+    ],
+)
+def test_the_time_of_one_endpoint_with_the_event_of_another_is_asked_about(time, event):
+    frame, died = outcomes()
+    frame = frame.rename(columns={"months": time}).assign(**{event: died.astype(int)})
+    with pytest.raises(ValueError, match="name the time and the event of one outcome"):
+        read_survival_table(frame, time=time, event=event)
+    for given in ({}, {"time": time}, {"event": event}, {"time": time, "event": event}):
+        with pytest.raises(ValueError, match=r"which columns? holds?|one outcome"):
+            read(frame, **given)
+
+
+@pytest.mark.parametrize(
+    ("time", "event"),
+    [("os_months", "death"), ("rfstime", "rfsstat"), ("ttr", "relapse"), ("survival_days", "died")],
+)
+def test_names_of_one_endpoint_belong_together(time, event):
+    frame, died = outcomes()
+    frame = frame.rename(columns={"months": time}).assign(**{event: died.astype(int)})
+    assert (read(frame)[1] == died).all()

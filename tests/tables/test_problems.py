@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from sksurv.datasets import load_gbsg2, load_whas500
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, Surv, check
 from drosurv.tables import read_survival_table
-from drosurv.tables.problems import alike, table_problems
+from drosurv.tables.leaks import find_leaks
+from drosurv.tables.problems import alike, repeated_outcomes, table_problems
 from drosurv.tables.reading import FileFormat
 
 
@@ -127,9 +128,14 @@ def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
 def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
     frame = clean.copy()
     frame.loc[:4, column] = value
-    (text,) = said(frame)
-    assert text.startswith(f"column {column!r} holds {value} in 5 rows, far outside the rest (")
-    assert text.endswith(f"pass missing=['{column}={value}'].")
+    question = rf"column {column!r} holds {value} in 5 rows, far outside the rest .*pass missing=\['{column}={value}'\]"
+    for read in (read_survival_table, check):
+        with pytest.raises(
+            ValueError, match=rf"{question}.* If it is an amount, pass numeric=\['{column}'\]"
+        ):
+            read(frame, time="days", event="died")
+    target = {"time": "days", "event": "died"}
+    assert (read_survival_table(frame, numeric=[column], **target).frame[column] == value).sum() == 5
 
 
 def test_numbers_that_only_look_like_sentinels_are_not_flagged(clean):
@@ -178,7 +184,6 @@ def test_what_counts_as_another_spelling(first, second, same):
 
 def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
     frame = clean.copy()
-    frame.loc[:2, "age"] = 999
     frame.loc[:50, "sex"] = "Female"
     frame.loc[5, "days"] = 0
     pd.concat([frame, frame.iloc[[9]]]).to_csv(tmp_path / "messy.csv", index=False)
@@ -189,7 +194,6 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
     starts = (
         "1 patient has the time 0",
         "1 row of messy.csv is a copy",
-        "column 'age' holds 999",
         "column 'sex' holds labels",
     )
     assert len(texts) == len(starts)
@@ -197,7 +201,8 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
 
 
 def test_times_of_zero_are_of_rows_where_patients_have_several(clean, tmp_path):
-    frame = pd.concat([clean.assign(id=range(len(clean)), site=k) for k in (1, 2)])
+    both = [clean.assign(id=range(len(clean)), site=k, days=clean["days"] + k) for k in (0, 1)]
+    frame = pd.concat(both)
     frame.loc[5, "days"] = 0
     frame.to_csv(tmp_path / "twice.csv", index=False)
     with warnings.catch_warnings(record=True) as found:
@@ -305,3 +310,50 @@ def test_patients_with_several_events_are_counted(pieces, tmp_path):
     assert first.frame["tstart"].tolist() == frame.groupby("who", sort=False)["tstart"].min().tolist()
     with pytest.raises(ValueError, match="first_event=True needs entry and id"):
         read_survival_table(tmp_path / "rows.csv", time="days", event="died", id="who", first_event=True)
+
+
+def visits(n=300):
+    """Three visits of each patient, each row with the whole follow-up."""
+    rng = np.random.default_rng(3)
+    death, end = rng.exponential(30, n), rng.uniform(10, 80, n)
+    one = {"patient": np.arange(n), "months": np.minimum(death, end), "died": (death <= end).astype(int)}
+    rows = pd.DataFrame({**one, "age": rng.normal(60, 9, n), "sex": rng.choice(["f", "m"], n)})
+    rows = rows.loc[np.repeat(rows.index, 3)].reset_index(drop=True)
+    return rows.assign(marker=rng.normal(size=3 * n)).sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+@pytest.mark.filterwarnings("ignore:.* was taken as id:drosurv.tables.reading.TableNote")
+def test_visits_that_repeat_the_outcome_are_asked_about_and_said_without_an_id():
+    frame = visits()
+    had = frame.groupby("patient")["died"].max().sum()
+    question = f"{had} patients had the event, which would count {frame['died'].sum()} times"
+    for given in ({}, {"id": "patient"}):
+        for read in (read_survival_table, check):
+            with pytest.raises(ValueError, match=question):
+                read(frame, time="months", event="died", **given)
+    alone = frame.drop(columns="patient")
+    with pytest.warns(
+        UserWarning, match="900 rows hold 300 different pairs of time and event, and 'age' and 'sex'"
+    ):
+        read_survival_table(alone, time="months", event="died")
+    # Whole months have ties, and other values differ.
+    rng = np.random.default_rng(0)
+    tied = alone.assign(
+        months=np.ceil(alone["months"]), age=rng.normal(size=900), sex=rng.choice(["f", "m"], 900)
+    )
+    assert [*repeated_outcomes(tied, ["age", "sex", "marker"], ["months", "died"])] == []
+
+
+def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():
+    """Everybody is followed until the end of 2020, and few die."""
+    rng = np.random.default_rng(0)
+    entry, death = rng.uniform(2000, 2020, 400), rng.exponential(60, 400)
+    year, time = np.floor(entry), np.minimum(death, 2021 - entry)
+    frame = pd.DataFrame({"years": time, "died": (death < 2021 - entry).astype(int), "year": year})
+    with pytest.warns(UserWarning, match="column 'year' holds calendar years") as given:
+        table = read_survival_table(frame, time="years", event="died")
+    assert not any("categorical" in str(one.message) for one in given)
+    assert find_leaks(table.X, table.y) == {}
+    # The year of the last visit of those who died is one.
+    known = frame.assign(last=np.where(frame["died"] == 1, year + time, np.nan))
+    assert "last" in find_leaks(known[["last"]], table.y)

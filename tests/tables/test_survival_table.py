@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.patients.observation import Rows
 from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable, read_survival_table
 from drosurv.tables.reading import TableNote
@@ -37,8 +38,8 @@ def test_a_table_is_taken_apart(path):
     table = read(path, groups=["sex", "age>65"], drop=["id"])
     frame = pd.read_csv(path)
     assert list(table.X.columns) == ["age", "sex"]
-    assert table.y["days"].tolist() == frame["days"].tolist()
-    assert table.y["status"].tolist() == (frame["status"] == "dead").tolist()
+    assert table.y["time"].tolist() == frame["days"].tolist()
+    assert table.y["event"].tolist() == (frame["status"] == "dead").tolist()
     assert list(table.sensitive_features.columns) == ["sex", "age>65"]
     assert len(table) == 40
 
@@ -109,7 +110,7 @@ def test_what_is_held_out_and_what_is_kept_are_all_patients_once(path):
     for part in (kept, away):
         again = SurvivalTable.parse(part.frame, TargetColumns("days", "status", "dead"))
         assert (part.y == again.y).all()
-        assert abs(part.y["status"].mean() - table.y["status"].mean()) < 0.1
+        assert abs(part.y["event"].mean() - table.y["event"].mean()) < 0.1
     assert kept.hold_out(0.25, seed=1)[1].frame["id"].tolist() != away.frame["id"].tolist()
 
 
@@ -121,7 +122,7 @@ def test_a_share_outside_zero_and_one_is_refused(path, share):
 
 def test_too_few_patients_to_hold_out_are_named(path):
     table = read(path)
-    two = table.take(np.array([table.y["status"].argmax(), table.y["status"].argmin()]))
+    two = table.take(np.array([table.y["event"].argmax(), table.y["event"].argmin()]))
     with pytest.raises(ValueError, match=r"2 patients are too few to hold out 0\.25"):
         two.hold_out(0.25)
 
@@ -168,6 +169,7 @@ def test_copies_of_a_row_never_straddle_a_hold_out():
 def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
     frame = repeated()
     frame["age"] = np.random.default_rng(2).normal(60, 5, len(frame))
+    frame["days"] += np.arange(len(frame)) / 1000
     table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who")
     assert list(table.X.columns) == ["age"]
     assert len(np.unique(table.patients)) == 120
@@ -187,8 +189,8 @@ def test_clusters_stay_together_and_their_patients_are_counted():
     for kept, away in [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in folds)]:
         assert set(kept.frame["litter"]).isdisjoint(away.frame["litter"])
     assert table.columns_of_rows == {"clusters": "litter"}
-    given = table.judged_rows
-    assert (given["id"], given["clusters"].name) == (None, "litter")
+    assert table.judged_y.dtype.names == ("event", "time", "clusters")
+    assert Rows.parse(table.judged_y).clusters_name == "litter"
 
 
 def test_a_hold_out_takes_whole_hospitals_of_which_one_has_no_event():

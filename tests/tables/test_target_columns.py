@@ -26,7 +26,7 @@ def parse(events, times=None, **options):
     ],
 )
 def test_zero_one_and_true_false_need_no_question(events):
-    assert parse(events)["e"].tolist() == [False, True, True]
+    assert parse(events)["event"].tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_zero_one_and_true_false_need_no_question(events):
     ],
 )
 def test_a_named_value_means_the_event_and_all_others_censored(events, value, expected):
-    assert parse(events, event_value=value)["e"].tolist() == expected
+    assert parse(events, event_value=value)["event"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_named_value_means_the_event_and_all_others_censored(events, value, ex
 def test_plain_words_are_understood_and_said_aloud(events, said):
     with pytest.warns(TableNote) as found:
         y = parse(events)
-    assert y["e"].tolist() == [
+    assert y["event"].tolist() == [
         str(value).lower() not in ("no", "n", "alive", "survived", "1") for value in events
     ]
     (note,) = found
@@ -81,11 +81,11 @@ def test_a_third_value_is_named_as_a_possible_competing_cause():
         UserWarning, match="also holds '2' in 1 row, taken as censored.*competes with the event"
     ):
         y = parse([0, 1, 2], event_value="1")
-    assert y["e"].tolist() == [False, True, False]
+    assert y["event"].tolist() == [False, True, False]
 
 
 def test_words_for_no_event_are_no_competing_cause():
-    assert parse(["alive", "dead", "lost"], event_value="dead")["e"].tolist() == [False, True, False]
+    assert parse(["alive", "dead", "lost"], event_value="dead")["event"].tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_a_value_that_does_not_occur_is_refused():
 
 
 def test_times_may_be_integers_or_numbers_in_text():
-    np.testing.assert_array_equal(parse([1, 0], [3, 4])["t"], [3.0, 4.0])
-    np.testing.assert_array_equal(parse([1, 0], ["3.5", "4"])["t"], [3.5, 4.0])
+    np.testing.assert_array_equal(parse([1, 0], [3, 4])["time"], [3.0, 4.0])
+    np.testing.assert_array_equal(parse([1, 0], ["3.5", "4"])["time"], [3.5, 4.0])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_an_unknown_column_is_named_with_its_nearest_neighbour():
 
 def dated(start, end, **columns):
     frame = pd.DataFrame({"from": start, "to": end, "e": [1] * len(start), **columns})
-    return TargetColumns(None, "e", start="from", end="to").parse(frame)["days"]
+    return TargetColumns(None, "e", start="from", end="to").parse(frame)["time"]
 
 
 @pytest.mark.filterwarnings("ignore:.* is read as:drosurv.tables.reading.TableNote")
@@ -192,7 +192,7 @@ def test_how_dates_with_two_meanings_are_read_is_said_once():
     with pytest.warns(TableNote) as given:
         columns = TargetColumns(None, "e", start="from", end="to").resolved(frame)
     # Warnings are errors: what is resolved says it no more.
-    assert columns.parse(frame)["days"][1] == 304.0
+    assert columns.parse(frame)["time"][1] == 304.0
     assert [str(one.message) for one in given] == [said]
     # With dots, the day comes first everywhere.
     dotted = frame.assign(**{"from": frame["from"].str.replace("/", ".")})
@@ -219,6 +219,20 @@ def test_numbers_make_the_time_in_their_unit():
     columns = TargetColumns(None, "status", "D", start="diag", end="death").resolved(frame)
     assert columns.parse(frame)["time"].tolist() == [176.0, 67.0]
     assert columns.time_in_words == "death minus diag, in the unit of these columns"
+
+
+@pytest.mark.parametrize("form", ["%d%m%Y", "%m%d%Y"])
+def test_numbers_with_the_day_or_the_month_first_are_dates(form):
+    start = pd.date_range("2019-12-25", periods=40, freq="9D")
+    written = [column.strftime(form).astype(int) for column in (start, start + pd.to_timedelta(30, "D"))]
+    assert dated(*written).tolist() == [30.0] * 40
+    short = [
+        column.strftime(form.replace("Y", "y")).astype(int) for column in (start, start + pd.Timedelta("30D"))
+    ]
+    with pytest.raises(ValueError, match="look like dates with two digits for the year"):
+        dated(*short)
+    with pytest.raises(ValueError, match="whether the day or the month comes first"):
+        dated([1022020, 3042020], [5062020, 7082020])
 
 
 def test_months_begin_on_their_first_day():

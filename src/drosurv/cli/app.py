@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from drosurv import __version__
-from drosurv.cli import datasets_command
-from drosurv.cli.options import COMMANDS, ShortHelp
+from drosurv.cli import datasets
+from drosurv.cli.options import COMMANDS
 from drosurv.cli.outputs import PlainMessages
 from drosurv.files import import_files
 
@@ -45,8 +45,8 @@ def drosurv(
 # Every file of this folder may define commands.
 import_files("drosurv.cli")
 for command in sorted(COMMANDS, key=COMMANDS.__getitem__):
-    app.command(cls=ShortHelp)(command)
-app.add_typer(datasets_command.app, name="datasets")
+    app.command()(command)
+app.add_typer(datasets.app, name="datasets")
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
 if TYPE_CHECKING:
-    from drosurv.given_predictions import ReadPredictions
+    from drosurv.predictions.given import ReadPredictions
     from drosurv.tables import SurvivalTable
     from drosurv.tables.prediction_columns import PredictionColumns
     from drosurv.workflows.saved_model import OpenedModel
@@ -53,7 +53,7 @@ class PredictionOptions:
         self, found: PredictionColumns, table: SurvivalTable, cause: str | None, unit: str, **kinds: Any
     ) -> ReadPredictions:
         """Return the predictions in columns of a table; say how they were read, and which columns were not."""
-        from drosurv.given_predictions import read_columns
+        from drosurv.predictions.given import read_columns
 
         kind: Any = _KINDS.get(str(self.kind), self.kind)
         parsed = read_columns(found, table.y, unit=unit, kind=kind, cause=cause_number(cause, table), **kinds)

@@ -7,12 +7,11 @@ import csv
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
 from drosurv.errors import ArgumentError, InputError, arg, did_you_mean
 
@@ -47,7 +46,7 @@ def as_typed(path: Path) -> str:
 
 
 def about(help: str, panel: str | None = None, *flags: str, **more: Any) -> Any:
-    """Return an option with its help text; options in a panel are explained by --help-all only."""
+    """Return an option with its help text, in a panel of the help if one is named."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
 
 
@@ -60,7 +59,6 @@ def option(help: str, panel: str | None = None, *flags: str, default: Any = None
 
 
 _COLUMNS, _FILE, _MODEL, _OUTPUT = "Columns", "File", "Model", "Output"
-_ALL = "drosurv.help_all"
 SAVED = "Model that `drosurv fit` or save() wrote."
 # Share of the patients that is held out unless another is given.
 _SHARE = 0.25
@@ -138,10 +136,8 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}
     lists = [option.name for option in options if Names in option.annotation.__metadata__]
-    if any(map(_panel, options)):
-        options.append(_HELP_ALL)
 
-    def run(help_all: bool = False, **given: Any) -> None:
+    def run(**given: Any) -> None:
         given |= {name: listed(given[name]) for name in lists}
         for name, bundle in bundles.items():
             given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})  # type: ignore[operator]
@@ -175,56 +171,6 @@ def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hint) is Annotated and hint.__origin__ == Names:
             hint, default = Annotated[list[str] | None, get_args(hint)[1], Names], None
         yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint, default=default)
-
-
-class ShortHelp(TyperCommand):
-    """A command whose --help explains the usual options and names the others; --help-all explains all of them."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; options in panels are only named, unless --help-all was given."""
-        options: list[Any] = list(self.params)
-        short = not ctx.meta.get(_ALL)
-        rare = [option for option in options if short and getattr(option, "rich_help_panel", None)]
-        by_panel: dict[str, list[str]] = {}
-        for option in rare:
-            by_panel.setdefault(option.rich_help_panel, []).append(max(option.opts, key=len))
-            option.hidden = True
-        if rare:
-            named = [f"{panel}: {' '.join(names)}" for panel, names in by_panel.items()]
-            self.epilog = "\n\n".join(["More options, explained by --help-all:", *named])
-        filled: dict[Any, str] = {}
-        for option in options:
-            if "{balls}" in (getattr(option, "help", None) or "") and not option.hidden:
-                # Imported when this help is asked for and not before.
-                from drosurv.objectives.balls import describe_balls
-
-                filled[option] = option.help
-                option.help = option.help.replace("{balls}", describe_balls())
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            for option in rare:
-                option.hidden = False
-            for option, text in filled.items():
-                option.help = text
-
-
-def _show_all(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
-        ctx.meta[_ALL] = True
-        typer.echo(ctx.get_help(), color=ctx.color)
-        raise typer.Exit
-
-
-_HELP_ALL = inspect.Parameter(
-    "help_all",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option("--help-all", help="Explain all options and exit.", is_eager=True, callback=_show_all),
-    ],
-)
 
 
 def _mark(text: str | None) -> str | None:
@@ -288,6 +234,7 @@ class ColumnOptions:
     categorical: Names = option(
         "Columns that are categories although they hold numbers.", _COLUMNS, default=()
     )
+    numeric: Names = option("Columns that are amounts although they look like codes.", _COLUMNS, default=())
 
 
 @dataclass(frozen=True)
@@ -304,7 +251,6 @@ class FeatureOptions:
     """Columns that are features."""
 
     drop: Drop = ()
-    numeric: Names = option("Columns that are amounts although they look like codes.", _COLUMNS, default=())
     keep_columns: KeepColumns = ()
 
 
@@ -382,7 +328,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
 
         with bar("reading the table"):
             frame = self.format.read(self.data)
-        self.target().require(frame)
+        replace(self.target(), event_value=self.event_value).require(frame)
         for role in ("id", "clusters", "drop", "categorical", "features", "numeric", "keep_columns"):
             named = getattr(self, role)
             require_columns(frame, [named] if isinstance(named, str) else named or (), role)
@@ -406,7 +352,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
 
         named = {option: column for option, column in observed.items() if column is not None}
         roles = [option.name for option in fields(TargetOptions)]
-        roles += ["clusters", "features", "drop", "numeric", "keep_columns", "complete_cases", "first_event"]
+        roles += ["clusters", "features", "drop", "keep_columns", "complete_cases", "first_event"]
         given = {name: getattr(self, name) for name in roles}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
@@ -521,12 +467,6 @@ def read_settings(entries: list[str] | None) -> dict[str, Any]:
     }
 
 
-def read_grid(entries: list[str] | None) -> dict[str, list[Any]] | None:
-    """Return the lists of values that ``--grid`` gives, separated by commas; None if there are none."""
-    given = read_pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
-    return {name: _values(text) for name, text in given.items()} or None
-
-
 def read_pairs(entries: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
     """Return the values by name of entries NAME=VALUE."""
     found: dict[str, str] = {}
@@ -537,15 +477,6 @@ def read_pairs(entries: Sequence[str] | None, option: str, example: str) -> dict
         if name in found:
             raise InputError(f"{option} names {name!r} twice: give it once.")
         found[name] = value
-    return found
-
-
-def _values(text: str) -> list[Any]:
-    try:
-        # Not split at commas, so that a list such as [24,24] stays one value.
-        found: list[Any] = json.loads(f"[{text}]")
-    except ValueError:
-        return [_value(part) for part in text.split(",")]
     return found
 
 

@@ -7,8 +7,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +22,16 @@ from drosurv.presentation import plain, write_figure
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.workflows.comparison import PlainComparison
+    from drosurv.presentation import Table
 
 # Arguments of the library whose options have another name, or several in different commands.
 _ALIASES = {
     "sensitive_features": "groups",
     "random_state": "seed",
     "n_bootstrap": "bootstrap replicates",
-    "alpha_path": "alphas",
     "X_train": "train",
     "n_jobs": "jobs",
     "cv": "folds",
-    "metrics": "minimise",
     "share": "hold_out_share",
     "event_rate": "events",
     "n_columns": "columns",
@@ -45,6 +42,8 @@ _FAULT = (
     "This is an error in drosurv, not in your table or options. Please report it, with the lines below but without "
     "data of patients, at https://github.com/drosurv/drosurv/issues."
 )
+# Largest number of groups in the printed table of times.
+_MOST_GROUPS = 12
 # Multiplied by less than this, log risks are nearly equal for all patients.
 _SMALL_FACTOR = 0.2
 
@@ -67,7 +66,7 @@ class PlainMessages(TyperGroup):
                 # Imported here, so that help and mistyped commands do not wait for pandas.
                 from drosurv.tables.reading import TableNote
 
-                # Each fold of a search may give the same warning.
+                # Each fold may give the same warning.
                 if str(message) not in shown_before:
                     shown_before.add(str(message))
                     say("Note" if isinstance(message, TableNote) else "Warning", message)
@@ -120,21 +119,6 @@ def as_option(options: Mapping[str, str], argument: str, text: str, value: objec
     return f"{options['set_']} {written}" if "set_" in options and _is_parameter(argument) else written
 
 
-@contextmanager
-def written_by(option: str, parameters: Collection[str]) -> Iterator[None]:
-    """Write these parameters of an estimator as values of an option, such as ``--grid alpha``, in messages."""
-    usual = SPELLING.get()
-
-    def written(name: str, text: str, value: object) -> str:
-        return f"{option} {name}={text}".rstrip("=") if name in parameters else usual(name, text, value)
-
-    token = SPELLING.set(written)
-    try:
-        yield
-    finally:
-        SPELLING.reset(token)
-
-
 def say(kind: str, message: object) -> None:
     """Print an "Error", "Warning" or "Note" as one line on stderr."""
     typer.echo(f"{kind}: {printable(' '.join(str(message).split()))}", err=True)
@@ -173,18 +157,6 @@ def print_recalibration(factor: float | None, how: str) -> None:
         )
 
 
-def print_comparison(found: PlainComparison | None) -> dict[str, Any] | None:
-    """Print the comparison of a model with plain Cox, as warnings where plain Cox is better; return it for JSON."""
-    if found is None:
-        return None
-    for number, statement in enumerate(found.statements):
-        text = statement.text
-        if number == 0:
-            text = f"{found.patients}: {text[:1].lower()}{text[1:]}"
-        say("Warning" if statement.concern else "Note", text)
-    return found.to_dict()
-
-
 _PICTURES = (".png", ".svg", ".pdf")
 # What files written by drosurv hold in their first or last bytes: models and JSON, HTML, Markdown, pictures.
 _MARKS = re.compile(
@@ -192,10 +164,9 @@ _MARKS = re.compile(
     re.MULTILINE,
 )
 _HEAD, _TAIL = 1 << 16, 1 << 10
-# Columns of the tables that evaluate, tune, summary (of linear and repaired models) and certify write.
+# Columns of the tables that evaluate, summary (of linear and repaired models) and certify write.
 _OUR_TABLES = (
     {"attribute", "group", "metric", "kind", "value"},
-    {"candidate", "concordance_index"},
     {"covariate", "exp(coef)"},
     {"who", "effect", "hazard_ratio"},
     {"who", "before", "after"},
@@ -270,10 +241,10 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
     """Print a DataFrame as a table, with numbers aligned to the right and brackets not read as markup."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = Table(
+    table = RichTable(
         title=Text(title) if title else None,
         title_justify="left",
         box=SIMPLE_HEAD,
@@ -283,31 +254,25 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
     console = Console(stderr=on_stderr)
     rows = [[printable(_cell(value)) for value in row] for row in frame.itertuples(index=False, name=None)]
     header = [printable(str(name)) for name in frame.columns]
-    # Two spaces between columns, and one at either end.
-    widths = _widths(list(zip(header, *rows, strict=True)), console.width - 2 * len(header))
-    for name, heading, width in zip(frame.columns, header, widths, strict=True):
+    for name, heading in zip(frame.columns, header, strict=True):
         right = frame[name].dtype.kind in "iuf"
-        table.add_column(
-            Text(heading), justify="right" if right else "left", overflow="fold", width=width or None
-        )
+        table.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
 
 
-def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return widths in which no word is cut; zeros if there is no room for that.
+def print_times(table: Table | None, where: str) -> None:
+    """Print the table of times, of 100 patients; with many groups the first ones, and `where` all are."""
+    import pandas as pd
 
-    What is left goes to the narrowest of the columns whose cells do not fit in one line.
-    """
-    widths = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
-    full = [max(map(len, column)) for column in columns]
-    if sum(widths) > room:
-        return [0] * len(widths)
-    while sum(widths) < min(room, sum(full)):
-        wrapped = [k for k in range(len(widths)) if widths[k] < full[k]]
-        widths[min(wrapped, key=widths.__getitem__)] += 1
-    return widths
+    if table is None:
+        return
+    # What was expected is on a line of its own.
+    rows = [[str(cell).replace(", ", "\n") for cell in row] for row in table.cells()]
+    print_frame(pd.DataFrame(rows[:_MOST_GROUPS], columns=table.header), table.caption)
+    if len(rows) > _MOST_GROUPS:
+        typer.echo(f"{len(rows) - _MOST_GROUPS:,} more groups are in {where}.")
 
 
 def print_json(value: Any) -> None:

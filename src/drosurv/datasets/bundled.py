@@ -9,7 +9,7 @@ import pandas as pd
 
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.published import label, prepare_as_published
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 
 def read_bundled(name: str) -> pd.DataFrame:

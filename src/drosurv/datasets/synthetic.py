@@ -10,8 +10,8 @@ from scipy.special import ndtri
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.errors import as_number, check_choice, check_count, require
-from drosurv.observation import generator
-from drosurv.target import Surv
+from drosurv.patients.observation import generator
+from drosurv.patients.target import Surv
 
 MAJORITY_EFFECTS = np.array([0.8, 0.5, 0.3, 0.0])
 MINORITY_EFFECTS = np.array([-0.6, 0.5, 0.3, 0.5])

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,9 @@ from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
 from drosurv.errors import InputError, check_count, require, require_extra
 from drosurv.estimators.chunk_estimator import ChunkCohort, fit_chunks
+from drosurv.patients.draws import break_ties
+from drosurv.patients.target import stable_order
+from drosurv.solvers.chunk_likelihood import Marks
 
 Estimator = TypeVar("Estimator")
 
@@ -39,7 +43,7 @@ def fit(
 
     Patients are sorted by time once. In every Newton step the workers compute sums over their patients, and only these
     sums are sent (and the losses, of at most two million events). The coefficients are those of ``estimator.fit``,
-    also with recalibration: its folds are drawn by the same rule, for rows in the order of the files or partitions.
+    also with recalibration: its folds, and halves, are drawn by the same rule, which needs the times of all rows here.
 
     Parameters
     ----------
@@ -69,11 +73,11 @@ def fit(
     check_count("rows_per_chunk", rows_per_chunk)
     with _parts(data, folder) as parts:
         columns = Columns.chosen(parts.names, time, event, features, sample_weight)
-        outlines = parts.outlines(columns)
-        cohort = _cohort(estimator, outlines)
-        layout = _layout(cohort, outlines, rows_per_chunk)
+        model: Any = estimator
+        outlines = parts.outlines(columns, draws=model._recalibrates or hasattr(model, "n1"))
+        cohort, marks = _cohort(estimator, outlines, parts, columns)
+        layout = _layout(cohort, marks, outlines, rows_per_chunk)
         fit_chunks(estimator, cohort, parts.chunks(columns, layout), layout.centre, parts.workers)
-    model: Any = estimator
     model.n_features_in_ = len(columns.features)
     model.feature_names_in_ = np.array(columns.features, dtype=object)
     return estimator
@@ -96,8 +100,10 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
             yield DaskParts(frame, started)
 
 
-def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
-    """Check that the patients can be fitted to, and count patients and events."""
+def _cohort(
+    estimator: Any, outlines: Sequence[Outline], parts: DaskParts | ParquetParts, columns: Columns
+) -> tuple[ChunkCohort, Marks]:
+    """Check that the patients can be fitted to, count them, and draw their marks, returned in the given order."""
     require(any(part.n for part in outlines), "data", "hold at least one patient", 0)
     flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
@@ -106,17 +112,32 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
         raise InputError("data has the same time for every patient, so no model can be fitted.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
-    return ChunkCohort.of(estimator, flags, weight, estimator._seed(), folds=True)
+    order = np.arange(len(flags))
+    times = [part.all_times for part in outlines if part.all_times is not None]
+    if times:
+        # As row_order; a feature is read only if rows are still tied.
+        time = np.concatenate(times)
+        features = (
+            lambda rows, name=name: parts.values(columns._replace(features=(name,)))[rows]
+            for name in columns.features
+        )
+        others = [] if weight is None else [weight.__getitem__]
+        order = break_ties(stable_order(time), time, chain([flags.__getitem__], features, others))
+    weight = None if weight is None else weight[order]
+    cohort = ChunkCohort.of(estimator, flags[order], weight, estimator._seed(), position=order)
+    given = np.empty_like(order)
+    given[order] = np.arange(len(order))
+    return cohort, cohort.marks.take(given)
 
 
-def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: int) -> Layout:
+def _layout(cohort: ChunkCohort, marks: Marks, outlines: Sequence[Outline], rows_per_chunk: int) -> Layout:
     """Choose the cut points, and compute the centre of the features."""
     ends = np.cumsum([part.n for part in outlines])
     rows = [slice(end - part.n, end) for part, end in zip(outlines, ends, strict=True)]
     return Layout(
         cut_times(outlines, max(math.ceil(cohort.n / rows_per_chunk), 1)),
         np.sum([part.feature_sums for part in outlines], axis=0) / cohort.patients,
-        [cohort.marks.take(part) for part in rows],
+        [marks.take(part) for part in rows],
         cohort.scheme,
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
 from drosurv.errors import require, require_extra
+from drosurv.patients.target import FloatArray
 from drosurv.solvers.chunk_likelihood import Chunk, ChunkState
 from drosurv.solvers.chunk_problem import LocalWorkers
 
@@ -58,16 +59,25 @@ class ParquetParts:
         self.names: list[str] = [str(name) for name in schema.names if name not in index]
         self.workers, self.folder = LocalWorkers(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
-    def outlines(self, columns: Columns) -> list[Outline]:
-        """Return one summary per batch of rows."""
+    def outlines(self, columns: Columns, draws: bool) -> list[Outline]:
+        """Return one summary per batch of rows; `draws` as in :func:`~drosurv.distributed.sorting.outline`."""
 
         def of_part(k: int) -> list[Outline]:
-            return [outline(rows) for rows in self._batches(k, columns)]
+            return [outline(rows, draws) for rows in self._batches(k, columns)]
 
         found = self.workers.map(of_part, range(len(self.parts)))
         # The number of the first batch of each part.
         self.first_batch = np.cumsum([0, *(len(part) for part in found)])
         return [each for part in found for each in part]
+
+    def values(self, columns: Columns) -> FloatArray:
+        """Return the values of the one feature of `columns` of all rows."""
+
+        def of_part(k: int) -> list[FloatArray]:
+            return [first_feature(rows) for rows in self._batches(k, columns)]
+
+        found = self.workers.map(of_part, range(len(self.parts)))
+        return np.concatenate([each for part in found for each in part])
 
     def chunks(self, columns: Columns, layout: Layout) -> list[ChunkState]:
         """Write the chunks and return them, from the longest to the shortest times."""
@@ -137,6 +147,11 @@ class Cluster:
         return found
 
 
+def first_feature(rows: PartRows) -> FloatArray:
+    """Return the values of the first feature."""
+    return rows.X[:, 0]
+
+
 class DaskParts:
     """The partitions of a Dask DataFrame, in order."""
 
@@ -144,9 +159,14 @@ class DaskParts:
         self.frame, self.workers = frame, Cluster(client)
         self.names: list[str] = [str(name) for name in frame.columns]
 
-    def outlines(self, columns: Columns) -> list[Outline]:
-        """Return one summary per partition."""
-        return self.workers.gather(self.workers.map(outline, self._rows(columns)))
+    def outlines(self, columns: Columns, draws: bool) -> list[Outline]:
+        """Return one summary per partition; `draws` as in :func:`~drosurv.distributed.sorting.outline`."""
+        rows = self._rows(columns)
+        return self.workers.gather(self.workers.map(outline, rows, [draws] * len(rows)))
+
+    def values(self, columns: Columns) -> FloatArray:
+        """Return the values of the one feature of `columns` of all rows."""
+        return np.concatenate(self.workers.gather(self.workers.map(first_feature, self._rows(columns))))
 
     def chunks(self, columns: Columns, layout: Layout) -> list[Any]:
         """Return the chunks on the workers, from the longest to the shortest times.

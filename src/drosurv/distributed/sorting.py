@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, require, row_number
+from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, make_chunk
-from drosurv.target import BoolArray, FloatArray
 
 # Number of quantiles of the times of each partition. The sizes of chunks differ by about one part in this many.
 _QUANTILES = 512
@@ -21,7 +21,7 @@ class Outline(NamedTuple):
     """Summary of one partition of n rows, from which cut points are chosen.
 
     `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of the times, including the shortest and the
-    longest.
+    longest, and `all_times` (n,) all of them, if something is drawn for the rows.
     """
 
     n: int
@@ -29,16 +29,20 @@ class Outline(NamedTuple):
     weights: FloatArray | None
     feature_sums: FloatArray
     times: FloatArray
+    all_times: FloatArray | None = None
 
 
-def outline(rows: PartRows) -> Outline:
-    """Summarise a partition."""
+def outline(rows: PartRows, draws: bool = False) -> Outline:
+    """Summarise a partition; `draws` says whether folds or halves are drawn for the rows."""
     n, w = len(rows.time), rows.weight
     if n == 0:
-        return Outline(0, rows.event, w, np.zeros(rows.X.shape[1]), np.zeros(0))
+        return Outline(0, rows.event, w, np.zeros(rows.X.shape[1]), np.zeros(0), rows.time if draws else None)
     sums = rows.X.sum(axis=0, dtype=np.float64) if w is None else w @ rows.X.astype(np.float64)
     quantiles = np.linspace(0.0, 1.0, min(n, _QUANTILES))
-    return Outline(n, rows.event, w, sums, np.quantile(rows.time, quantiles, method="nearest"))
+    found = Outline(n, rows.event, w, sums, np.quantile(rows.time, quantiles, method="nearest"))
+    if not draws:
+        return found
+    return found._replace(all_times=rows.time)
 
 
 def cut_times(outlines: Sequence[Outline], n_chunks: int) -> FloatArray:

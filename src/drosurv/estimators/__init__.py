@@ -15,7 +15,6 @@ from drosurv.estimators.network_settings import MLP, Trees
 from drosurv.estimators.null_model import NullModel
 from drosurv.estimators.pipelines import add_curves_to_pipelines
 from drosurv.estimators.published_cox import PublishedCox
-from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 
 # Here, so that pipelines predict curves as soon as a model can be one of their steps.
@@ -37,7 +36,6 @@ __all__ = [
     "NullModel",
     "ProportionalHazardsTest",
     "PublishedCox",
-    "RegularizedCox",
     "SubgroupRobustCox",
     "Trees",
     "check_design",

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.curves import FittedCurves
 from drosurv.errors import ArgumentError, arg, check_choice
-from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.coefficient_inference import check_linear, feature_names, title
 from drosurv.estimators.coefficients import CoxTable, cox_table
@@ -20,8 +20,8 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime, log_survival, log_time_at
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import lists_balls
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Problem, Result, TrainingData
-from drosurv.target import FloatArray
 
 
 @lists_balls
@@ -99,7 +99,7 @@ class AcceleratedFailureTime(NetworkEstimator):
         if hasattr(self, "coef_"):
             data = result.problem.data
             self._errors = _standard_errors(result)
-            self._rows_depend = data.observation.depend(data.target)
+            self._rows_depend = data.rows.depend(data.target)
             self.coef_ = -self.scale_ * self.coef_
 
     def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
@@ -168,16 +168,16 @@ class AcceleratedFailureTime(NetworkEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class LogTimeCurves(Curves):
+class LogTimeCurves(FittedCurves):
     """Survival curves S((log t - mu) / scale); the default times (K,) are the event times in training."""
 
     distribution: str
     scale: float
     times: FloatArray
 
-    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Return cumulative hazards (n, T) of patients with risks -mu (n,)."""
-        at = self.times if times is None else checked_times(times)
+    def cumulative_hazard(self, scores: FloatArray, times: FloatArray | None = None) -> FloatArray:
+        """Return cumulative hazards (n, k) of patients with risks -mu (n,), at times (k,) or (n, k)."""
+        at = self.times if times is None else times
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             z = (np.log(at) + np.asarray(scores)[:, None]) / self.scale
             hazard = -log_survival(self.distribution, z)

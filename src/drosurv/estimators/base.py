@@ -16,18 +16,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.curves import CurveType
+from drosurv.curves import CurveType, FittedCurves, checked_times, step_functions
 from drosurv.errors import ArgumentError, arg, as_number, require
-from drosurv.estimators.baseline import Curves, checked_times, fitted_curves, step_functions
+from drosurv.estimators.baseline import fitted_curves
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.files import import_files
 from drosurv.metrics import FollowUp, concordance_index
-from drosurv.observation import given_arguments, with_offset
+from drosurv.patients.observation import Rows, given_rows, given_weight, with_offset
+from drosurv.patients.target import FloatArray, batches, is_tensor, parse_target
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import checked_features, encode_features, training_medians
-from drosurv.target import FloatArray, batches, is_tensor, parse_target
 
 # Number of values of survival curves that are computed at a time.
 _BLOCK = 4_000_000
@@ -68,7 +68,7 @@ class SurvivalModel(BaseEstimator):
     # Numbers of training patients and events; with weights they may not be integers.
     n_patients_: Any
     n_events_: Any
-    _baseline: Curves
+    _baseline: FittedCurves
     # The training data of a linear model for inference on coefficients, which are never saved, and its results.
     _kept_training: Any = None
     _findings: Any = None
@@ -162,9 +162,12 @@ class SurvivalModel(BaseEstimator):
         features: FloatArray = checked_features(self, given)
         return features
 
-    def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
-        """Return Harrell's c-index of the predicted risks; see :func:`drosurv.metrics.concordance_index`."""
-        return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
+    def score(self, X: Any, y: Any, *, strata: Any = None, offset: Any = None) -> float:
+        """Return Harrell's c-index of the predicted risks; see :func:`drosurv.metrics.concordance_index`.
+
+        Entry times and weights are those of `y`.
+        """
+        return float(concordance_index(y, self.predict(X, offset=offset), strata=strata))
 
     # Curves.
 
@@ -265,12 +268,12 @@ class SurvivalModel(BaseEstimator):
     ) -> NDArray[Any]:
         """Return cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
         curves, scores = self._curves_and_scores(X, strata, offset)
-        hazard = curves.cumulative_hazard(scores, times)
+        hazard = curves.cumulative_hazard(scores, None if times is None else checked_times(times))
         return hazard if return_array or times is not None else step_functions(self.unique_times_, hazard)
 
     def _curves_and_scores(
         self, X: Any, strata: Any = None, offset: ArrayLike | None = None
-    ) -> tuple[Curves, FloatArray]:
+    ) -> tuple[FittedCurves, FloatArray]:
         scores = self._outputs(X, offset)
         return self._baseline.of_patients(strata, len(scores)), scores
 
@@ -375,7 +378,7 @@ class SurvivalModel(BaseEstimator):
         known = np.broadcast_to(known, len(X))
         if hasattr(self, "_baseline"):
             curves, scores = self._curves_and_scores(X, **given)
-            return curves.at_patient_times(scores, known)
+            return curves.cumulative_hazard(scores, known[:, None])[:, 0]
         # The patients of a block may all have different times.
         for part, rows, arguments in _in_parts(X, given, int(_BLOCK**0.5)):
             times, column = np.unique(known[part], return_inverse=True)
@@ -415,11 +418,8 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: Any = None,
-        entry: ArrayLike | None = None,
         strata: Any = None,
-        clusters: Any = None,
         offset: ArrayLike | None = None,
-        id: Any = None,
     ) -> Self:
         """Fit the model.
 
@@ -432,34 +432,28 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
             prediction. If it holds numbers only and none is missing, values missing in prediction are filled with its
             medians.
         y : structured array (n,)
-            Event flag and time; see :class:`drosurv.Surv`.
+            Event flag and time; see :class:`drosurv.Surv`. With a field ``entry``, a row is at risk at t only if
+            entry < t <= time. Rows (entry, time] with one ``id`` are a patient whose features change with time: they
+            must not overlap, and patients, not rows, are counted and weighted. Of ``clusters`` the rows are
+            correlated: the standard errors of :meth:`summary` account for that, the coefficients do not change.
         sample_weight : (n,) array, optional
-            Patient weights; weight 2 counts a patient twice (with ``ties="efron"``, two tied events differ from one
-            event of weight 2).
+            Patient weights, unless they are the field ``weight`` of `y`; weight 2 counts a patient twice (with
+            ``ties="efron"``, two tied events differ from one event of weight 2).
         sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
             Group labels, for models that compare groups in training; several columns define groups by their
             combinations.
-        entry : (n,) array, optional
-            Entry times (left truncation): a row is at risk at t only if entry < t <= time.
         strata : (n,) labels, optional
             Strata: each has its own baseline hazard, and risk sets are within strata.
-        clusters : (n,) labels, optional
-            Clusters of correlated rows: the standard errors of :meth:`summary` account for them, the coefficients do
-            not change.
         offset : (n,) array, optional
             Known effects, added to the scores.
-        id : (n,) labels, optional
-            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
-            overlap. Patients, not rows, are counted and weighted.
 
         Returns
         -------
         self
         """
-        data = self._training_data(X, y, sample_weight, sensitive_features)
-        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
-        if given:
-            data = self._with_row_arguments(data, parse_target(y), given)
+        data = self._training_data(X, y, given_weight(y, sample_weight), sensitive_features)
+        if given := given_rows(y, strata, offset):
+            data = self._observed(data, given, Rows.parse(y, strata=strata, offset=offset, judged=False))
         if not self._fit_on_accelerator(data):
             data = data.in_double()
             self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
@@ -482,7 +476,8 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
         data = TrainingData.parse(X, parse_target(y), sample_weight, names=names, seed=self._seed())
         return data if sensitive_features is None else data.with_groups(sensitive_features)
 
-    def _with_row_arguments(self, data: TrainingData, target: Any, given: dict[str, Any]) -> TrainingData:
+    def _observed(self, data: TrainingData, given: Sequence[str], rows: Rows) -> TrainingData:
+        """Add entry times, strata, clusters, offset and ids; raise for those that the model does not support."""
         name, able = type(self).__name__, self.capabilities
         if unsupported := [argument for argument in given if argument not in able.row_arguments]:
             raise ArgumentError(
@@ -490,7 +485,7 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
                 f"{name} does not support {arg(unsupported[0])}: {able.no_row_arguments}. Use CoxPH, DROCox, "
                 "DROCoxSplit or RegularizedCox.",
             )
-        return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
+        return data.observed(rows, name=name, robust=able.objective in WEIGHTED)
 
     def _check_groups(self, sensitive_features: Any) -> None:
         """Raise if groups are given but not compared in training, or compared but not given."""
@@ -529,7 +524,7 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
         self._set_status(result, result.objective)
         self.n_patients_, self.n_events_ = data.n_patients, data.n_events
         self.follow_up_ = training_follow_up(data) if follow_up is None else follow_up
-        self._has_offset = data.observation.offset is not None
+        self._has_offset = data.rows.offset is not None
         self._describe(result)
         self._baseline = fitted_curves(result)
 
@@ -542,7 +537,7 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
 
 def training_follow_up(data: TrainingData) -> FollowUp:
     """Return the follow-up of the training patients."""
-    target = data.target if data.observation.patient is None else data.observation.patients(data.target)
+    target = data.target if data.rows.patient is None else data.rows.patients(data.target)
     late = data.target.entry is not None and bool((data.target.entry > 0).any())
     return replace(FollowUp.of(target, data.patient_weight, entry=target.entry), late_entry=late)
 
@@ -574,7 +569,7 @@ def _is_model(found: Any) -> bool:
 
 
 # Subpackages that export estimators.
-_SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
+_SUBPACKAGES = ("drosurv.estimators", "drosurv.paper", "drosurv.repairs")
 
 
 def all_estimators(causes: bool = False) -> list[tuple[str, type[SurvivalModel]]]:

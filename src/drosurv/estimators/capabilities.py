@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-# Arguments of fit with one value per row.
+# Fields of y, and arguments of fit, with one value per row.
 ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
 # Objectives that weight patients by their losses.
 WEIGHTED = ("worst case", "reweighted losses")
@@ -27,7 +27,8 @@ class Capabilities:
     no_recalibration : str
         Why scores cannot be recalibrated by a factor, as the end of a sentence; empty if they can.
     row_arguments : tuple of str
-        Which of ``entry``, ``strata``, ``clusters``, ``offset`` and ``id`` the method ``fit`` supports.
+        Which of the fields ``entry``, ``clusters`` and ``id`` of y, and of the arguments ``strata`` and ``offset``,
+        ``fit`` supports.
     no_row_arguments : str
         Why it does not support the others; empty if it supports all.
     objective : {"partial likelihood", "worst case", "reweighted losses", "other"}

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.curve_values import SumValues
-from drosurv.curves import CompetingCurves, StepCurves
+from drosurv.curves import Baseline, CompetingCurves, FittedCurves, StepCurves, SumValues, checked_times
 from drosurv.errors import InputError, check_alpha, check_count, check_number
 from drosurv.estimators.base import SurvivalModel, training_follow_up
-from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
+from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.coefficient_inference import (
     encoder_notes,
@@ -39,19 +38,20 @@ from drosurv.losses import ConvexLoss
 from drosurv.losses.summed_likelihood import CompetingRisks, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
-from drosurv.observation import ends_of_patients, given_arguments, with_offset
-from drosurv.presentation import cause_in_words, cause_label, cause_title, first_upper, listing
-from drosurv.solvers import Options, Problem, Result, TrainingData, solve
-from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import (
+from drosurv.patients.observation import Rows, ends_of_patients, given_rows, given_weight, with_offset
+from drosurv.patients.target import (
     CompetingTarget,
     FloatArray,
     Surv,
     cause_names,
     number_of_cause,
+    of_events,
     parse_competing_target,
     require_same_causes,
 )
+from drosurv.presentation import cause_in_words, cause_label, cause_title, first_upper, listing
+from drosurv.solvers import Options, Problem, Result, TrainingData, solve
+from drosurv.tables.encoder import checked_features, encode_features
 
 
 @lists_balls
@@ -145,11 +145,8 @@ class CauseSpecificCox(SurvivalModel):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        entry: ArrayLike | None = None,
         strata: Any = None,
-        clusters: Any = None,
         offset: ArrayLike | None = None,
-        id: Any = None,
     ) -> Self:
         """Fit the models of all causes.
 
@@ -158,12 +155,13 @@ class CauseSpecificCox(SurvivalModel):
         X : (n, d) array or DataFrame
             Features; a DataFrame is encoded as in :meth:`drosurv.CoxPH.fit`.
         y : structured array (n,)
-            Cause (0 is censored) and time, from :meth:`drosurv.Surv.competing`.
+            Cause (0 is censored) and time, from :meth:`drosurv.Surv.competing`, with further fields as in
+            :meth:`drosurv.CoxPH.fit`. With alpha below 1, the loss of a patient with several rows is the sum over rows
+            and causes.
         sample_weight : (n,) array, optional
-            Patient weights.
-        entry, strata, clusters, offset, id : (n,) arrays, optional
-            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; with alpha below 1, the
-            loss of a patient with several rows is the sum over rows and causes.
+            Patient weights, unless they are a field of `y`.
+        strata, offset : (n,) arrays, optional
+            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum.
         """
         self._forget_last_fit()
         check_alpha(self.alpha)
@@ -174,24 +172,26 @@ class CauseSpecificCox(SurvivalModel):
         X = encode_features(self, X, y, fit=True)
         features = checked_features(self, X, fit=True)
         self.n_causes_, self.cause_names_ = target.n_causes, cause_names(y)
-        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
         any_cause, robust = target.of_any_cause(), self.alpha < 1.0
-        training = TrainingData.parse(features, any_cause, sample_weight)
+        training = TrainingData.parse(features, any_cause, given_weight(y, sample_weight))
         # With alpha 1 the model of each cause handles the strata.
-        parsed = {name: value for name, value in given.items() if robust or name != "strata"}
-        if parsed:
-            training = training.observed(any_cause, parsed, name="CauseSpecificCox", robust=robust)
+        own_strata = strata if robust else None
+        if given_rows(y, own_strata, offset):
+            rows = Rows.parse(y, strata=own_strata, offset=offset, judged=False)
+            training = training.observed(rows, name="CauseSpecificCox", robust=robust)
         if not robust:
             cox = CoxPH(l2=self.l2, ties=self.ties, max_iter=self.max_iter, tol=self.tol)
             self.models_ = [
-                clone(cox).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
+                clone(cox).fit(
+                    X, of_events(y, target.cause == k), sample_weight, strata=strata, offset=offset
+                )
                 for k in range(1, target.n_causes + 1)
             ]
             self.coef_ = np.stack([model.coef_ for model in self.models_])
         target, of_any = target.take(training.kept), training.target
         if robust:
             self._fit_together(training, replace(target, entry=of_any.entry, stratum=of_any.stratum))
-        self._has_offset = training.observation.offset is not None
+        self._has_offset = training.rows.offset is not None
         self.unique_times_ = training.target.curve_times
         self.n_patients_ = training.n_patients
         self.n_events_ = np.bincount(target.cause, training.weight)[1:]
@@ -204,9 +204,9 @@ class CauseSpecificCox(SurvivalModel):
             raise InputError(
                 "a cause has no event among patients of positive weight: count its events as censored (cause 0)."
             )
-        of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
+        of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.rows.offset)
         loss: ConvexLoss = of_rows
-        patient = training.observation.patient
+        patient = training.rows.patient
         if patient is not None:
             loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
         objective = ball_objective(self.ball, np.array([self.alpha]))
@@ -282,7 +282,8 @@ class CauseSpecificCox(SurvivalModel):
         check_is_fitted(self)
         require_same_causes(self.cause_names_, y)
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
-        return float(concordance_by_cause(target.cause, target.time, risk, of=self._row(cause) + 1))
+        how: dict[str, Any] = {"of": self._row(cause) + 1, "sample_weight": given_weight(y)}
+        return float(concordance_by_cause(target.cause, target.time, risk, **how))
 
     def _row(self, cause: int | str) -> int:
         check_is_fitted(self)
@@ -326,7 +327,7 @@ class CauseSpecificCox(SurvivalModel):
         return CompetingCurves(tuple(causes), StepCurves(total, self.unique_times_, end, own_hazard=True))
 
     @property
-    def _cause_curves(self) -> Sequence[Curves]:
+    def _cause_curves(self) -> Sequence[FittedCurves]:
         """The baseline of each cause; its hazard is zero in a stratum that has only events of other causes."""
         known: Any = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
         causes: list[Baseline] = known
@@ -404,18 +405,13 @@ class CauseSpecificCox(SurvivalModel):
         """Return the findings of each cause; the first call fits plain Cox."""
         if self._findings is None:
             training, target = kept_training(self, "summary")
-            y = Surv.competing(target.cause, target.time)
-            given = training.observation
-            rows = {
-                "entry": given.entry,
-                "strata": given.stratum,
-                "offset": given.offset,
-                "id": given.patient,
-            }
+            given = training.rows
+            fields = {"entry": given.entry, "id": given.patient, "weight": training.weight}
+            y = Surv.competing(target.cause, target.time, **fields)
             plain = clone(self).set_params(alpha=1.0)
             with warnings.catch_warnings(action="ignore"):
                 # The robust fit has already given these warnings.
-                plain.fit(training.X, y, training.weight, **rows)
+                plain.fit(training.X, y, strata=given.stratum, offset=given.offset)
             weights, self._findings = self.worst_case_weights_[training.kept], []
             for k, coef in enumerate(plain.coef_, start=1):
                 findings = initial_findings(replace(training, target=target.of_cause(k)))

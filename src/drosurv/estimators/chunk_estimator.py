@@ -9,13 +9,16 @@ from operator import mul
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from drosurv.curves import Baseline
 from drosurv.errors import ArgumentError
-from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Mean
+from drosurv.patients.draws import require_events
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, is_tensor
 from drosurv.solvers import TrainingData, minimise
 from drosurv.solvers import chunk_likelihood as kernels
 from drosurv.solvers.arrays import (
@@ -29,13 +32,12 @@ from drosurv.solvers.arrays import (
     searchsorted_right,
     sum_by_block,
 )
-from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, device_chunks
+from drosurv.solvers.chunk_likelihood import ChunkState, Marks, RowsOnDevice, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
-from drosurv.solvers.convex import SEPARATED, Minimum
+from drosurv.solvers.convex import SEPARATED, Minimum, Nearby
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000
@@ -57,7 +59,7 @@ def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
 def fit_on_device(estimator: Any, data: TrainingData) -> bool:
     """Solve a linear model on the device of its features, or on an accelerator; return False if the CPU is needed."""
     tensor = is_tensor(data.X)
-    plain = data.target.is_plain and data.observation.offset is None
+    plain = data.target.is_plain and data.rows.offset is None
     if tensor and not plain:
         raise ArgumentError(
             "X", "entry, strata, offset and id are not supported with a tensor: pass X as an array."
@@ -66,19 +68,22 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
         return False
     keeps_device = tensor and estimator.device == "auto"
     device = data.X.device if keeps_device else resolve_device(estimator.device, worthwhile=True)
-    target, weight = data.target, data.weight
+    target, weight, clusters = data.target, data.weight, data.rows.cluster
+    patients = RowsOnDevice.of(data.X, target.time, target.event, weight, device, clusters)
+    order = on_host(patients.order)
     cohort = ChunkCohort.of(
-        estimator, target.event, weight, data.seed, folds=True, clusters=data.observation.clusters
+        estimator,
+        on_host(patients.event),
+        None if weight is None else weight[order],
+        data.seed,
+        position=order,
+        clusters=None if clusters is None else clusters[order],
     )
-    chunks, centre, order = device_chunks(
-        data.X, target.time, target.event, weight, cohort.marks, cohort.scheme, device
-    )
+    chunks, centre = device_chunks(patients, cohort.marks, cohort.scheme)
     problem = fit_chunks(estimator, cohort, chunks, centre, LocalWorkers())
     estimator.n_patients_, estimator.n_events_ = data.n_patients, data.n_events
     if estimator.capabilities.objective in WEIGHTED:
-        estimator.worst_case_weights_ = data.in_given_rows(
-            _patient_weights(problem, data, order, cohort.halves)
-        )
+        estimator.worst_case_weights_ = data.in_given_rows(_patient_weights(problem, patients, cohort.halves))
     if not tensor:
         estimator._kept_training, estimator._findings = data, None
     return True
@@ -102,7 +107,7 @@ class ChunkCohort:
     events: float
     scheme: Scheme
     rests: Sequence[float]
-    fold: IntArray | None = None
+    fold: NDArray[np.int8] | None = None
     without_fold: Mapping[int, ChunkCohort] = field(default_factory=dict)
 
     @classmethod
@@ -113,55 +118,59 @@ class ChunkCohort:
         weight: FloatArray | None,
         seed: int,
         *,
-        folds: bool = False,
+        position: IntArray | None = None,
         clusters: Any = None,
     ) -> ChunkCohort:
-        """Summarise patients with given event flags and weights; `seed` is that of the estimator's halves.
+        """Summarise patients with given event flags and weights, and draw their halves and folds, as far as used.
 
-        With `folds`, also draw the folds of recalibration, if the estimator is recalibrated.
+        Patients are in the order of :func:`drosurv.patients.draws.row_order`; `position` (n,) are the given rows in
+        this order. `seed` is that of the estimator's halves.
         """
-        halves, everyone = estimator._halves(event, seed), np.ones(len(event), dtype=np.bool_)
-        sides = halves or [everyone]
+        halves = estimator._halves(event, seed, position)
+        everybody = cls._summary(estimator, event, weight, halves)
+        fold = estimator._folds(event, clusters, seed, everybody.events)
+        if fold is None:
+            return everybody
+        others, fold = {}, fold.astype(np.int8)
+        for k in np.unique(fold[event]).tolist():
+            with estimator._training_on_folds() as trained:
+                others[k] = cls._summary(estimator, event, weight, halves, fold != k)
+            if not trained:
+                return everybody
+        return replace(everybody, fold=fold, without_fold=others)
+
+    @classmethod
+    def _summary(
+        cls,
+        estimator: Any,
+        event: BoolArray,
+        weight: FloatArray | None,
+        halves: list[BoolArray] | None,
+        kept: BoolArray | None = None,
+    ) -> ChunkCohort:
+        """Summarise the patients `kept` (n,); None keeps all."""
+        everyone = np.ones(len(event), dtype=np.bool_) if kept is None else kept
+        sides = [everyone] if halves is None else [half & everyone for half in halves]
         totals = tuple(_total(weight, side) for side in sides)
+        happened = event & everyone
+        if halves is not None and kept is not None:
+            require_events(happened, sides[0], estimator.n1, both=len(sides) > 1)
         least = [1.0 if weight is None else np.min(weight, where=side, initial=np.inf) for side in sides]
-        cohort = cls(
+        return cls(
             estimator._objective([estimator], np.divide(least, totals)[:, None]),
             halves,
-            len(event),
-            int(np.count_nonzero(event)),
+            int(np.count_nonzero(everyone)),
+            int(np.count_nonzero(happened)),
             _total(weight, everyone),
-            _total(weight, event),
+            _total(weight, happened),
             Scheme(totals, estimator.ties),
             [_total(weight, side & ~event) / total for side, total in zip(sides, totals, strict=True)],
         )
-        return cohort._with_folds(estimator, event, weight, seed, clusters) if folds else cohort
-
-    def _with_folds(
-        self, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int, clusters: Any
-    ) -> ChunkCohort:
-        fold = estimator._folds(event, clusters, seed, self.events)
-        if fold is None:
-            return self
-        cohorts = {}
-        for k in np.unique(fold[event]).tolist():
-            rows = fold != k
-            with estimator._training_on_folds() as trained:
-                part = None if weight is None else weight[rows]
-                cohorts[k] = ChunkCohort.of(estimator, event[rows], part, seed)
-            if not trained:
-                return self
-        return replace(self, fold=fold.astype(np.int8), without_fold=cohorts)
 
     @property
     def marks(self) -> Marks:
         """The halves and folds of the patients (n,)."""
-        if self.halves is None:
-            return Marks(fold=self.fold)
-        halves = self.halves[0].astype(np.uint8)
-        for k, cohort in self.without_fold.items():
-            assert cohort.halves is not None, "a cohort of a fold has the halves of the estimator"
-            halves[self.fold != k] += cohort.halves[0].astype(np.uint8) << (k + 1)
-        return Marks(halves, self.fold)
+        return Marks(None if self.halves is None else self.halves[0], self.fold)
 
 
 def _total(weight: FloatArray | None, rows: BoolArray) -> float:
@@ -179,8 +188,9 @@ def fit_chunks(
     warn_unless_converged(type(estimator).__name__, found)
     factor = None
     if cohort.without_fold:
+        near = Nearby(found.x, problem.curvature()) if problem.smooth else None
         factor = estimator._checked_factor(
-            _factor_of_folds(estimator, cohort, chunks, centre, workers, found.x)
+            _factor_of_folds(estimator, cohort, chunks, centre, workers, found.x, near)
         )
         # The attributes below are those of the model of all patients.
         problem.value(found.x)
@@ -207,8 +217,12 @@ def _solved(
     centre: FloatArray,
     workers: Workers,
     start: FloatArray | None = None,
+    near: Nearby | None = None,
 ) -> tuple[ChunkProblem, Minimum]:
-    """Find the coefficients of a cohort, starting at zeros or at `start` (d,); the problem is left at the optimum."""
+    """Find the coefficients of a cohort, starting at zeros or at `start` (d,); the problem is left at the optimum.
+
+    The Hessians are those of the problem `near`, if there is one.
+    """
     problem = ChunkProblem(
         chunks,
         len(centre),
@@ -219,6 +233,7 @@ def _solved(
         centre=centre,
         n_events=cohort.n_events,
     )
+    problem.sample = near
     found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter, start=start)
     problem.value(found.x)
     return problem, found
@@ -231,6 +246,7 @@ def _factor_of_folds(
     centre: FloatArray,
     workers: Workers,
     theta: FloatArray,
+    near: Nearby | None,
 ) -> float:
     """Return the factor of recalibration from held-out scores of all folds, given the coefficients of all patients."""
     n, held_out = len(chunks), []
@@ -238,7 +254,7 @@ def _factor_of_folds(
     scheme = Scheme((cohort.patients,), estimator.ties)
     for k, others in cohort.without_fold.items():
         part = workers.map(kernels.without_fold, chunks, [k] * n, [others.scheme] * n)
-        _, found = _solved(estimator, others, part, centre, workers, theta)
+        _, found = _solved(estimator, others, part, centre, workers, theta, near)
         scored = workers.map(kernels.held_out, chunks, [found.x] * n, [k] * n, [scheme] * n)
         problem = ChunkProblem(scored, 1, [0.0], Mean(), workers=workers, n_events=cohort.n_events)
         held_out.append(HeldOutChunks(problem))
@@ -284,32 +300,31 @@ class HeldOutChunks:
 
 
 def _patient_weights(
-    problem: ChunkProblem, data: TrainingData, order: Any, halves: list[BoolArray] | None
+    problem: ChunkProblem, patients: RowsOnDevice, halves: list[BoolArray] | None
 ) -> FloatArray:
     """Return the worst-case weights of all patients, summing to one, computed on the device of the chunks."""
     import torch
 
-    def on_device(values: Any) -> Any:
-        return torch.as_tensor(values, device=order.device)
-
-    event, weight = on_device(data.target.event), data.weight
-    mass = (
-        torch.ones(len(order), dtype=torch.float64, device=order.device)
-        if weight is None
-        else on_device(weight)
-    )
-    weights = torch.zeros_like(mass)
-    sides = [torch.ones_like(event)] if halves is None else map(on_device, halves)
+    order, event = patients.order, patients.event
+    mass = torch.ones_like(event, dtype=torch.float64)
+    if patients.weight is not None:
+        mass = patients.weight[order]
+    found = torch.zeros_like(mass)
+    sides = [torch.ones_like(event)]
+    if halves is not None:
+        sides = [torch.as_tensor(half, device=order.device) for half in halves]
     for half, worst_case in zip(sides, problem.worst_cases, strict=True):
         # Patients without an event have loss zero.
         ratio = float(worst_case.ratio(np.zeros(1))[0]) / (mass * half).sum()
-        weights += mass * (half & ~event) * ratio
+        found += mass * (half & ~event) * ratio
     start = 0
-    for state, found in zip(problem.chunks, problem.event_weights(), strict=True):
-        rows = order[start : start + len(state.chunk.time)]
-        start += len(rows)
-        for side, q in zip(state.chunk.sides, found, strict=True):
-            weights[rows[side.event]] = q
+    for state, of_events in zip(problem.chunks, problem.event_weights(), strict=True):
+        stop = start + len(state.chunk.time)
+        for side, q in zip(state.chunk.sides, of_events, strict=True):
+            found[start:stop][side.event] = q
+        start = stop
+    weights = torch.empty_like(found)
+    weights[order] = found
     total: FloatArray = in_numpy(weights / weights.sum())
     return total
 

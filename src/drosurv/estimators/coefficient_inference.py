@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.curves import Baseline
 from drosurv.errors import ArgumentError, InputError, arg, call, check_choice
 from drosurv.estimators.base import SolvedModel, SurvivalModel
-from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.coefficients import (
     CoxTable,
     FittedCox,
@@ -29,10 +29,10 @@ from drosurv.estimators.coefficients.summary import (
     bootstrap_coefficients,
     findings_table,
 )
+from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.solvers import Options, Problem, TrainingData, solve
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
 # A saved model contains the covariance of its coefficients if computing it takes at most this many operations.
@@ -137,7 +137,7 @@ class CoefficientInference(SolvedModel, abstract=True):
         """
         fit = self._fitted_cox("check_proportional_hazards")
         data = self._training("check_proportional_hazards")
-        clusters = data.clusters if data.observation.depend(data.target) else None
+        clusters = data.clusters if data.rows.depend(data.target) else None
         return proportional_hazards_test(fit, transform, feature_names(self), clusters)
 
     def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
@@ -175,7 +175,7 @@ class CoefficientInference(SolvedModel, abstract=True):
             fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
             if used is not None and wanted:
                 data = self._training("summary")
-                clusters = None if data.observation.clusters is None else data.clusters
+                clusters = None if data.rows.cluster is None else data.clusters
                 covariances[used] = fit.covariance if used == "information" else sandwich(fit, clusters)
             self._findings = replace(
                 known,
@@ -200,7 +200,7 @@ class CoefficientInference(SolvedModel, abstract=True):
             return "bootstrap" if "bootstrap" in known else None
         if data is None:
             return "sandwich" if "sandwich" in known else "information"
-        correlated = data.weight is not None or data.observation.depend(data.target)
+        correlated = data.weight is not None or data.rows.depend(data.target)
         return "sandwich" if correlated else "information"
 
     def _known(self) -> Findings:
@@ -262,7 +262,7 @@ def kept_training(model: SurvivalModel, asked: str) -> Any:
 def initial_findings(data: TrainingData) -> Findings:
     """Return findings with only the numbers of patients and events and, with clusters, of rows and clusters."""
     n_rows, n_clusters, unweighted, rows_of_copies = 0, 0, None, 0
-    if data.observation.clusters is not None:
+    if data.rows.cluster is not None:
         n_rows, n_clusters = len(data.X), int(data.clusters.max()) + 1
     if data.weight is not None and (data.weight % 1 != 0).any():
         alone = replace(data, weight=None)

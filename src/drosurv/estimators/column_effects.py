@@ -13,11 +13,11 @@ from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.coefficients.summary import interval_names
 from drosurv.estimators.spline_design import SplineDesign
-from drosurv.observation import draw_folds
+from drosurv.patients.draws import draw_folds
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import Column, Table
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
-from drosurv.target import FloatArray
 
 #: What tables and plots call estimates of the unpenalised model, from which a jackknife's bias is subtracted.
 UNPENALISED = "unpenalised, bias-corrected"
@@ -79,9 +79,9 @@ class Unpenalised:
 
 def training_covariance(fit: FittedCox, training: TrainingData) -> FloatArray:
     """Return the covariance of the coefficients; robust with weights, clusters or several events of a patient."""
-    if training.weight is None and not training.observation.depend(training.target):
+    if training.weight is None and not training.rows.depend(training.target):
         return fit.covariance
-    return sandwich(fit, None if training.observation.clusters is None else training.clusters)
+    return sandwich(fit, None if training.rows.cluster is None else training.clusters)
 
 
 def _maximise(X: FloatArray, training: TrainingData, ties: str) -> tuple[FloatArray, bool]:
@@ -102,7 +102,13 @@ def _bias(mle: FloatArray, error: FloatArray, X: FloatArray, training: TrainingD
         return zero
     target = training.target
     folds = draw_folds(
-        len(X), _GROUPS, np.random.default_rng(0), target.event, training.clusters, target.stratum
+        len(X),
+        _GROUPS,
+        np.random.default_rng(0),
+        target.event,
+        training.clusters,
+        target.stratum,
+        training.order,
     )
     total = zero.copy()
     for k in range(_GROUPS):

@@ -36,12 +36,13 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.penalty_choice import Search
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
 from drosurv.losses.cox_partial import TIES
-from drosurv.observation import draw_folds, generator, given_arguments, label_codes
+from drosurv.metrics.splines import spline_columns
+from drosurv.patients.draws import draw_folds
+from drosurv.patients.observation import Rows, generator, given_rows, given_weight, label_codes
+from drosurv.patients.target import FloatArray, IntArray, parse_target, with_fields, y_field
 from drosurv.presentation import axes_or_new
 from drosurv.solvers import TrainingData
-from drosurv.splines import spline_columns
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import FloatArray, IntArray, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,11 +151,8 @@ class CoxPHCV(SurvivalModel):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        entry: ArrayLike | None = None,
         strata: Any = None,
-        clusters: Any = None,
         offset: ArrayLike | None = None,
-        id: Any = None,
     ) -> Self:
         """Choose splines and penalty, and fit the model on all patients.
 
@@ -163,12 +161,10 @@ class CoxPHCV(SurvivalModel):
         X : (n, d) array or DataFrame
             Features; text, categories and missing values as in :meth:`drosurv.CoxPH.fit`.
         y : structured array (n,)
-            Event flag and time; see :class:`drosurv.Surv`.
-        sample_weight, entry, strata, clusters, offset : optional
+            Event flag and time, with further fields as in :meth:`drosurv.CoxPH.fit`. Without entry times, rows of one
+            ``id`` must be copies of each other, as in a bootstrap sample; each copy counts.
+        sample_weight, strata, offset : optional
             As in :meth:`drosurv.CoxPH.fit`.
-        id : (n,) labels, optional
-            Patient of each row, as in :meth:`drosurv.CoxPH.fit`. Without entry times, rows of one id must be copies of
-            each other, as in a bootstrap sample; each copy counts.
 
         Returns
         -------
@@ -177,23 +173,25 @@ class CoxPHCV(SurvivalModel):
         self._forget_last_fit()
         self._check_parameters()
         features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
-        target = parse_target(y)
-        patients = id
-        if id is not None and entry is None and clusters is None:
-            codes = label_codes("id", id, len(target))[0]
+        target, patients = parse_target(y), y_field(y, "id")
+        if patients is not None and y_field(y, "entry") is None and y_field(y, "clusters") is None:
+            codes = label_codes("id", patients, len(target))[0]
             first = np.unique(codes, return_index=True)[1][codes]
             if ((target.time == target.time[first]) & (target.event == target.event[first])).all():
                 # All rows of an id are copies.
-                clusters, id = id, None
-        given = given_arguments(entry=entry, strata=strata, clusters=clusters, offset=offset, id=id)
-        training = TrainingData.parse(features, target, sample_weight)
-        if given:
+                y = with_fields(y, id=None, clusters=patients)
+        training = TrainingData.parse(features, target, given_weight(y, sample_weight))
+        if given_rows(y, strata, offset):
             # The fit of CoxPH below gives these warnings.
             with warnings.catch_warnings(action="ignore"):
-                training = training.observed(target, given, name=type(self).__name__, robust=False)
+                rows = Rows.parse(y, strata=strata, offset=offset, judged=False)
+            training = training.observed(rows, name=type(self).__name__, robust=False)
         self.n_patients_, self.n_events_ = _count(training, patients)
         folds, linear = self._folds(training), self.splines == "auto"
-        search = Search(training, folds, self.ties, self._knots, linear, self.n_events_)
+        # In the order of times, the losses read memory in order.
+        by_time = training.target.order
+        sorted_rows = training.take(by_time)
+        search = Search(sorted_rows, folds[by_time], self.ties, self._knots, linear, self.n_events_)
         search.try_penalties(search.first_penalties() if self.l2s is None else [float(l2) for l2 in self.l2s])
         if self.l2s is None:
             search.extend()
@@ -203,7 +201,7 @@ class CoxPHCV(SurvivalModel):
         self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
         self.knots_ = dict(zip(feature_names(self), self._design.knots, strict=True))
         self.estimator_ = CoxPH(l2=self.l2_, ties=self.ties).fit(
-            self._frame(features), target.to_structured(), sample_weight, **given
+            self._frame(features), y, sample_weight, strata=strata, offset=offset
         )
         self.coef_: FloatArray = self._design.in_units(self.estimator_.coef_)
         self.follow_up_ = self.estimator_.follow_up_
@@ -248,7 +246,13 @@ class CoxPHCV(SurvivalModel):
                 f"{with_event} patients had an event: {with_event} folds are used instead of {arg('cv', self.cv)}."
             )
         return draw_folds(
-            len(event), min(int(self.cv), with_event), rng, event, units, training.target.stratum
+            len(event),
+            min(int(self.cv), with_event),
+            rng,
+            event,
+            units,
+            training.target.stratum,
+            training.order,
         )
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
@@ -495,5 +499,5 @@ def _count(training: TrainingData, patients: Any) -> tuple[int, int]:
     if patients is None:
         return len(event), int(event.sum())
     codes = label_codes("id", patients, training.n_rows)[0][training.kept]
-    several = training.observation.patient is not None
+    several = training.rows.patient is not None
     return len(np.unique(codes)), int(event.sum()) if several else len(np.unique(codes[event]))

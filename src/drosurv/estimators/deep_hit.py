@@ -10,19 +10,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.curve_values import interpolate
+from drosurv.curves import FittedCurves, interpolate
 from drosurv.errors import ArgumentError, check_count
-from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.discrete_time_hazard import interval_ends
-from drosurv.estimators.dro_cox_split import first_half
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.network_settings import Trees, as_network
 from drosurv.losses.deep_hit_loss import DeepHitLoss
-from drosurv.observation import with_offset
+from drosurv.patients.draws import first_half
+from drosurv.patients.observation import with_offset
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Options, Problem, Result, TrainingData
 from drosurv.solvers.networks import build, mlp, network_scores
-from drosurv.target import FloatArray
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +81,8 @@ class DeepHit(NetworkEstimator):
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         in_first = None
         if self.alpha < 1:
-            in_first = first_half(data.target.event, 0.5, data.seed, both=True)
+            in_first = np.empty(len(data.target), dtype=np.bool_)
+            in_first[data.order] = first_half(data.target.event[data.order], 0.5, data.seed, both=True)
         loss = DeepHitLoss(data.target, self.n_intervals, in_first, data.weight)
         # One output per interval; with ties or few events there are fewer than n_intervals.
         self._n_outputs = loss.n_outputs
@@ -113,7 +113,7 @@ class DeepHit(NetworkEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class MassCurves(Curves):
+class MassCurves(FittedCurves):
     """Survival curves from the network's probabilities of intervals.
 
     `times` (K + 1,) are zero and the ends of the intervals; `hazard` (K + 1,), the cumulative hazard of the training
@@ -123,10 +123,10 @@ class MassCurves(Curves):
     times: FloatArray
     hazard: FloatArray
 
-    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Return cumulative hazards (n, T) of patients with the given logits (n, K)."""
+    def cumulative_hazard(self, scores: FloatArray, times: FloatArray | None = None) -> FloatArray:
+        """Return cumulative hazards (n, k) of patients with the given logits (n, K), at times (k,) or (n, k)."""
         hazard = -np.log(_survival(scores))
-        return hazard if times is None else interpolate(self.times, hazard, checked_times(times))
+        return hazard if times is None else interpolate(self.times, hazard, times)
 
     def at_zero(self) -> FloatArray:
         """Return the cumulative hazard (1, K + 1) of the mean survival."""

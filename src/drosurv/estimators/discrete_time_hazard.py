@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from drosurv.curve_values import interpolate
+from drosurv.curves import FittedCurves, interpolate
 from drosurv.errors import check_choice, check_count
-from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.discrete_time import LINKS, DiscreteHazard, log_survived
 from drosurv.objectives.balls import lists_balls
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Problem, TrainingData
-from drosurv.target import FloatArray
 
 
 @lists_balls
@@ -108,7 +106,7 @@ class DiscreteTimeHazard(NetworkEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalCurves(Curves):
+class IntervalCurves(FittedCurves):
     """Survival curves from hazards on intervals; the cumulative hazard is linear within intervals.
 
     `times` (K + 1,) are zero and the ends of the intervals, `levels` (K,) the hazards on the link scale at score zero.
@@ -118,11 +116,11 @@ class IntervalCurves(Curves):
     levels: FloatArray
     link: str
 
-    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Return cumulative hazards (n, T) of patients with the given scores."""
+    def cumulative_hazard(self, scores: FloatArray, times: FloatArray | None = None) -> FloatArray:
+        """Return cumulative hazards (n, k) of patients with the given scores, at times (k,) or (n, k)."""
         steps = -log_survived(self.link, np.asarray(scores)[:, None] + self.levels)
         reached = np.concatenate([np.zeros((len(steps), 1)), np.cumsum(steps, axis=1)], axis=1)
-        return reached if times is None else interpolate(self.times, reached, checked_times(times))
+        return reached if times is None else interpolate(self.times, reached, times)
 
 
 def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:

@@ -37,12 +37,13 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
-from drosurv.observation import draw_folds
+from drosurv.patients.draws import draw_folds
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, is_tensor
 from drosurv.solvers import Options, Result, TrainingData, solve
+from drosurv.solvers.convex import centred
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
-from drosurv.solvers.solver import nearby
-from drosurv.target import BoolArray, FloatArray, IntArray, is_tensor
+from drosurv.solvers.solver import coefficients_nearby, nearby
 
 SOLVERS = ("auto", "adam", "convex")
 # Settings of networks and trees that the solvers use.
@@ -215,8 +216,13 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                 return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
 
-    def _halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
-        """Return flags (n,) of the scored halves, each compared with the other half; None without halves."""
+    def _halves(
+        self, event: BoolArray, seed: int, position: IntArray | None = None
+    ) -> list[BoolArray] | None:
+        """Return flags (n,) of the scored halves, each compared with the other half; None without halves.
+
+        `event` (n,) is in the order in which halves are drawn, `position` (n,) the given rows in this order.
+        """
         return None
 
     def _seed(self) -> int:
@@ -271,25 +277,33 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         recalibrated in that case, with few events, or if training on a fold fails.
         """
         data, problem = result.problem.data, result.problem
-        event = data.target.event
-        fold = self._folds(event, data.observation.clusters, data.seed, data.n_events)
+        fold = self._folds(data.target.event, data.rows.cluster, data.seed, data.n_events, data.order)
         if fold is None:
             return result
+        # In the order of times, the losses read memory in order.
+        fold, ordered = fold[data.target.order], data.take(data.target.order)
+        event = ordered.target.event
         # Train a copy, because `_problem` may set attributes of its estimator.
         other, held_out = clone(self).set_params(verbose=False), []
         options = other._options([other])
         near = nearby(result, options)
+        if near is not None:
+            centre = ordered.mass @ ordered.X
+            ordered = replace(ordered, X=centred(ordered.X, centre, ordered.target.compared))
         for k in range(N_FOLDS):
             training, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if not event[rest].any():
                 continue
             with self._training_on_folds() as trained:
-                found = solve(other._problem(data.take(training), [other]), options, near)
+                part = other._problem(ordered.take(training), [other])
+                network = (
+                    solve(part, options).network if near is None else coefficients_nearby(part, options, near)
+                )
             if not trained:
                 return result
-            loss, scores = data.take(rest).cox_loss(self.ties), network_scores(found.network, data.X[rest])
+            loss, scores = ordered.take(rest).cox_loss(self.ties), network_scores(network, ordered.X[rest])
             if not constant_features(scores[:, None], loss.compared)[0]:
-                held_out.append(HeldOut(loss, data.mass[rest][loss.rows][None], scores - scores.mean()))
+                held_out.append(HeldOut(loss, ordered.mass[rest][loss.rows][None], scores - scores.mean()))
         factor = self._checked_factor(best_factor(held_out))
         if factor is None:
             return result
@@ -301,7 +315,9 @@ class NetworkEstimator(CoefficientInference, abstract=True):
             result.problem = replace(problem, curves=partial(cox_baseline, data.cox_loss(self.ties)))
         return result
 
-    def _folds(self, event: BoolArray, clusters: Any, seed: int, n_events: float) -> IntArray | None:
+    def _folds(
+        self, event: BoolArray, clusters: Any, seed: int, n_events: float, order: IntArray | None = None
+    ) -> IntArray | None:
         """Draw the fold (n,) of each row for recalibration; rows of one cluster are in the same fold.
 
         None if the model is not recalibrated. Without a random state the seed is 0, so that repeated fits of a linear
@@ -310,7 +326,7 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         if not self._recalibrates or (self.recalibrate == "auto" and n_events < FEWEST_EVENTS):
             return None
         rng = np.random.default_rng(0 if self.random_state is None else seed)
-        return draw_folds(len(event), N_FOLDS, rng, event, clusters)
+        return draw_folds(len(event), N_FOLDS, rng, event, clusters, order=order)
 
     @contextmanager
     def _training_on_folds(self) -> Iterator[list[bool]]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from drosurv.estimators.spline_design import SplineDesign, find_knots
 from drosurv.losses.cox_partial import CoxPartial
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
-from drosurv.target import FloatArray, IntArray
 
 # Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))

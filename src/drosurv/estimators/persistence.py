@@ -43,25 +43,30 @@ _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9_]*")
 # Metadata routing requests of scikit-learn, which are not part of a fitted model.
 _LEFT_OUT = ("_metadata_request",)
 _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
+# Types of arrays in a file: numbers of up to eight bytes, so that a small file cannot ask for much memory.
+_NUMBERS = {"bool", "float16", "float32", "float64"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 # Modules of the stored classes that no public subpackage exports. Files name the module in which the class was when
 # they were written. Change the line here when you move a class.
 _HOMES = {
-    "Baseline": "drosurv.estimators.baseline",
+    "Baseline": "drosurv.curves.fitted",
     "BaselineFactor": "drosurv.repairs.repaired_predictions",
     "BesidePlain": "drosurv.estimators.coefficients.summary",
     "BoostedTrees": "drosurv.solvers.networks",
-    "Condition": "drosurv.repairs.rules",
+    "Condition": "drosurv.judging.rules",
     "Correction": "drosurv.repairs.repair_search",
     "EffectChange": "drosurv.repairs.repair",
     "EffectColumn": "drosurv.repairs.bayes_factors",
     "EffectColumns": "drosurv.repairs.bayes_factors",
-    "Estimate": "drosurv.repairs.repair",
     "Findings": "drosurv.estimators.coefficients.summary",
+    "HeldOutNumber": "drosurv.repairs.repair",
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",
     "MassCurves": "drosurv.estimators.deep_hit",
     "Periods": "drosurv.repairs.periods",
-    "Rule": "drosurv.repairs.rules",
+    "RegularizedCox": "drosurv.paper",
+    "Rule": "drosurv.judging.rules",
 }
 
 
@@ -271,7 +276,7 @@ def _pack_array(values: NDArray[Any], arrays: Arrays, where: str) -> dict[str, A
                 f"cannot save {where}: an array of objects can only be saved if it is a list of texts."
             )
         return {"texts": texts}
-    if values.dtype.kind not in "biuf":
+    if values.dtype.newbyteorder("=").name not in _NUMBERS:
         raise TypeError(f"cannot save {where}, an array of {values.dtype}; convert it to numbers.")
     name = f"{len(arrays)}:{where}"
     arrays[name] = _narrowed(values)
@@ -339,7 +344,7 @@ class Unpacker:
     """
 
     def __init__(self, arrays: Arrays, functions: Mapping[str, Callable[..., Any]]) -> None:
-        self.arrays = arrays
+        self.arrays = dict(arrays)
         self.functions = dict(functions)
         self.used: set[str] = set()
 
@@ -361,10 +366,18 @@ class Unpacker:
         if kind == "pairs":
             return {self.unpack(key): self.unpack(value) for key, value in content}
         if kind == "array":
-            return self.arrays[content].astype(packed["dtype"])
+            return self._array(content, packed["dtype"])
         if kind == "texts":
             return np.array([str(text) for text in content], dtype=object)
         raise InputError(f"it contains a {kind!r}, which this version does not know; upgrade drosurv")
+
+    def _array(self, name: str, dtype: Any) -> NDArray[Any]:
+        if dtype not in _NUMBERS:
+            raise InputError(f"its array {name!r} has the type {dtype!r}, which is none of numbers")
+        # Each array belongs to one value: many copies of one could fill the memory.
+        if name not in self.arrays:
+            raise InputError(f"its array {name!r} is not in the file, or used twice")
+        return self.arrays.pop(name).astype(dtype)
 
     def _named(self, packed: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self.unpack(value) for name, value in packed.items()}
@@ -383,7 +396,11 @@ class Unpacker:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):
                 raise InputError(f"it sets {name!r}, which is not a fitted attribute of {cls.__name__}")
-        estimator.__setstate__({**vars(estimator), **self._named(packed["attributes"])})
+        attributes = self._named(packed["attributes"])
+        coefficients = attributes.get("coef_")
+        if isinstance(coefficients, np.ndarray) and not np.isfinite(coefficients).all():
+            raise InputError(f"coefficients of {cls.__name__} are not finite; fit the model again")
+        estimator.__setstate__({**vars(estimator), **attributes})
         return estimator
 
     def _parameter(self, name: str, packed: Any) -> Any:

@@ -13,12 +13,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from drosurv.curve_values import StepFunction
-from drosurv.curves import CurveType
+from drosurv.curves import CurveType, StepFunction
 from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.estimators.score_terms import FEW_PATIENTS, Term
-from drosurv.observation import in_pandas
-from drosurv.target import FloatArray
+from drosurv.patients.observation import in_pandas
+from drosurv.patients.target import FloatArray
 
 # A mean that differs from the published one by this factor, and by so many standard deviations, is in another unit.
 _OTHER_UNIT, _DEVIATIONS = 2.0, 3.0

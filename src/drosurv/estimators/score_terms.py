@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, did_you_mean
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import counted
-from drosurv.target import FloatArray
 
 _NAME = r"\s*(?:`[^`]+`|[^`*=^()]+?)\s*"
 _POWER = r"(?:\^\s*(?P<power>[1-9])\s*)?"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from drosurv.metrics.nonparametric import weighted_quantiles
-from drosurv.splines import spline_columns
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.metrics.splines import spline_columns
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # A numeric column needs more distinct values than this for a spline.
 FEWEST_VALUES = 8

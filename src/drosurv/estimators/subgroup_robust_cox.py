@@ -18,6 +18,7 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.objectives import Objective
 from drosurv.objectives.balls import ball_objective, check_ball
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.solvers.neighborhoods import (
     Neighborhoods,
@@ -27,7 +28,6 @@ from drosurv.solvers.neighborhoods import (
     nearest_neighbors,
     subgroup_columns,
 )
-from drosurv.target import FloatArray
 
 KERNELS = ("forest", "neighbors")
 # If the worst-off share gains less than this per event, the optimum counts as the null model.
@@ -175,6 +175,7 @@ class SubgroupRobustCox(NetworkEstimator):
             cross_fit=self.cross_fit,
             sample_weight=data.weight,
             random_state=np.random.default_rng(data.seed),
+            order=data.order,
         )
 
 
@@ -183,7 +184,7 @@ def averaged_problem(
 ) -> Problem:
     """Return the problem of full-likelihood losses (or regrets) that are averaged over neighbourhoods."""
     likelihood = PiecewiseExponential if data.target.stratum is None else StratifiedLikelihood
-    loss = likelihood(data.target, n_intervals, data.weight, data.observation.offset)
+    loss = likelihood(data.target, n_intervals, data.weight, data.rows.offset)
     curves = partial(piecewise, loss)
     return Problem(data, loss, objective, regret=regret, neighborhoods=neighborhoods, curves=curves)
 

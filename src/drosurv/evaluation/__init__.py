@@ -4,7 +4,6 @@ from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.compare import compare
 from drosurv.evaluation.evaluate import evaluate
-from drosurv.evaluation.plots import partial_effects
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.scorers import get_scorer, make_scorers
 from drosurv.predictions import Predictions
@@ -18,5 +17,4 @@ __all__ = [
     "evaluate_by_cause",
     "get_scorer",
     "make_scorers",
-    "partial_effects",
 ]

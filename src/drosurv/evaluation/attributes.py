@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, warn_caller
-from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS
-from drosurv.findings.words import ALL as ALL
-from drosurv.findings.words import EVERYONE as EVERYONE
-from drosurv.groups import Groups, Missing, intersections, parse_groups
+from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS
+from drosurv.judging.words import ALL as ALL
+from drosurv.judging.words import EVERYONE as EVERYONE
 from drosurv.metrics.scores import warn_undefined
-from drosurv.observation import in_pandas
+from drosurv.patients.groups import Groups, Missing, intersections, parse_groups
+from drosurv.patients.observation import in_pandas
+from drosurv.patients.target import IntArray, Target
 from drosurv.presentation import AND, counted, group_name
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.target import FloatArray, IntArray, Target
 
 
 def whose(attribute: str, group: str, everybody: str = "everybody") -> str:
@@ -157,12 +157,6 @@ def compared_attributes(sensitive_features: Any, n: int) -> tuple[list[Attribute
     return [one for one in found if len(one.labels) > 1], notes
 
 
-def group_indicators(attributes: Sequence[Attribute]) -> FloatArray | None:
-    """Return indicators (n, q) of the groups of all attributes; None without attributes."""
-    found = [one.groups.codes == k for one in attributes for k in range(len(one.labels))]
-    return np.column_stack(found).astype(np.float64) if found else None
-
-
 def with_intersections(sensitive_features: Any, n: int) -> dict[str, Groups]:
     """Return the groups of each attribute and, of several attributes, those of their intersections, by name."""
     attributes = parse_attributes(sensitive_features, n, at_least=1)
@@ -225,12 +219,13 @@ def warn_of_small_groups(counts: Mapping[tuple[str, str], Count]) -> frozenset[t
     return frozenset(small)
 
 
-def warn_of_undefined(named: Sequence[str]) -> None:
-    """Give one warning that names all undefined numbers."""
-    if named:
-        warn_undefined(
-            f"undefined (NaN), because comparable pairs, events or follow-up are missing: {'; '.join(named)}."
-        )
+def warn_of_undefined(named: Sequence[str]) -> tuple[str, ...]:
+    """Give one warning that names all undefined numbers, and return it as a note."""
+    if not named:
+        return ()
+    text = f"undefined (NaN), because comparable pairs, events or follow-up are missing: {'; '.join(named)}."
+    warn_undefined(text)
+    return (text,)
 
 
 def text_of(label: Any) -> str:

@@ -12,18 +12,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.any_model import final_step
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle
 from drosurv.evaluation.from_entry import log_hazard
-from drosurv.findings.adjustment import Question
-from drosurv.findings.from_predictions import judged_patients, judged_times, require_an_event
-from drosurv.findings.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
-from drosurv.findings.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
-from drosurv.findings.verdict import FindingRow, findings
-from drosurv.groups import Missing
+from drosurv.judging.adjustment import Question
+from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
+from drosurv.judging.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
+from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
+from drosurv.judging.verdict import FindingRow, findings
 from drosurv.metrics import (
     FollowUp,
     brier_score_by_cause,
@@ -32,10 +30,20 @@ from drosurv.metrics import (
     default_horizon,
 )
 from drosurv.metrics.calibration import parse_horizons
-from drosurv.observation import Rows
+from drosurv.patients.groups import Missing
+from drosurv.patients.observation import Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import (
+    FloatArray,
+    IntArray,
+    Target,
+    cause_names,
+    has_causes,
+    parse_competing_target,
+)
 from drosurv.predictions import Predicted, as_predictions, of_causes
+from drosurv.predictions.any_model import final_step
 from drosurv.presentation import cause_label
-from drosurv.target import FloatArray, IntArray, Target, cause_names, has_causes, parse_competing_target
 
 # Columns of the table, and those that the metrics call otherwise.
 _COLUMNS = (
@@ -73,10 +81,8 @@ def evaluate_by_cause(
     sensitive_features: Any = None,
     level: float = 0.95,
     missing: Missing = "group",
-    entry: Any = None,
     strata: Any = None,
     offset: Any = None,
-    clusters: Any = None,
 ) -> pd.DataFrame:
     """Compute calibration, Brier score and concordance of predicted incidences for every cause, group and time.
 
@@ -85,7 +91,7 @@ def evaluate_by_cause(
     model : CauseSpecificCox or Predictions
         Fitted, or a Pipeline that ends with one; or predicted incidences of all causes.
     X, y
-        Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
+        Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`; fields of `y` are as in :func:`evaluate`.
     at : (k,) array, optional
         Horizons; by default the quartiles of the training event times. Incidences at few times are
         judged at those times until which enough patients are observed: `at` must be some of them, by default all.
@@ -95,13 +101,8 @@ def evaluate_by_cause(
         Confidence level of the intervals.
     missing : "group" or "drop"
         Whether patients without a label form a group of their own or are left out of that attribute.
-    entry : (n,) array, optional
-        Times from which the patients were under observation. They are evaluated from then on: times count from entry,
-        and incidences are conditional on no event before it.
     strata, offset : (n,) arrays, optional
         For a model that was fitted with them.
-    clusters : (n,) array, optional
-        Cluster of each patient, such as a hospital: intervals allow for correlation within clusters.
 
     Returns
     -------
@@ -125,14 +126,17 @@ def evaluate_by_cause(
     >>> bool((table["observed_if_others_censored"] >= table["observed"]).all())
     True
     """
-    target = parse_competing_target(y, complete=False).of_any_cause()
-    rows = Rows.parse(target, entry=entry, strata=strata, offset=offset, clusters=clusters)
-    predicted = as_predictions(of_causes(model, 1, y)[0], X, len(target), rows=rows)
+    parse_competing_target(y, complete=False)
+    model = of_causes(model, 1, y)[0]
+    patients = one_row_each(y, Rows.parse(y, strata=strata, offset=offset))
+    model, X, sensitive_features = map(patients.of, (model, X, sensitive_features))
+    y, rows = patients.y, patients.rows
+    predicted = as_predictions(model, X, len(y), rows=rows)
     if predicted.competing is None:
         raise ArgumentError.must("model", "predict each cause, as CauseSpecificCox does", model)
     if _late_at_few_times(predicted, y):
         refuse_late_entry()
-    groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
+    groups = rows_by_group(parse_attributes(sensitive_features, len(y), missing=missing))
     return _table(predicted, predicted.competing, y, groups, at, level)
 
 
@@ -212,7 +216,8 @@ def _times(
     asked = None if at is None else np.unique(parse_horizons(name, at))
     if given is not None:
         require_an_event(predicted, y)
-        times = times_to_judge(given, target.time, ~target.event, np.ones(len(target)))
+        alike, everybody = np.zeros((len(target), len(given))), np.ones(len(target))
+        times = given[times_to_judge(given, alike, target, everybody)]
         times = times[times > 0]
         if asked is None:
             return times, horizon_among(times, target)
@@ -242,7 +247,6 @@ def findings_by_cause(
     rows: Rows,
     members: Mapping[tuple[str, str], IntArray],
     *,
-    features: Any = None,
     level: float = 0.95,
     time_unit: str = "",
 ) -> list[tuple[int | str, FindingRow]]:
@@ -253,15 +257,12 @@ def findings_by_cause(
     causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
     masks = {(EVERYONE, ALL): np.ones(n, np.bool_)}
     masks |= {key: np.isin(np.arange(n), rows_of) for key, rows_of in members.items()}
-    groups = np.column_stack([mask.astype(np.float64) for mask in masks.values()])[:, 1:]
     asked: list[tuple[int, Question]] = []
     predicts = 0 if predicted.competing is None else len(predicted.competing.causes)
     for cause in range(1, predicts + 1):
         if (causes == cause).any():
-            judged = judged_patients(
-                predicted, y, rows, groups=groups if groups.size else None, features=features, cause=cause
-            )
+            judged = judged_patients(predicted, y, rows, cause=cause)
             every = questions(judged, masks, time_unit=time_unit)
             asked += [(cause, question) for question in every if question.question == "level"]
-    found = findings([question for _, question in asked], level)
+    found = findings([question for _, question in asked], level, clusters=rows.cluster_codes)
     return [(cause_label(cause, cause_names(y)), row) for (cause, _), row in zip(asked, found, strict=True)]

@@ -1,32 +1,30 @@
-"""Compare models by paired differences, on the same patients and the same bootstrap replicates of them."""
+"""Compare models on the same patients: a difference has the difference of the patients' influences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
+from drosurv.evaluation.evaluator import Evaluator, Key, within
 from drosurv.evaluation.group_table import judged_numbers
-from drosurv.findings.from_predictions import at_times, judged_times
-from drosurv.findings.known_curves import common_times
-from drosurv.findings.log_score import rounding_unit, scored_times
-from drosurv.metrics.inference import Draws, adjusted_p, compare_draws, shared_level
-from drosurv.metrics.inference.intervals import seed_sequence
-from drosurv.observation import Inference, Rows
-from drosurv.patient_rows import one_row_each
+from drosurv.judging.from_predictions import at_times, judged_times
+from drosurv.judging.known_curves import common_times
+from drosurv.judging.log_score import rounding_unit, scored_times
+from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
+from drosurv.patients.observation import Inference, Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import FloatArray, IntArray, chosen_cause
 from drosurv.predictions import Predicted, as_predictions, of_causes
+from drosurv.predictions.any_model import final_step
 from drosurv.presentation import first_upper, listing
-from drosurv.presentation.progress import bar
-from drosurv.target import FloatArray, chosen_cause
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -42,21 +40,13 @@ def compare(
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
-    entry: Any = None,
     strata: Any = None,
     offset: Any = None,
-    id: Any = None,
-    clusters: Any = None,
-    sample_weight: Any = None,
     cause: int | str | None = None,
     metrics: Sequence[str] | None = None,
-    n_bootstrap: int = 500,
     level: float = 0.95,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    verbose: bool | None = None,
 ) -> pd.DataFrame:
-    """Compare models on the same patients and the same bootstrap replicates.
+    """Compare models on the same patients.
 
     Differences are paired, and vary less than the numbers of each model: models may differ although their intervals
     overlap.
@@ -69,24 +59,21 @@ def compare(
         compared at the times that these have in common, with a warning if others have other times or whole curves.
         With log hazards alone, calibration slopes of all are those of their scores
         (:func:`drosurv.metrics.calibration_slope`), not of their curves.
-    X, y, sensitive_features, X_train, id, clusters, sample_weight
+    X, y, sensitive_features, X_train
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
-        Training targets, for censoring weights and the null model; by default those that the first model keeps. Not
-        with `entry`.
+        Training targets, for the null model; by default those that the first model keeps. Not with entry times.
     reference : fitted model, Predictions, or (n,) array, optional
         For the share of likelihood gain; by default the first model, unless it gives survival curves alone.
-    entry, strata, offset : (n,) arrays, optional
-        As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and
-        offset for those that were fitted with them.
+    strata, offset : (n,) arrays, optional
+        As in :func:`~drosurv.evaluation.evaluate`, for the models that were fitted with them.
     cause : int or str, optional
         One of several causes, as in :func:`~drosurv.evaluation.evaluate`; by default an event of any cause.
     metrics : sequence of str, optional
-        Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all.
-    n_bootstrap : int
-        Bootstrap replicates. With 0, only likelihood gains and calibration slopes have intervals.
-    level, random_state, n_jobs, verbose
-        As in :func:`~drosurv.evaluation.evaluate`.
+        Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all but those of
+        the paper's tables, such as "concordance_imparity", which have no intervals.
+    level : float
+        Nominal coverage of the intervals.
 
     Returns
     -------
@@ -97,7 +84,8 @@ def compare(
         with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p`` of no difference, both adjusted for the number of models that are compared
         with the first; NaN for the first model itself. ``low`` and ``high`` of likelihood gains and calibration slopes
-        are those of :func:`~drosurv.evaluation.evaluate` of the model, adjusted for its tests.
+        are those of :func:`~drosurv.evaluation.evaluate` of the model, adjusted for its tests. The difference of two
+        lowest values is that of the two groups that have them.
 
     Examples
     --------
@@ -108,13 +96,12 @@ def compare(
     ...     "Cox": drosurv.CoxPH().fit(train.X, train.y),
     ...     "DRO-COX": drosurv.DROCox().fit(train.X, train.y),
     ... }
-    >>> table = drosurv.compare(models, test.X, test.y, y_train=train.y, n_bootstrap=20)
+    >>> table = drosurv.compare(models, test.X, test.y, y_train=train.y)
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
-    inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
-    given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
-    observed = Rows.parse(y, **given, sample_weight=sample_weight)
+    Inference(level)
+    observed = Rows.parse(y, strata=strata, offset=offset)
     check_mapping("models", models, "{'Cox': model, 'published': other}")
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
@@ -122,7 +109,7 @@ def compare(
     if unknown := [name for name in metrics or () if name not in CATALOGUE]:
         raise ArgumentError.must("metrics", f"be among {', '.join(CATALOGUE)}", unknown[0])
     patients = one_row_each(y, observed)
-    y, observed = patients.y, patients.observed
+    y, observed = patients.y, patients.rows
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
     given_causes = {
         name: of_causes(patients.of(model), cause, y, name=f"models[{name!r}]")
@@ -135,7 +122,7 @@ def compare(
     whole, judged_cause = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
     predicted, scored_at = _at_common_times(whole, y, judged_cause)
     name, first = next(iter(whole.items()))
-    if y_train is None and entry is None:
+    if y_train is None and observed.entry is None:
         y_train = first.follow_up
     first = first if first.given is None else predicted[name]
     reference = first.model if reference is None and first.has_risk else reference
@@ -150,51 +137,77 @@ def compare(
         "slope_of_scores": not all(one.has_curves for one in whole.values())
         and all(one.has_log_hazards for one in whole.values()),
     }
-    # Made once: without a seed, each model would otherwise draw other replicates.
-    same = replace(inference, random_state=seed_sequence(inference.random_state))
-    rows: list[dict[str, Any]] = []
-    # Numbers of the first model. It has no differences itself; those of numbers that it lacks are NaN.
-    baseline: dict[Key, Draws] = {}
-    unknown_draws = Draws(float("nan"), np.full(inference.n_bootstrap, np.nan))
-    undefined: list[str] = []
-    n_compared = len(models) - 1
-    with bar("comparing", len(models) * inference.n_bootstrap, shown=verbose, late=True) as advance:
-        for name, one in predicted.items():
-            evaluator = prepare(one, y, **how)
-            drawn = evaluator.draw(same, advance=advance)
-            numbers, worst = _numbers(evaluator, drawn)
-            judged = judged_numbers(evaluator, level, with_reference=reference_given)
-            unknown = [
-                f"{metric} of {whose(attribute, group)}"
-                for (attribute, group, metric), number in drawn.numbers.items()
-                if np.isnan(number.estimate)
-            ]
-            if unknown:
-                undefined.append(f"{name}: {', '.join(unknown)}")
-            for key, number in numbers.items():
-                of_group = *worst.get(key, (key[0], ALL)), key[1].removeprefix(_LOWEST)
-                interval = judged.get(of_group) or number.interval(level)
-                from_first = compare_draws(
-                    number, baseline.get(key, unknown_draws), shared_level(level, n_compared)
-                )
-                rows.append(
-                    {
-                        "model": name,
-                        "attribute": key[0],
-                        "metric": key[1],
-                        "group": _group(key[0], worst.get(key)),
-                        "value": number.estimate,
-                        "low": interval.low,
-                        "high": interval.high,
-                        "difference": from_first.difference.estimate,
-                        "difference_low": from_first.difference.low,
-                        "difference_high": from_first.difference.high,
-                        "p": adjusted_p(from_first.p, n_compared),
-                    }
-                )
-            baseline = baseline or numbers
-    warn_of_undefined(undefined)
+    evaluators = {name: prepare(one, y, **how) for name, one in predicted.items()}
+    found = {name: _numbers(evaluator, level) for name, evaluator in evaluators.items()}
+    judged = {
+        name: judged_numbers(evaluator, level, with_reference=reference_given)
+        for name, evaluator in evaluators.items()
+    }
+    undefined = {
+        name: [
+            f"{metric} of {whose(attribute, group)}"
+            for (attribute, group, metric), number in evaluator.estimates.items()
+            if np.isnan(number.value)
+        ]
+        for name, evaluator in evaluators.items()
+    }
+    warn_of_undefined([f"{name}: {', '.join(numbers)}" for name, numbers in undefined.items() if numbers])
+    differences: dict[tuple[str, Key], Interval] = {}
+    for key in dict.fromkeys(key for numbers in found.values() for key in numbers):
+        numbers = {name: found[name][key].estimate for name in found if key in found[name]}
+        own = _differences(numbers, next(iter(found)), level, evaluators[next(iter(found))].clusters)
+        differences |= {(name, key): one for name, one in own.items()}
+    rows = []
+    for name, numbers_of_model in found.items():
+        for key, number in numbers_of_model.items():
+            of_group = *(number.group or (key[0], ALL)), key[1].removeprefix(_LOWEST)
+            interval = judged[name].get(of_group) or number.interval
+            difference = differences.get((name, key), _unknown(level))
+            rows.append(
+                {
+                    "model": name,
+                    "attribute": key[0],
+                    "metric": key[1],
+                    "group": _group(key[0], number.group),
+                    "value": number.estimate.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "difference": difference.estimate,
+                    "difference_low": difference.low,
+                    "difference_high": difference.high,
+                    "p": difference.p,
+                }
+            )
     return pd.DataFrame(rows)
+
+
+class _Number(NamedTuple):
+    """A number of one model with its interval, and the group with this lowest value."""
+
+    estimate: Estimate
+    interval: Interval
+    group: Key | None = None
+
+
+def _unknown(level: float) -> Interval:
+    return Interval(np.nan, np.nan, np.nan, level)
+
+
+def _differences(
+    numbers: Mapping[str, Estimate], first: str, level: float, clusters: IntArray | None
+) -> dict[str, Interval]:
+    """Return the difference of each model's number from that of the first, adjusted for all; none without the first."""
+    others = [name for name in numbers if name != first]
+    if first not in numbers or not others:
+        return {}
+    own = Estimates([numbers[name].minus(numbers[first]) for name in others], clusters)
+    intervals, p = own.intervals(level, together=len(others) > 1), own.p_values()
+    if len(others) > 1:
+        p = joint(own.counted_covariance).adjusted(p)
+    return {
+        name: replace(interval, p=float(value))
+        for name, interval, value in zip(others, intervals, p, strict=True)
+    }
 
 
 def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dict[str, Predicted]:
@@ -264,37 +277,35 @@ def _group(attribute: str, worst: tuple[str, str] | None) -> str:
     return whose(*worst) if attribute == EVERYONE else worst[1]
 
 
-def _numbers(
-    evaluator: Evaluator, drawn: BootstrapValues
-) -> tuple[dict[Key, Draws], dict[Key, tuple[str, str]]]:
-    """Return the numbers of one model by attribute and metric, and the attribute and group of each lowest value."""
-    numbers = evaluator.numbers(drawn)
+def _numbers(evaluator: Evaluator, level: float) -> dict[Key, _Number]:
+    """Return the numbers of one model by attribute and metric, with the lowest of each attribute's large groups."""
+    intervals, n = evaluator.intervals(level), len(evaluator.everyone)
     found = {
-        key: number
-        for key, number in numbers.items()
-        if key[0] == EVERYONE or CATALOGUE[key[1]].of == "attribute"
+        (EVERYONE, key[2]): _Number(each, intervals[key])
+        for key, each in evaluator.estimates.items()
+        if key[0] == EVERYONE
     }
-    worst: dict[Key, tuple[str, str]] = {}
-    for attribute in evaluator.attributes:
-        large = [label for label in attribute.labels if not evaluator.counts[attribute.name, label].is_small]
+    for (attribute, _, metric), value in evaluator.papers_metrics.items():
+        if CATALOGUE[metric].of != "groups":
+            alone = replace(Estimate.undefined(n), value=value)
+            found[attribute, metric] = _Number(alone, replace(_unknown(level), estimate=value))
+    large = [key for key, count in evaluator.counts.items() if not count.is_small]
+    lowest: dict[Key, _Number] = {}
+    for name in [attribute.name for attribute in evaluator.attributes]:
         for metric in _WORST:
-            if (attribute.name, metric) in numbers and large:
-                values, draws = drawn.groups(attribute.name, large, metric)
-                key = attribute.name, f"{_LOWEST}{metric}"
-                found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
-                label = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
-                worst[key] = attribute.name, label
-    return _with_worst_of_all(found, worst)
+            groups = [key for key in large if key[0] == name and (*key, metric) in evaluator.estimates]
+            if groups:
+                lowest[name, f"{_LOWEST}{metric}"] = _lowest(evaluator, groups, metric, level)
+    for metric in dict.fromkeys(key[1] for key in lowest):
+        groups = [key for key in large if (*key, metric.removeprefix(_LOWEST)) in evaluator.estimates]
+        lowest[EVERYONE, metric] = _lowest(evaluator, groups, metric.removeprefix(_LOWEST), level)
+    return found | lowest
 
 
-def _with_worst_of_all(
-    found: dict[Key, Draws], worst: dict[Key, tuple[str, str]]
-) -> tuple[dict[Key, Draws], dict[Key, tuple[str, str]]]:
-    """Add the lowest value over the groups of all attributes, with that group."""
-    for metric in dict.fromkeys(name for _, name in worst):
-        keys = [key for key in worst if key[1] == metric]
-        lowest = min(keys, key=lambda key: np.nan_to_num(found[key].estimate, nan=np.inf))
-        draws = np.fmin.reduce([found[key].draws for key in keys])
-        found[EVERYONE, metric] = Draws(found[lowest].estimate, draws)
-        worst[EVERYONE, metric] = worst[lowest]
-    return found, worst
+def _lowest(evaluator: Evaluator, groups: Sequence[Key], metric: str, level: float) -> _Number:
+    """Return the lowest value of a metric in some groups."""
+    estimates = [evaluator.estimates[(*key, metric)] for key in groups]
+    place, interval = Estimates(estimates, evaluator.clusters).lowest(level)
+    if place < 0:
+        return _Number(estimates[0], interval)
+    return _Number(estimates[place], within(interval, CATALOGUE[metric]), groups[place])

@@ -7,24 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit, ndtri
+from scipy.special import ndtri
 
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
+from drosurv.evaluation.at_horizon import JudgedRisks, OutcomesAtHorizon, together
 from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
 from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.metrics.inference import largest_difference
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
+from drosurv.metrics.estimates import Estimate, Interval
 from drosurv.metrics.random_intercept import random_intercept
-from drosurv.observation import Inference, sample_of_many
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.presentation import moment
-from drosurv.target import FloatArray, IntArray
 
-#: Attributes with more groups, such as hospitals, are not drawn group by group.
-MANY_GROUPS = 8
-# Of very many patients a sample is drawn, but all of a group of at most so many.
-_WHOLE_GROUP = 1_000
 #: Name of the row of a group that is not among the audited ones.
 NEW_GROUP = "a new one"
 _DECISION_COLUMNS = [
@@ -39,150 +36,133 @@ _DECISION_COLUMNS = [
     "positives",
     "reason",
 ]
-# Normal draws for intervals of the largest differences between groups.
-_DRAWS = 2_000
 #: Levels of the two pairs of limits of a funnel plot.
 FUNNEL_LEVELS = (0.95, 0.998)
 
 
-def curves_by_group(evaluator: Evaluator, at: Horizon, inference: Inference) -> dict[str, Any]:
+def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str, Any]:
     """Return curves and decisions as fields of the result; none for a model without survival curves."""
     data = evaluator.everyone.data
     if not data.is_judged:
         return {}
+    judged = JudgedRisks(data, evaluator.clusters)
     rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
-    sampled, used = sample_of_many(evaluator.everyone.target, evaluator.clusters), None
-    if sampled is not None:
-        rows = {
-            key: own if len(own) <= _WHOLE_GROUP else np.intersect1d(own, sampled)
-            for key, own in rows.items()
-        }
-        used = np.unique(np.concatenate(list(rows.values())))
-        rows = {key: np.searchsorted(used, own) for key, own in rows.items()}
-    outcomes = OutcomesAtHorizon.of_judged(data.judged, used)
-    level = inference.level if inference.n_bootstrap else None
+    outcomes = {key: judged.at(judged.horizon, own) for key, own in rows.items() if len(own)}
     threshold, thresholds = at.threshold, at.thresholds
-    thresholds = default_thresholds(outcomes.risk) if thresholds is None else thresholds
+    thresholds = default_thresholds(data.judged.risk) if thresholds is None else thresholds
     # The threshold that is marked is one of them.
     thresholds = thresholds if threshold is None else np.union1d(thresholds, threshold)
-    benefit = decision_curves(outcomes, rows, thresholds, level=level)
+    benefit = decision_curves(outcomes, thresholds, level=level)
     return {
         "decision_curves": benefit,
-        "decisions": None if threshold is None else decision_table(outcomes, rows, threshold, benefit, level),
-        "calibration_curves": calibration_curves(outcomes, rows, level=level),
+        "decisions": None
+        if threshold is None
+        else decision_table(outcomes, threshold, level, evaluator.clusters, benefit),
+        "calibration_curves": calibration_curves(outcomes, level=level),
     }
 
 
 def decision_table(
-    outcomes: OutcomesAtHorizon,
-    groups: Mapping[Key, IntArray],
+    groups: Mapping[Key, OutcomesAtHorizon],
     threshold: float,
-    benefit: pd.DataFrame,
-    level: float | None,
+    level: float,
+    clusters: IntArray | None = None,
+    benefit: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return measures of decisions at a threshold, for everybody and every group, and their largest differences.
 
-    `groups` are the rows of each group's patients, by attribute and label. The decision curves (`benefit`) have the net
-    benefit at the threshold and its interval. Without a level there are no intervals.
+    `groups` are outcomes by attribute and label. Intervals of the differences of a measure are adjusted for all groups
+    and attributes. The net benefit is that of the decision curves (`benefit`), if given, with their band.
     """
-    curves: dict[Key, Any] = {
-        (str(row.attribute), str(row.group)): row
-        for row in benefit[benefit["threshold"] == threshold].itertuples()
+    numbers = {
+        key: {
+            metric: numbers[0]
+            for metric, numbers in weighted_decision_estimates(
+                outcomes.risk, outcomes.outcomes, np.array([threshold])
+            ).items()
+        }
+        for key, outcomes in groups.items()
     }
-    records: list[dict[str, Any]] = []
-    for key, rows in groups.items():
-        if outcomes.weight[rows].sum() > 0:
-            records += _decisions(outcomes, key, rows, threshold, curves[key], level)
-    table = pd.DataFrame(records)
-    gaps = [
-        _gap(str(attribute), str(metric), part, level)
-        for attribute, own in table.groupby("attribute", sort=False)
-        if attribute != EVERYONE
-        for metric, part in own.groupby("metric", sort=False)
+    records = [
+        record
+        for key, outcomes in groups.items()
+        for record in _decisions(outcomes, key, threshold, numbers[key], level)
     ]
-    return pd.concat([table, pd.DataFrame(gaps)], ignore_index=True).reindex(columns=list(_DECISION_COLUMNS))
+    table = pd.DataFrame(records)
+    if benefit is not None:
+        own = table["metric"] == "net_benefit"
+        curve = benefit[benefit["threshold"] == threshold]
+        for name, column in {"value": "net_benefit", "low": "low", "high": "high"}.items():
+            table.loc[own, name] = curve[column].to_numpy()
+    families = {
+        attribute: [key for key in groups if key[0] == attribute]
+        for attribute in dict.fromkeys(attribute for attribute, _ in groups)
+        if attribute != EVERYONE
+    }
+    gaps = {metric: _gaps(metric, groups, numbers, families, level, clusters) for metric in DECISION_METRICS}
+    found = [{"attribute": name, **gaps[metric][name]} for name in families for metric in DECISION_METRICS]
+    return pd.concat([table, pd.DataFrame(found)], ignore_index=True).reindex(columns=list(_DECISION_COLUMNS))
 
 
 def _decisions(
-    outcomes: OutcomesAtHorizon,
-    key: Key,
-    rows: IntArray,
-    threshold: float,
-    benefit: Any,
-    level: float | None,
+    outcomes: OutcomesAtHorizon, key: Key, threshold: float, numbers: Mapping[str, Estimate], level: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the measures of one group, each a ratio of two sums over patients, of constants and weighted events."""
-    weight, risk, events = outcomes.weight[rows], outcomes.risk[rows], outcomes.events[rows]
-    above = (risk >= threshold).astype(np.float64)
-    one, none, below = np.ones(len(rows)), np.zeros(len(rows)), 1 - above
-    at = f"by {moment(outcomes.horizon)}"
-    measures = {
-        "sensitivity": ((none, above), (none, one), f"no event {at} was observed"),
-        "specificity": ((below, -below), (one, -one), f"every patient had the event {at}"),
-        "ppv": ((none, above), (above, none), "no patient is predicted positive"),
-        "npv": ((below, -below), (below, none), "no patient is predicted negative"),
+    """Yield the measures of one group, with their intervals."""
+    at, weight = f"by {moment(outcomes.horizon)}", outcomes.weight
+    reasons = {
+        "sensitivity": f"no event {at} was observed",
+        "specificity": f"every patient had the event {at}",
+        "ppv": "no patient is predicted positive",
+        "npv": "no patient is predicted negative",
     }
-    shared = {"attribute": key[0], "group": key[1], "patients": round(float(weight.sum()))}
-    shared["positives"] = round(float(weight @ above))
-    known = outcomes.is_known(rows)
-    for metric, (part, whole, reason) in measures.items():
-        value, predicted = (
-            _ratio(
-                float(weight @ (part[0] + part[1] * happened)),
-                float(weight @ (whole[0] + whole[1] * happened)),
-            )
-            for happened in (events, risk)
+    shared = {"attribute": key[0], "group": key[1], "patients": round(outcomes.total)}
+    shared["positives"] = round(float(weight @ (outcomes.risk >= threshold)))
+    predicted = implied_decisions(outcomes.risk, threshold, weight)
+    found = outcomes.estimates(list(numbers.values())).intervals(level)
+    for metric, one in zip(numbers, found, strict=True):
+        reason = ""
+        if not len(outcomes):
+            reason = f"follow-up ends before {moment(outcomes.horizon)}"
+        elif np.isnan(one.estimate):
+            reason = reasons[metric]
+        yield {**shared, "metric": metric, **_ends(one), "predicted": predicted[metric], "reason": reason}
+
+
+def _ends(found: Interval) -> dict[str, float]:
+    return {"value": found.estimate, "low": found.low, "high": found.high}
+
+
+def _gaps(
+    metric: str,
+    groups: Mapping[Key, OutcomesAtHorizon],
+    numbers: Mapping[Key, Mapping[str, Estimate]],
+    families: Mapping[str, list[Key]],
+    level: float,
+    clusters: IntArray | None,
+) -> dict[str, dict[str, Any]]:
+    """Return the largest differences of a measure between two groups of each attribute."""
+    unknown = {
+        name: [key[1] for key in keys if np.isnan(numbers[key][metric].value)]
+        for name, keys in families.items()
+    }
+    known = [key for name, keys in families.items() if not unknown[name] for key in keys]
+    tested = [name for name in families if not unknown[name]]
+    found: dict[str, dict[str, Any]] = {
+        name: {"group": "gap", "metric": metric, "reason": f"not estimable in {', '.join(labels)}"}
+        for name, labels in unknown.items()
+        if labels
+    }
+    if tested:
+        all_numbers = together(
+            [groups[key] for key in known], [numbers[key][metric] for key in known], clusters
         )
-        record = {**shared, "metric": metric, "value": np.nan, "low": np.nan, "high": np.nan}
-        if not known:
-            record["reason"] = f"follow-up ends before {moment(outcomes.horizon)}"
-        elif np.isnan(value):
-            record["reason"] = reason
-        else:
-            terms = (part[0] - value * whole[0], part[1] - value * whole[1])
-            total = float(weight @ (whole[0] + whole[1] * events))
-            error = outcomes.error_of_sum(rows, *terms) / total
-            record |= {"value": value, "standard_error": error, "reason": ""}
-            record |= dict(zip(("low", "high"), _share_interval(value, error, level), strict=True))
-        yield record | {"predicted": predicted}
-    odds = threshold / (1 - threshold)
-    yield {
-        **shared,
-        "metric": "net_benefit",
-        "value": benefit.net_benefit,
-        "low": benefit.low,
-        "high": benefit.high,
-        "standard_error": outcomes.error_of_sum(rows, -above * odds, above * (1 + odds)) / weight.sum(),
-        "predicted": float(weight @ (above * (risk * (1 + odds) - odds)) / weight.sum()),
-        "reason": "" if known else f"follow-up ends before {moment(outcomes.horizon)}",
-    }
-
-
-def _ratio(part: float, whole: float) -> float:
-    """Return a share between 0 and 1; NaN if the whole is not above 0."""
-    return float(np.clip(part / whole, 0.0, 1.0)) if whole > 1e-12 else float("nan")
-
-
-def _share_interval(value: float, error: float, level: float | None) -> tuple[float, float]:
-    """Return an interval of a share on the logit scale; NaN without a level, and for 0 and 1."""
-    if level is None or not 0 < value < 1 or not error > 0:
-        return float("nan"), float("nan")
-    reach = float(ndtri((1 + level) / 2)) * error / (value * (1 - value))
-    centre = float(logit(value))
-    return float(expit(centre - reach)), float(expit(centre + reach))
-
-
-def _gap(attribute: str, metric: str, part: pd.DataFrame, level: float | None) -> dict[str, Any]:
-    """Return the largest difference of a measure between two groups, which are taken as independent."""
-    record = {"attribute": attribute, "group": "gap", "metric": metric, "reason": ""}
-    unknown = part.loc[part["value"].isna(), "group"]
-    if len(unknown):
-        return record | {"value": np.nan, "reason": f"not estimable in {', '.join(unknown)}"}
-    values, errors = (part[name].to_numpy(dtype=np.float64) for name in ("value", "standard_error"))
-    noise = np.random.default_rng(0).standard_normal((0 if level is None else _DRAWS, len(values)))
-    found = largest_difference(values, values + noise * errors)
-    interval = found.interval(level or 0.95)
-    return record | {"value": found.estimate, "low": interval.low, "high": interval.high}
+        places = {key: place for place, key in enumerate(known)}
+        largest = all_numbers.largest_gaps(
+            [[places[key] for key in families[name]] for name in tested], level
+        )
+        for name, gap in zip(tested, largest, strict=True):
+            found[name] = {"group": "gap", "metric": metric, "reason": "", **_ends(gap)}
+    return found
 
 
 def shrunken_ratios(

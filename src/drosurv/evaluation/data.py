@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from drosurv import observation
-from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
-from drosurv.curves import SurvivalCurves
+from drosurv.curves import ScoreValues, SurvivalCurves, TableValues
 from drosurv.errors import ArgumentError, as_number, require
-from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.judged import Judged
-from drosurv.findings.known_curves import known_throughout
-from drosurv.findings.residual_tests import standard_error
-from drosurv.groups import Groups
-from drosurv.metrics import FollowUp, default_horizon
-from drosurv.metrics.brier import BrierAgainstNull, brier_against_null, weight_error
-from drosurv.metrics.concordance import UnoPairs
-from drosurv.metrics.disparities import Convention
-from drosurv.metrics.dynamic_auc import SortedByRisk
-from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
+from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.judged import Judged
+from drosurv.judging.known_curves import known_throughout
+from drosurv.metrics import FollowUp, d_calibration, default_horizon
+from drosurv.metrics.brier import BrierEstimates, brier_estimates
+from drosurv.metrics.calibration import DCalibration
+from drosurv.metrics.estimates import Estimate
+from drosurv.metrics.follow_up import auc_times, brier_times, last_with_enough_at_risk
+from drosurv.metrics.nonparametric import Incidence
 from drosurv.metrics.pair_order import PairOrder
-from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
+from drosurv.paper.sampled_pairs import Pairs
+from drosurv.patients import observation
+from drosurv.patients.target import FloatArray, IntArray, Target, as_numbers
 from drosurv.predictions import Predicted
-from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
@@ -61,15 +59,15 @@ class Horizon:
 class EvaluationData:
     """Outcomes of all patients and the predictions of one model, each computed when a metric first needs it.
 
-    Time grids, Brier scores and likelihood gains of each patient are computed here, before groups are formed, so that
-    they use the same times in all groups.
+    Times of metrics are chosen here, before groups are formed, so that they are the same in all groups. Censoring
+    weights are those of the patients of each metric.
 
-    By default `y_train` is the follow-up that the model kept. `judge` returns what findings are made from, by default
-    from these predictions and outcomes. `given_horizon` is the horizon of the group table. Distances between patients
-    are taken in the standardised `features` (n, d). The `convention` is that of disparities and time grids: as the
-    paper prints them, or as its published tables use them. `pairs` of patients in disparities are all, or this many
-    random ones. With `at_times`, curves are known at their times only, however many these are; with `slope_of_scores`,
-    the calibration slope is that of the risk scores, also of a model with curves.
+    `y_train`, by default the follow-up that the model kept, is that of the training patients: its survival is the null
+    model. `judge` returns what findings are made from, by default from these predictions and outcomes. `given_horizon`
+    is the horizon of the group table. Distances between patients are taken in the standardised `features` (n, d), with
+    all `pairs` of patients or this many random ones. With `at_times`, curves are known at their times only, however
+    many these are; with `slope_of_scores`, the calibration slope is that of the risk scores, also of a model with
+    curves.
     """
 
     predicted: Predicted
@@ -77,7 +75,6 @@ class EvaluationData:
     y_train: Any = None
     given_horizon: float | None = None
     reference: Predicted | None = None
-    convention: Convention = "paper"
     features: FloatArray | None = None
     pairs: Pairs = "auto"
     judge: Callable[[], Judged] | None = None
@@ -105,35 +102,34 @@ class EvaluationData:
         return self.reference.risk if self.reference is not None and compared else None
 
     @cached_property
-    def follow_up(self) -> FollowUp:
-        """Follow-up of the training patients."""
-        kept = self.y_train if self.y_train is not None else self.predicted.follow_up
-        if kept is None:
-            raise ArgumentError(
-                "y_train",
-                f"{self.predicted.title} keeps no follow_up_ of its training patients, which censoring weights "
-                f"need: build the scorer with y_train=..., or use an estimator of drosurv.",
-            )
-        return FollowUp.parse(kept)
+    def own_follow_up(self) -> FollowUp:
+        """Follow-up of these patients."""
+        return FollowUp.of_test_patients(self.target)
 
-    @property
-    def grid(self) -> Grid:
-        """Rule for the times of AUC and Brier scores."""
-        return "table" if self.convention == "table" else "inside"
+    @cached_property
+    def follow_up(self) -> FollowUp:
+        """Follow-up of the training patients, or of these patients if it is not known."""
+        kept = self.y_train if self.y_train is not None else self.predicted.follow_up
+        return self.own_follow_up if kept is None else FollowUp.parse(kept)
+
+    @cached_property
+    def curve(self) -> Incidence:
+        """Incidence of the event among these patients."""
+        return Incidence.of(self.target, np.ones(len(self.target)))
 
     @cached_property
     def auc_times(self) -> FloatArray:
         """Times of the dynamic AUC."""
         if not self.target.event.any():
             return np.empty(0)
-        return auc_times(self.follow_up, self.target, None, self.grid)
+        return auc_times(self.own_follow_up, self.target)
 
     @cached_property
     def few_times(self) -> FloatArray | None:
         """The times of predictions that are known at few times only; None if they are known throughout."""
         if not self.has_curves:
             return None
-        if not self.at_times and known_throughout(self.model_curves, self.target):
+        if not self.at_times and known_throughout(self.model_curves):
             return None
         times = self.model_curves.times
         assert times is not None
@@ -141,12 +137,16 @@ class EvaluationData:
 
     @cached_property
     def brier_times(self) -> FloatArray:
-        """Times of Brier scores: those of predictions at few times, else evenly spaced."""
-        times = brier_times(self.follow_up, self.target, None, self.grid)
-        if self.few_times is None or len(times) == 0:
-            return times
-        last = min(self.follow_up.end, float(np.nextafter(self.target.time.max(), 0)))
-        found: FloatArray = self.few_times[(self.few_times >= times[0]) & (self.few_times <= last)]
+        """Times of Brier scores, as long as a tenth of all patients is at risk: those of predictions at few times.
+
+        Otherwise they are evenly spaced.
+        """
+        last = last_with_enough_at_risk(self.target)
+        if self.few_times is None:
+            return brier_times(self.own_follow_up, self.target, until=last)
+        found: FloatArray = self.few_times[
+            (self.few_times >= self.target.time.min()) & (self.few_times <= last)
+        ]
         return found
 
     @cached_property
@@ -192,7 +192,7 @@ class EvaluationData:
         Not for very many patients, where it would need much memory, if it can be computed fast again.
         """
         curves = self.model_curves
-        fast = isinstance(curves.values, ScoreValues | ProportionalValues | TableValues)
+        fast = isinstance(curves.values, ScoreValues | TableValues)
         if fast and len(curves) > observation.MANY_PATIENTS:
             return curves
         times = [
@@ -214,54 +214,33 @@ class EvaluationData:
             )
         return curves
 
-    @cached_property
-    def _brier(self) -> dict[Groups | None, BrierAgainstNull]:
-        return {}
-
-    def brier(self, groups: Groups | None = None) -> BrierAgainstNull:
-        """Return Brier contributions, with censoring weights by group if given; NaN with fewer than two times."""
-        if groups not in self._brier:
-            times = None if self.few_times is None else self.brier_times
-            if times is not None and groups is not None:
-                times = times[times <= GroupFollowUp.of(self.target, groups).horizon]
-            if times is not None and len(times) < 2:
-                unknown = np.full(len(self.target), np.nan)
-                self._brier[groups] = BrierAgainstNull(unknown, unknown)
-            else:
-                curves = self.curves if groups is None else self.model_curves
-                how: dict[str, Any] = {"grid": self.grid, "groups": groups}
-                self._brier[groups] = brier_against_null(self.follow_up, self.target, curves, times, **how)
-        return self._brier[groups]
-
-    @cached_property
-    def _uno_weights(self) -> dict[Groups, FloatArray]:
-        return {}
-
-    def uno_weights(self, groups: Groups) -> FloatArray:
-        """Return Uno's weights (n,), with censoring weights by group, until a time that all groups reach."""
-        if groups not in self._uno_weights:
-            follow_up = GroupFollowUp.of(self.target, groups)
-            self._uno_weights[groups] = follow_up.inverse_probability(self.target) ** 2
-        return self._uno_weights[groups]
-
 
 @dataclass(frozen=True, eq=False)
 class Subset:
     """All patients of an evaluation, or those in some rows.
 
-    With `groups`, the labels of all patients, each patient has the censoring weights of the group.
+    Discrimination of groups that are compared is measured `until` a time to which all of them were followed.
     """
 
     data: EvaluationData
     rows: IntArray | None = None
-    groups: Groups | None = None
+    until: float = np.inf
 
     def __len__(self) -> int:
         return len(self.target)
 
-    def take(self, rows: IntArray) -> Subset:
+    def take(self, rows: IntArray, until: float | None = None) -> Subset:
         """Return the given rows of these patients."""
-        return Subset(self.data, rows if self.rows is None else self.rows[rows], self.groups)
+        chosen = rows if self.rows is None else self.rows[rows]
+        return Subset(self.data, chosen, self.until if until is None else until)
+
+    def of_all(self, found: Estimate) -> Estimate:
+        """Return an estimate with its influences on these patients as one of all patients."""
+        if self.rows is None:
+            return replace(found, patients=len(self))
+        influence = np.zeros(len(self.data.target))
+        influence[self.rows] = found.influence
+        return replace(found, influence=influence, patients=len(self))
 
     def _select(self, values: FloatArray) -> FloatArray:
         return values if self.rows is None else values[self.rows]
@@ -277,12 +256,6 @@ class Subset:
         return self._select(self.data.predicted.risk)
 
     @property
-    def reference(self) -> FloatArray:
-        """Risk scores of the reference; only for evaluations with a reference."""
-        assert self.data.reference_risk is not None
-        return self._select(self.data.reference_risk)
-
-    @property
     def features(self) -> FloatArray:
         """Standardised features; only for evaluations with numeric features."""
         assert self.data.features is not None
@@ -292,23 +265,6 @@ class Subset:
     def harrell(self) -> PairOrder:
         """Patients sorted for Harrell's pairs."""
         return PairOrder.for_harrell(self.target, self.risk)
-
-    @cached_property
-    def uno(self) -> UnoPairs:
-        """Patients sorted for Uno's pairs."""
-        return UnoPairs.of(self.target, self.risk, self.harrell)
-
-    @cached_property
-    def imparity(self) -> PairOrder:
-        """Patients sorted for the pairs of Algorithm B.1 (concordance imparity)."""
-        return PairOrder.for_imparity(self.target, self.risk)
-
-    @cached_property
-    def uno_weight(self) -> FloatArray:
-        """Squared inverse probability of being uncensored, at each event."""
-        if self.groups is not None:
-            return self._select(self.data.uno_weights(self.groups))
-        return self.data.follow_up.uno_weights(self.target)
 
     @cached_property
     def hazard(self) -> FloatArray:
@@ -322,47 +278,35 @@ class Subset:
         return curves if self.rows is None else curves.take(self.rows)
 
     @cached_property
-    def brier_weight_error(self) -> float:
-        """Standard error of the mean Brier contribution from the censoring weights of the training patients."""
-        data, published = self.data, self.data.grid == "table"
-        return weight_error(data.follow_up, self.target, self.curves, data.brier_times, published=published)
-
-    @cached_property
-    def brier(self) -> BrierAgainstNull:
-        """Brier contributions."""
-        scores = self.data.brier(self.groups)
-        return BrierAgainstNull(self._select(scores.model), self._select(scores.null))
-
-    @cached_property
-    def gains(self) -> FloatArray:
-        """Gains in log likelihood over one curve for everybody."""
-        return self._select(self.data.judged.gains)
-
-    @cached_property
-    def has_gain(self) -> FloatArray:
-        """1 for patients whose predictions are judged, else 0."""
-        return self._select(self.data.judged.inside.astype(np.float64))
-
-    @cached_property
-    def gain_error(self) -> float:
-        """Standard error of the mean gain."""
-        judged, member = self.data.judged, np.zeros(len(self.data.judged.gains), np.bool_)
-        member[slice(None) if self.rows is None else self.rows] = True
-        cohort = judged.cohort
-        return standard_error(
-            judged.gains, member & judged.inside, cohort.copies, cohort.clusters, judged.own_curve
-        ).value
-
-    @cached_property
     def survival_at_horizon(self) -> FloatArray:
         """Predicted survival at the horizon."""
         return self.curves.survival(np.array([self.data.horizon]))[:, 0]
 
     @cached_property
-    def by_risk(self) -> SortedByRisk:
-        """Patients sorted for the dynamic AUC, at the times by which one had the event and another was observed."""
-        at = auc_times_of(self.target, self.data.auc_times, self.data.grid)
-        return SortedByRisk.of(self.data.follow_up, self.target, self.risk, at, self.data.grid)
+    def brier(self) -> BrierEstimates:
+        """Brier score and skill; the null model is one curve for everybody."""
+        data, times = self.data, self.data.brier_times
+        null = data.follow_up.survival_at(times)
+        found = brier_estimates(self.target, self.curves, times, null=null)
+        skill = self.of_all(found.skill)
+        if data.follow_up.from_test_patients:
+            # The curve is that of all patients.
+            through_null = -data.curve.derivative(times, found.by_null)
+            skill = replace(skill, influence=skill.influence + through_null)
+        return found._replace(score=self.of_all(found.score), skill=skill)
+
+    @cached_property
+    def likelihoods(self) -> LikelihoodEstimates:
+        """Log partial likelihood, its gain, and the share of the gain of the reference."""
+        reference = self.data.reference_risk
+        return likelihood_estimates(
+            self.target, self.risk, None, None if reference is None else self._select(reference)
+        )
+
+    @cached_property
+    def d_calibration(self) -> DCalibration:
+        """The test of calibration over the whole range of survival."""
+        return d_calibration(self.target, self.curves)
 
 
 def hazards_exist(risk: FloatArray) -> bool:

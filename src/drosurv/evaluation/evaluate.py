@@ -15,58 +15,53 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.any_model import final_step, model_name
-from drosurv.errors import ArgumentError, arg, each_warning_once, row_labels
+from drosurv.errors import ArgumentError, arg, each_warning_once
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
     compared_attributes,
-    group_indicators,
     warn_of_small_groups,
 )
 from drosurv.evaluation.by_cause import table_by_cause
-from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import EvaluationData, Horizon, Subset
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
 from drosurv.evaluation.group_table import (
     frame_of,
-    gaps_between_large,
     group_table,
     group_tables,
+    parse_subgroups,
     rows_of,
     warn_of_undefined_rows,
     with_findings,
-    without_intervals,
 )
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
-from drosurv.findings.from_predictions import judged_patients
-from drosurv.findings.known_curves import common_times, few_times
-from drosurv.findings.residuals import design_effect
-from drosurv.findings.verdict import to_frame
-from drosurv.findings.words import event_in_words
-from drosurv.given_predictions import ranked_by_hazard
-from drosurv.metrics import FollowUp, median_follow_up
-from drosurv.metrics.disparities import sampled_individual_disparity
-from drosurv.metrics.sampled_pairs import sampled_number
-from drosurv.observation import Inference, Rows
-from drosurv.patient_rows import one_row_each
-from drosurv.predictions import Predicted, as_predictions, of_causes
-from drosurv.presentation import counted, listing, moment, written
-from drosurv.presentation.progress import bar
-from drosurv.target import (
+from drosurv.evaluation.risks_by_time import risks_by_time
+from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.known_curves import common_times, few_times
+from drosurv.judging.residuals import design_effect
+from drosurv.judging.verdict import to_frame
+from drosurv.judging.words import event_in_words
+from drosurv.metrics import FollowUp
+from drosurv.paper.disparities import sampled_individual_disparity
+from drosurv.paper.sampled_pairs import sampled_number
+from drosurv.patients.observation import Inference, Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import (
     FloatArray,
     has_causes,
     of_any_cause,
     parse_competing_target,
     parse_target,
 )
+from drosurv.predictions import Predicted, as_predictions, of_causes
+from drosurv.predictions.any_model import final_step, model_name
+from drosurv.predictions.given import ranked_by_hazard
+from drosurv.presentation import counted, listing, moment, written
 
-# Intervals and tests from fewer replicates get a note that they are rough.
-_FEW = 50
 _SCORES = {"log time": "log times", "other": "not"}
 
 
@@ -81,23 +76,17 @@ def evaluate(
     X_train: Any = None,
     reference: Any = None,
     reference_name: str | None = None,
-    entry: Any = None,
     strata: Any = None,
     offset: Any = None,
-    id: Any = None,
-    clusters: Any = None,
-    sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
     thresholds: Any = None,
     cause: int | str | None = None,
     subgroups: Mapping[str, Any] | None = None,
     time_unit: str = "",
-    n_bootstrap: int = 500,
     level: float = 0.95,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    verbose: bool | None = None,
+    relevance: float = 1.05,
+    paper: bool = False,
 ) -> EvaluationResult:
     """Compute every metric of a survival model, overall and by group, with intervals and tests.
 
@@ -111,7 +100,14 @@ def evaluate(
         Features of the patients, as the model takes them; F_I also measures distances in them. May be None if `model`
         is given as arrays; F_I is then left out.
     y : structured array, (n,)
-        Event and time of the patients. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, the event
+        Event and time of the patients, and how they were observed (:class:`drosurv.Surv`). With a field ``entry``,
+        they are evaluated from then on: times and horizons count from entry, and predictions are conditional on no
+        event before it; predictions at few times count from the first of these times at or after entry, and their
+        horizon is one of these times. Of several rows (entry, time] with one ``id``, a patient is predicted from the
+        features of the first, and followed until the first event or the end of the last; the rows must leave no gap.
+        Without ``entry``, rows of one ``id`` are correlated. Patients of one of the ``clusters``, such as a hospital,
+        may be alike: each counts, and variances are those of sums by cluster. A row with ``weight`` 2, a whole number,
+        stands for two patients, as if it were there twice. With causes (:meth:`drosurv.Surv.competing`), the event
         is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause, at `horizon` if
         it is given.
     y_train : structured array or FollowUp, optional
@@ -129,23 +125,9 @@ def evaluate(
         the comparison is left out, and the notes say so.
     reference_name : str, optional
         What sentences call it; by default its class.
-    entry : (n,) array, optional
-        Times from which the patients were under observation. They are evaluated from then on: times and horizons count
-        from entry, and predictions are conditional on no event before it. Predictions at few times count from the first
-        of these times at or after entry; their horizon is one of these times.
     strata, offset : (n,) arrays, optional
         Strata and offset of the patients, for a model that was fitted with them. With strata, patients are ranked by
         their predicted cumulative hazard at the horizon.
-    id : (n,) array, optional
-        Patient of each row, if some have several rows. With `entry` each patient is evaluated once: predicted from the
-        features of the first row, and followed until the first event or the end of the last row. Without `entry` rows
-        of one patient are correlated: bootstrap replicates draw patients.
-    clusters : (n,) labels, optional
-        Different patients who may be alike, such as those of one hospital, litter or family, have the same label. Each
-        counts as a patient; variances are those of sums by cluster, and bootstrap replicates draw clusters. All rows of
-        an `id` are in one cluster.
-    sample_weight : (n,) array, optional
-        Whole numbers: a row of weight 2 stands for two patients, as if it were there twice.
     horizon : float, optional
         The time at which predicted and observed survival of groups are compared. By default the median follow-up
         (reverse Kaplan-Meier) of the test patients, at most the last time with a tenth of them at risk, and at most
@@ -163,17 +145,15 @@ def evaluate(
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     time_unit : str
         Unit of the times, such as "days", for sentences.
-    n_bootstrap : int
-        Number of bootstrap replicates for intervals, and of permutations of the labels for tests of gaps; 0 for none.
     level : float
         Nominal coverage of the intervals.
-    random_state : int, Generator or None
-        Seed of the resampling.
-    n_jobs : int, optional
-        Replicates computed at once; by default one per processor core, one alone for few patients. The result does not
-        depend on it.
-    verbose : bool, optional
-        Whether a progress bar may appear when it takes long; by default in a terminal.
+    relevance : float
+        Ratios of observed to expected events that differ from 1 by at most this factor are no problem, and slopes that
+        differ from 1 by at most the factor less 1.
+    paper : bool
+        Whether to compute the metrics of the paper's tables too, which measure how far predicted hazards differ between
+        patients and groups (F_I, F_G, F_cap, F_A), concordance imparity, and the shrinkage control. They have no
+        intervals, and nothing is judged by them.
 
     Returns
     -------
@@ -183,9 +163,12 @@ def evaluate(
 
     Notes
     -----
-    Of more than 20,000 patients, bootstrap replicates and permutations are those of random samples, with 2,000 events
-    if there are as many; of more than 100,000 patients, so are decisions and calibration curves, with 20,000 events.
-    A sample has at most 100,000 patients. Intervals are as narrow as those of all patients.
+    Intervals come from the influence of each patient on each number, so they depend neither on a seed nor on the order
+    of rows. Censoring weights are those of the evaluated patients; of a group, those of the group. Brier scores of
+    everybody and of groups are over the same times, until a tenth of all patients is at risk; a group that was not
+    followed until then has none. Uno's C and the AUC of groups are until a time to which all large groups of the
+    attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend on the length of follow-up, and
+    have no test.
 
     Examples
     --------
@@ -194,15 +177,13 @@ def evaluate(
     >>> train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
     >>> model = drosurv.CoxPH().fit(train.X, train.y)
     >>> result = drosurv.evaluate(
-    ...     model, test.X, test.y, y_train=train.y, sensitive_features=test.sensitive_features, n_bootstrap=0
+    ...     model, test.X, test.y, y_train=train.y, sensitive_features=test.sensitive_features
     ... )
     >>> table = result.to_frame()
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    how = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
-    rows = Rows.parse(y, **how, sample_weight=sample_weight)
-    rows = replace(rows, labels=row_labels(X))
+    rows = Rows.parse(y, strata=strata, offset=offset)
     model, number = of_causes(model, cause, y)
     if reference is not None:
         reference, _ = of_causes(reference, cause, y, name="reference")
@@ -211,7 +192,7 @@ def evaluate(
         X,
         y,
         rows,
-        Inference(level, n_bootstrap, random_state, n_jobs, verbose),
+        Inference(level, relevance=relevance),
         Horizon(horizon, threshold, thresholds, time_unit),
         y_train=y_train,
         sensitive_features=sensitive_features,
@@ -220,6 +201,7 @@ def evaluate(
         reference_name=reference_name,
         cause=number,
         subgroups=subgroups,
+        paper=paper,
     )
 
 
@@ -238,16 +220,13 @@ def evaluate_rows(
     reference_name: str | None = None,
     cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
-    columns: Any = None,
+    paper: bool = False,
 ) -> EvaluationResult:
-    """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already.
-
-    Censoring may depend on `columns`, a table or (n, d), by default `X`.
-    """
+    """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already."""
     patients = one_row_each(y, rows, X)
-    y, rows = patients.y, patients.observed
-    model, X, sensitive_features, reference, subgroups, columns = map(
-        patients.of, (model, X, sensitive_features, reference, subgroups, columns)
+    y, rows = patients.y, patients.rows
+    model, X, sensitive_features, reference, subgroups = map(
+        patients.of, (model, X, sensitive_features, reference, subgroups)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
     if reference_name is None:
@@ -268,40 +247,34 @@ def evaluate_rows(
         reference=reference,
         horizon=at.horizon,
         cause=cause,
-        columns=columns,
+        paper=paper,
     )
     small = warn_of_small_groups(evaluator.counts)
     if evaluator.count(evaluator.everyone).is_small:
         small |= {(EVERYONE, ALL)}
-    replicates = inference.n_bootstrap
-    steps = replicates + len(evaluator.tests) if replicates else 0
-    with bar("evaluating", steps, shown=inference.verbose, late=True) as advance:
-        drawn = evaluator.draw(inference, advance=advance)
-        p_values = evaluator.p_values(inference, advance=advance)
-    table = rows_of(evaluator, drawn, p_values, small, inference.level)
-    between_large = gaps_between_large(table, evaluator, drawn, p_values, small, inference)
-    warn_of_undefined_rows(table)
+    table, between_large = rows_of(evaluator, small, inference.level)
+    undefined = warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
-    rough = f"intervals and tests are rough: they come from only {inference.n_bootstrap} replicates."
     judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
     return EvaluationResult(
         findings=to_frame(judged.findings),
-        curves=partial(curves_by_group, evaluator, at, inference),
+        curves=partial(curves_by_group, evaluator, at, inference.level),
+        subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
+        risks=partial(risks_by_time, evaluator, inference.level),
         table=frame_of(with_findings(table, judged.findings)),
         groups=judged.table,
-        **group_tables(evaluator, drawn, inference.level),
+        **group_tables(evaluator, inference.level),
         control=control,
         between_large=frame_of(between_large),
         hazards=tuple
         if has_causes(y)
-        else partial(hazards_statement, model, X, parse_target(y), rows.for_cox, inference.level),
+        else partial(hazards_statement, model, X, parse_target(y), rows, inference.level),
         by_cause=by_cause,
         notes=(
             *patients.notes,
             *evaluator.notes,
             *_not_counted(data),
-            *([rough] if 0 < inference.n_bootstrap < _FEW else ()),
-            *(without_intervals(table) if inference.n_bootstrap else ()),
+            *undefined,
             *(() if control is None else control.notes),
         ),
         not_judged=data.judged.not_judged if data.is_judged else "",
@@ -310,13 +283,12 @@ def evaluate_rows(
         settings=Settings(
             model=predicted.title,
             reference=reference_name,
-            n_bootstrap=inference.n_bootstrap,
             level=inference.level,
             horizons=tuple(data.calibration_times.tolist()),
             horizon=data.horizon,
             threshold=at.threshold,
             n_tests=judged.n_tests,
-            total_weight=judged.total_weight,
+            as_many_tests=judged.as_many_tests,
             time_unit=at.time_unit,
             several_events=data.is_judged and data.judged.cohort.several_events,
             event=event_in_words(y, cause),
@@ -339,13 +311,13 @@ def prepare(
     wanted: Collection[str] | None = None,
     horizon: float | None = None,
     cause: int | None = None,
-    columns: Any = None,
     scored_at: FloatArray | None = None,
+    paper: bool = False,
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
 
-    Parameters are those of :func:`evaluate_rows`, `scored_at` that of :func:`drosurv.findings.judged.judge_curves`;
+    Parameters are those of :func:`evaluate_rows`, `scored_at` that of :func:`drosurv.judging.judged.judge_curves`;
     `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
     Patients with entry times, strata, offsets or causes have metrics of their predictions from entry on
     (:mod:`drosurv.evaluation.from_entry`), and findings of the predictions themselves.
@@ -378,18 +350,7 @@ def prepare(
     trained = measured.follow_up if trained is None else trained
     if trained is None:
         trained = FollowUp.of_test_patients(target)
-        notes.append(
-            "censoring weights and the null model come from the test patients: y_train was not given."
-        )
-    known = weighting = FollowUp.parse(trained)
-    if how.get("convention") != "table":
-        weighting = known.weighting(target)
-        if weighting is not known:
-            notes.append(
-                f"median follow-up is {written(known.median, 'time')} in the training patients and "
-                f"{written(median_follow_up(target), 'time')} in the test patients: Brier scores, Uno's C and AUC "
-                "use the censoring distribution of the test patients."
-            )
+        notes.append("the null model comes from the test patients: y_train was not given.")
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.
     note += "." if predicted.trained_on else ": pass one of causes as reference."
@@ -413,25 +374,28 @@ def prepare(
             judged_patients,
             predicted,
             y,
-            replace(rows, weight=None),
+            rows,
             follow_up=y_train,
             reference=compared if compared is not None and compared.has_curves else None,
-            groups=group_indicators(attributes),
-            features=X if columns is None else columns,
             horizon=horizon,
             cause=cause,
             scored_at=scored_at,
         )
     )
     if compared is not None and compared.has_curves and predicted.has_curves and cause is None:
-        models, observed = {"the model": predicted, "the reference": compared}, parse_target(of_any_cause(y))
-        times = {name: few_times(one.curves, observed) for name, one in models.items()}
+        models = {"the model": predicted, "the reference": compared}
+        times = {name: few_times(one.curves) for name, one in models.items()}
         shared = common_times(times, "reference")
         notes += [] if shared is None else [shared[1]]
+        if times["the reference"] is not None and times["the model"] is None:
+            notes.append(
+                "the likelihood gain over the reference is left out: the reference is known at few times only, the "
+                "model throughout."
+            )
     data = EvaluationData(
         measured,
         target,
-        weighting,
+        FollowUp.parse(trained),
         reference=other,
         features=features.test,
         given_horizon=horizon,
@@ -442,10 +406,11 @@ def prepare(
     # Predict now, so that errors come before any other work.
     _ = cause is None and predicted.curves, data.is_judged and data.judged, data.calibration_times
     _ = data.predicted.has_risk and data.predicted.risk, data.has_curves and data.curves, data.reference_risk
-    evaluator = Evaluator(
-        Subset(data), attributes, wanted, clusters=rows.cluster_codes, patients=rows.patient_codes
-    )
-    if features.test is None or "individual_disparity" in (metric.name for metric in evaluator.metrics):
+    marks: dict[str, Any] = {"clusters": rows.cluster_codes, "patients": rows.patient_codes}
+    evaluator = Evaluator(Subset(data), attributes, wanted, paper=paper, **marks)
+    if (paper and features.test is None) or "individual_disparity" in (
+        metric.name for metric in evaluator.metrics
+    ):
         notes.append(features.note)
     notes += [note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
@@ -481,7 +446,7 @@ def _not_counted(data: EvaluationData) -> tuple[str, ...]:
         return ()
     if data.judged.few_times:
         residuals, curves = data.judged.residuals, data.predicted.curves
-        known = residuals.known_parts(np.ones(len(residuals), np.bool_))
+        known = residuals.known_parts
         last = residuals.ends[known - 1] if known else -np.inf
         times = () if curves is None or curves.times is None else curves.times
         late = listing([moment(float(time)) for time in times if time > last], 3)
@@ -503,9 +468,7 @@ def _sampled(evaluator: Evaluator) -> str:
     number = sampled_number(data.pairs, len(evaluator.everyone))
     if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
         return ""
-    value, error = sampled_individual_disparity(
-        data.predicted.risk, data.features, convention=data.convention, pairs=number
-    )
+    value, error = sampled_individual_disparity(data.predicted.risk, data.features, pairs=number)
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
         f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, with a "
@@ -524,9 +487,8 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
                 for label, median in zip(attribute.labels, found.medians.values(), strict=True)
             )
             notes.append(
-                f"follow-up differs between groups of {attribute.name} (median {medians}): their Brier scores and "
-                f"Uno's C use censoring weights of each group and end at {moment(found.horizon)}; their c-indices "
-                "and gains are not comparable."
+                f"follow-up differs between groups of {attribute.name} (median {medians}): their Uno's C and AUC end "
+                f"at {moment(found.horizon)}, to which all were followed; their c-indices and gains are not comparable."
             )
     return notes
 
@@ -541,15 +503,15 @@ def _left_out(evaluator: Evaluator) -> list[str]:
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
     needed = {"log hazard", "hazards"} if data.predicted.has_risk else {"risk", "log hazard", "hazards"}
-    labels = [one.label for one in CATALOGUE.values() if one.label and needed & {*one.needs}]
-    if not data.predicted.has_risk:
+    labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
+    if labels and not data.predicted.has_risk:
         notes.append(f"{', '.join(labels)} are left out: no risk scores were given.")
-    elif not data.predicted.has_log_hazards:
+    elif labels and not data.predicted.has_log_hazards:
         notes.append(
             f"{', '.join(labels)} are left out: they need scores that are log hazards, and these are "
             f"{_SCORES[data.predicted.score_type]}."
         )
-    elif not evaluator.has_hazards:
+    elif any("hazards" in one.needs for one in evaluator.asked) and not evaluator.has_hazards:
         risk = data.predicted.risk
         notes.append(
             f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "

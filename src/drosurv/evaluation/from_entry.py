@@ -3,14 +3,14 @@
 A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
 entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
 definition. Predictions at few times are not known at common times since entry: such patients are ranked, and have
-findings from the first predicted time at or after entry, but no Brier scores.
+findings from the first predicted time, but no Brier scores.
 
 Scores of patients in different strata, with different entry times, or of several causes have no common baseline hazard.
 Such patients are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
 
 One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
-an event of another cause is known never to have this one (`other` in :class:`~drosurv.target.Target`): observed
-survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
+an event of another cause is known never to have this one (`other` in :class:`~drosurv.patients.target.Target`):
+observed survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import StepCurves, SurvivalCurves
+from drosurv.curves import CurveType, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.findings.known_curves import KnownCurves, known_throughout
+from drosurv.judging.known_curves import KnownCurves, known_throughout
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.metrics.follow_up import brier_times
-from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
-from drosurv.presentation import cause_in_words, moment
-from drosurv.target import (
+from drosurv.metrics.follow_up import brier_times, last_with_enough_at_risk
+from drosurv.patients.target import (
     CompetingTarget,
     FloatArray,
     Target,
@@ -38,6 +36,8 @@ from drosurv.target import (
     parse_competing_target,
     parse_target,
 )
+from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions
+from drosurv.presentation import cause_in_words, moment
 
 # Curves are computed at no more times than this.
 _TIMES = 300
@@ -66,24 +66,35 @@ class TimeScale(NamedTuple):
     notes: tuple[str, ...]
 
     def with_predictions(
-        self, survival: FloatArray, risk: FloatArray | None = None, score_type: ScoreType = "log hazard"
+        self,
+        survival: FloatArray,
+        risk: FloatArray | None = None,
+        score_type: ScoreType = "log hazard",
+        curve_type: CurveType = "step",
     ) -> FromEntry:
-        """Return predictions: survival (n, k) at these times, and risk scores of the given type.
+        """Return predictions: survival (n, k) at these times with the type of its curves, and risk scores with theirs.
 
         Without risk scores, patients are ranked by their cumulative hazard at the horizon, whose type is "other".
         """
         if risk is None:
-            return self.ranked(survival[:, np.searchsorted(self.times, self.horizon)], self.horizon, survival)
-        predictions = Predictions(risk, survival, self.times, score_type=score_type)
+            at_horizon = survival[:, np.searchsorted(self.times, self.horizon)]
+            return self.ranked(at_horizon, self.horizon, survival, curve_type)
+        predictions = Predictions(risk, survival, self.times, score_type=score_type, curve_type=curve_type)
         return FromEntry(predictions, self.target.to_structured(), self.follow_up, self.notes)
 
-    def ranked(self, survival: FloatArray, time: float, curves: FloatArray | None = None) -> FromEntry:
+    def ranked(
+        self,
+        survival: FloatArray,
+        time: float,
+        curves: FloatArray | None = None,
+        curve_type: CurveType = "points",
+    ) -> FromEntry:
         """Return predictions that rank patients by their survival (n,) at a time; `curves` (n, k) at these times."""
         times = None if curves is None else self.times
         # Without curves the time is one of the predictions, which count from the start of the time scale.
         since = "" if curves is None or self.entry is None else " after entry"
         return FromEntry(
-            Predictions(log_hazard(survival), curves, times, score_type="other"),
+            Predictions(log_hazard(survival), curves, times, score_type="other", curve_type=curve_type),
             self.target.to_structured(),
             replace(self.follow_up, other_times=True),
             (
@@ -134,12 +145,12 @@ def predict_from_entry(
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
             "y_train",
-            "y_train cannot be used with entry, because it does not say when the training patients entered. "
-            "Leave it out; censoring weights then come from the test patients.",
+            "y_train cannot be used with entry times: leave it out. Censoring weights come from the test patients, "
+            "whose times count from their entry.",
         )
     follow_up = y_train if y_train is not None else predicted.follow_up
     curves, target = predicted.survival_curves, parse_target(of_any_cause(y))
-    few_times = not known_throughout(curves, target)
+    few_times = not known_throughout(curves)
     if entry is not None and few_times:
         return _at_few_times(curves, time_scale(y, entry, follow_up))
     scale = time_scale(y, entry, follow_up, horizon)
@@ -147,8 +158,11 @@ def predict_from_entry(
         before = curves.times[curves.times <= scale.horizon]
         scale = scale._replace(times=curves.times, horizon=float(max(before, default=curves.times[0])))
     survival = survival_from_entry(curves, target, scale.entry, scale.times)
-    by_hazard = entry is not None or predicted.rows.strata is not None or causes
-    found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
+    by_hazard = entry is not None or predicted.rows.stratum is not None or causes
+    # At times that are read from curves known throughout, predictions are not those at few times.
+    read: CurveType = "points" if few_times else "step" if isinstance(curves, StepCurves) else "smooth"
+    risk = None if by_hazard else predicted.risk
+    found = scale.with_predictions(survival, risk, predicted.score_type, read)
     if not causes:
         return found
     note = f"events are those of {cause_in_words(None, cause_names(y))}; the table by cause has each cause."
@@ -161,7 +175,7 @@ def _at_few_times(curves: SurvivalCurves, scale: TimeScale) -> FromEntry:
     last = curves.times[-1:]
     found = scale.ranked(curves.survival(last)[:, 0], float(last[0]))
     left_out = (
-        "predictions at few times are compared with events from the first predicted time at or after entry, and the "
+        "predictions at few times are compared with events of patients at risk at the first predicted time, and the "
         "horizon is a time of the predictions; Brier scores and calibration at times since entry are left out."
     )
     return found._replace(notes=(*found.notes, left_out))
@@ -226,14 +240,14 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
                 "cause",
                 f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
             )
-        scored = brier_times(follow_up, target)
+        scored = brier_times(follow_up, target, until=last_with_enough_at_risk(target))
         times = np.unique(
             np.concatenate([[0.0, horizon], curve_times(target.time), follow_up.event_quartiles, scored])
         )
         survival = 1 - predicted.competing.incidence(cause, times, entry)
     else:
         assert given is not None
-        require(entry is None, "entry", "be left out with given predictions of a cause", entry)
+        require(entry is None, "entry", "be left out of y with given predictions of a cause", entry)
         tables = given.incidence or {
             cause: 1 - predicted.survival_curves.survival(np.asarray(given.times, float))
         }
@@ -243,5 +257,7 @@ def predict_of_cause(predicted: Predicted, y: Any, cause: int, horizon: float | 
     at = int(np.searchsorted(times, horizon, side="right")) - 1
     since_entry = "" if entry is None else " after entry"
     ranked = f"patients are ranked by their predicted incidence at {moment(float(times[max(at, 0)]))}{since_entry}."
-    predictions = Predictions(log_hazard(survival[:, max(at, 0)]), survival, times, score_type="other")
+    read: CurveType = "step" if predicted.knows_hazards else "points"
+    scores = log_hazard(survival[:, max(at, 0)])
+    predictions = Predictions(scores, survival, times, score_type="other", curve_type=read)
     return FromEntry(predictions, target, replace(follow_up, other_times=True), (*notes, ranked))

@@ -1,6 +1,6 @@
 """Tables of an evaluation: one row for each number, and the group table with the findings of each group.
 
-The group table has the numbers of the findings (:mod:`drosurv.findings`): observed over expected events, the
+The group table has the numbers of the findings (:mod:`drosurv.judging`): observed over expected events, the
 calibration slope, and gains in log likelihood, each with its adjusted interval and p-value.
 """
 
@@ -14,22 +14,22 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
-from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.data import Horizon, Subset
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, sample_of
-from drosurv.findings.adjustment import Question, is_counted, total_weight
-from drosurv.findings.questions import FEWEST_PATIENTS, n_patients, questions, ranking
-from drosurv.findings.verdict import PROBLEMS, STATUSES, FindingRow, findings
-from drosurv.findings.words import SUBGROUP
-from drosurv.metrics import d_calibration
-from drosurv.metrics.calibration import beside_observed
-from drosurv.metrics.inference import Draws, Gap, judge_gaps
+from drosurv.evaluation.at_horizon import JudgedRisks
+from drosurv.evaluation.attributes import ALL, EVERYONE, Count, warn_of_undefined, whose
+from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
+from drosurv.evaluation.data import EvaluationData, Horizon, Subset
+from drosurv.evaluation.evaluator import Evaluator, Key, RowKey, most_different, within
+from drosurv.judging.adjustment import Adjusted, Question, adjust
+from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
+from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
+from drosurv.judging.words import SUBGROUP
+from drosurv.metrics.calibration import beside_observed, calibration_difference_estimate
+from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
-from drosurv.observation import Inference
+from drosurv.patients.observation import Inference
+from drosurv.patients.target import BoolArray, IntArray, batches
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
-from drosurv.target import BoolArray, FloatArray, IntArray, batches
 
 # Names of columns by the question whose number they hold.
 _NUMBERS = {
@@ -54,23 +54,15 @@ _COLUMNS = (
 )
 
 Kind = Literal["overall", "group", "gap"]
-# Gaps of these metrics are tested only between groups that are large enough.
-JUDGED_GAPS = (
-    "concordance_imparity",
-    "concordance_index",
-    "brier_skill",
-    "likelihood_gain",
-    "calibration_difference",
-)
 
 
 class Row(NamedTuple):
     """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
 
-    Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
-    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise. `adjusted` says
-    whether the interval is adjusted for multiple tests: the interval of a gap for all attributes in which the metric
-    is compared, the intervals of likelihood gain and calibration slope, which are those of the findings, for all tests.
+    Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Only gaps are tested, between
+    groups that are large enough; the column is NaN otherwise. `adjusted` says whether the interval is adjusted for
+    multiple tests: the interval of a gap for all attributes in which the metric is compared, the intervals of
+    likelihood gain and calibration slope, which are those of the findings, for all tests.
     """
 
     attribute: str
@@ -83,7 +75,6 @@ class Row(NamedTuple):
     high: float
     standard_error: float
     p: float
-    test: str
     patients: int
     events: int
     censoring: float
@@ -116,123 +107,86 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def rows_of(
-    evaluator: Evaluator,
-    drawn: BootstrapValues,
-    p_values: Mapping[Key, float],
-    small: Collection[tuple[str, str]],
-    level: float,
-) -> tuple[Row, ...]:
-    """Return all rows: everybody first, then the groups and gaps of each attribute.
+    evaluator: Evaluator, small: Collection[Key], level: float
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Return all rows, everybody first, then the groups and gaps of each attribute; and gaps between large groups.
 
-    `p_values` are those of permutation tests; `small` groups are given by attribute and label.
+    `small` groups are given by attribute and label. Gaps are tested between large groups, so a gap of an attribute with
+    small groups has no test.
     """
-    numbers = evaluator.numbers(drawn)
-    judged = _judged(numbers, p_values, level)
+    unknown = Interval(np.nan, np.nan, np.nan, level)
+    numbers = evaluator.intervals(level) | {
+        key: replace(unknown, estimate=value) for key, value in evaluator.papers_metrics.items()
+    }
+    tested = evaluator.gaps(level, [key for key in evaluator.counts if key not in small])
 
-    def row(key: RowKey, kind: Kind, number: Draws, count: Count, is_small: bool) -> Row:
-        gap = None if kind == "group" else judged.get((key[0], key[2]))
-        interval = gap or Gap(**vars(number.interval(level)))
+    def row(key: RowKey, kind: Kind, number: Interval, count: Count, *groups: Key) -> Row:
+        is_small = any(group in small for group in groups)
         return Row(
             *key,
             kind,
             "lower" if kind == "gap" else CATALOGUE[key[2]].better,
             number.estimate,
-            interval.low,
-            interval.high,
-            interval.standard_error,
-            interval.p,
-            interval.test,
+            number.low,
+            number.high,
+            number.standard_error,
+            number.p,
             count.patients,
             count.events,
             count.censoring,
             "undefined" if np.isnan(number.estimate) else "small group" if is_small else "ok",
-            gap is not None and not np.isnan(gap.low),
+            kind == "gap" and not np.isnan(number.low),
         )
 
-    everyone = evaluator.count(evaluator.everyone)
-    rows = [
-        row((EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
-        for (attribute, metric), number in numbers.items()
-        if attribute == EVERYONE
+    def gap(attribute: str, metric: Metric, labels: Sequence[str]) -> Row | None:
+        """Return the gap of a metric between some groups, all of them or the large ones; None if it has none."""
+        # The paper's gap of the shares of rightly ranked pairs is between two groups, that of hazards from all.
+        of_groups = "concordance_fraction" if metric.name == "concordance_imparity" else metric.name
+        of_label = {label: numbers.get((attribute, label, of_groups), unknown).estimate for label in labels}
+        who = most_different(of_label)
+        if metric.of == "attribute":
+            number = numbers[attribute, ALL, metric.name]
+        else:
+            if (attribute, metric.name) not in comparisons:
+                return None
+            number = replace(unknown, estimate=spread(np.array([*of_label.values()])))
+            if not any((attribute, label) in small for label in labels):
+                number = tested.get((attribute, metric.name), number)
+        rows = np.concatenate([evaluator.rows[attribute, label] for label in labels])
+        count = evaluator.count(evaluator.everyone.take(rows))
+        key = (attribute, VERSUS.join(who) or ALL, metric.name)
+        return row(key, "gap", number, count, *((attribute, label) for label in who))
+
+    comparisons = {(key[0], key[2]) for key in evaluator.estimates if not CATALOGUE[key[2]].p_value}
+    everybody, everyone = (EVERYONE, ALL), evaluator.count(evaluator.everyone)
+    table = [
+        row((*everybody, metric.name), "overall", numbers[(*everybody, metric.name)], everyone, everybody)
+        for metric in evaluator.metrics
+        if (*everybody, metric.name) in numbers
     ]
-    shown = [metric for metric in evaluator.metrics if metric.label]
+    between_large: list[Row | None] = []
     for attribute in evaluator.attributes:
-        name = attribute.name
         for label in attribute.labels:
-            count, is_small = evaluator.counts[name, label], (name, label) in small
-            for metric in shown:
-                key = (name, label, metric.name)
-                if key in drawn.numbers:
-                    rows.append(row(key, "group", drawn.numbers[key], count, is_small))
-        count = evaluator.count(evaluator.kept[name])
-        for metric in shown:
-            if (name, metric.name) in numbers:
-                labels = _most_different(drawn, attribute, metric)
-                key = (name, VERSUS.join(labels) or ALL, metric.name)
-                has_small = any((name, label) in small for label in labels)
-                rows.append(row(key, "gap", numbers[name, metric.name], count, has_small))
-    return tuple(rows)
+            who = (attribute.name, label)
+            table += [
+                row((*who, metric.name), "group", numbers[(*who, metric.name)], evaluator.counts[who], who)
+                for metric in evaluator.metrics
+                if metric.of != "attribute" and (*who, metric.name) in numbers
+            ]
+        large = [label for label in attribute.labels if (attribute.name, label) not in small]
+        gaps = [gap(attribute.name, metric, attribute.labels) for metric in evaluator.metrics]
+        table += [one for one in gaps if one is not None]
+        if len(large) > 1:
+            judged = [metric for metric in evaluator.metrics if not metric.is_papers]
+            between_large += [gap(attribute.name, metric, large) for metric in judged]
+    return tuple(table), tuple(one for one in between_large if one is not None)
 
 
-def gaps_between_large(
-    rows: Sequence[Row],
-    evaluator: Evaluator,
-    drawn: BootstrapValues,
-    p_values: Mapping[Key, float],
-    small: frozenset[tuple[str, str]],
-    inference: Inference,
-) -> tuple[Row, ...]:
-    """Return the rows of gaps between groups that are large enough; those of `rows` if all groups are.
+def warn_of_undefined_rows(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Warn of undefined metrics by group, and of a reference without a likelihood gain; one warning each.
 
-    The largest gap between all groups often involves a very small group: then the gap between the large groups is
-    computed and tested separately. A concordance fraction, and so its gap and interval, counts pairs with everybody.
-    The test counts only pairs within the large groups and permutes only their labels: it tests whether these groups are
-    ranked equally well among each other.
+    Return a note that names the metrics.
     """
-    if not small.isdisjoint(evaluator.counts):
-        large = evaluator.without(small, JUDGED_GAPS)
-        # Computed before the rows and tests that share it.
-        _ = large.follow_ups
-        changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
-        retested = replace(large, attributes=changed).p_values(inference)
-        rows = rows_of(large, drawn, {**p_values, **retested}, (), inference.level)
-    return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
-
-
-def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
-    """Test all gaps; the gaps of one metric in all attributes are adjusted together."""
-    gaps: dict[str, dict[Key, Draws]] = {}
-    for (attribute, metric), number in numbers.items():
-        if number.largest_errors is not None:
-            gaps.setdefault(metric, {})[attribute, metric] = number
-    judged: dict[Key, Gap] = {}
-    for of_metric in gaps.values():
-        judged |= judge_gaps(of_metric, level=level, p_values=p_values)
-    return judged
-
-
-def _most_different(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
-    """Return the two groups that differ most, the higher value first; empty if fewer than two have a value."""
-    compared = metric.reads if metric.of == "attribute" else (metric.name,)
-    if len(compared) != 1:
-        return ()
-    values, _ = drawn.groups(attribute.name, attribute.labels, compared[0])
-    ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
-    return (attribute.labels[ascending[-1]], attribute.labels[ascending[0]]) if len(ascending) > 1 else ()
-
-
-def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return a note if a group's number has no interval although there are replicates."""
-    resampled = (
-        row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
-    )
-    if any(np.isnan(row.low) and not np.isnan(row.value) for row in resampled):
-        return ("numbers without an interval were the same in every bootstrap replicate.",)
-    return ()
-
-
-def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
-    """Warn of undefined metrics by group, and of a reference without a likelihood gain; one warning each."""
     undefined: dict[str, list[str]] = {}
     gain = next((row for row in rows if row.metric == "gain_over_null"), None)
     # If the model's gain is defined, there are events, and the share is undefined because the reference has no gain.
@@ -246,7 +200,7 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
         elif row.status == "undefined" and row.kind != "gap":
             who = f"{row.whose} ({counted(row.patients, 'patient')}, {counted(row.events, 'event')})"
             undefined.setdefault(who, []).append(row.metric)
-    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
+    return warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
 
 
 # Metrics whose number is that of a question.
@@ -276,7 +230,7 @@ def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) 
         return {}
     judged = data.judged if with_reference else replace(data.judged, over_reference=None)
     masks = _masks({(EVERYONE, ALL): evaluator.everyone, **evaluator.members}, len(evaluator.everyone))
-    found = _by_metric(findings(questions(judged, masks), level))
+    found = _by_metric(findings(questions(judged, masks), level, clusters=judged.cohort.clusters))
     return {
         key: one for key, one in found.items() if key[2] != "calibration_slope" or not data.slope_of_scores
     }
@@ -301,12 +255,15 @@ def _masks(patients: Mapping[Key, Subset], n: int) -> dict[Key, BoolArray]:
 
 
 class JudgedGroups(NamedTuple):
-    """The group table, the findings it was made from, and the number and total weight of the tests of both."""
+    """The group table, the findings it was made from, and the number of their tests.
+
+    The number of events of everybody is adjusted as by Bonferroni's method for `as_many_tests`.
+    """
 
     table: pd.DataFrame
     findings: list[FindingRow]
     n_tests: int
-    total_weight: float
+    as_many_tests: float
 
 
 def group_table(
@@ -340,12 +297,24 @@ def group_table(
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
         asked = [ranking(ranked.value, ranked.standard_error)]
-    found = findings(asked, inference.level, inference.further_tests)
+        if everyone.data.predicted.has_log_hazards:
+            asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
+    clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters
+    how = {"searched": inference.searched, "clusters": clusters, "relevance": inference.relevance}
+    adjusted = adjust(asked, inference.level, **how)
+    found = finding_rows(adjusted, inference.level)
     rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    n_tests, weight = sum(map(is_counted, asked)), total_weight(asked)
-    return JudgedGroups(table, found, n_tests + inference.further_tests, weight + inference.further_tests)
+    n_tests = sum(test.is_counted for test in asked)
+    return JudgedGroups(table, found, n_tests, _as_many_tests(adjusted, inference.level))
+
+
+def _as_many_tests(adjusted: Sequence[Adjusted], level: float) -> float:
+    """Return the number of tests of Bonferroni's that leaves as much to the number of events of everybody."""
+    of_everybody = (one for one in adjusted if (one.test.question, one.test.attribute) == ("level", EVERYONE))
+    alphas = [one.alpha for one in of_everybody if one.alpha > 0]
+    return (1 - level) / min(alphas) if alphas else 1.0
 
 
 def _row(
@@ -396,20 +365,20 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
         "expected": expected,
         "ratio": observed / expected if expected > 0 else float("nan"),
         "horizon": data.horizon,
-        **dict(zip(("survival_observed", "survival_predicted"), _at_horizon(patients, mask), strict=True)),
+        **_survival_at_horizon(data, mask),
     }
 
 
-def _at_horizon(patients: Subset, mask: BoolArray) -> tuple[float, float]:
-    """Return the share of patients without the event by the horizon, observed and predicted.
-
-    The observed share is the estimate of Kaplan-Meier, or of Aalen-Johansen with competing causes. Of predictions at
-    few times, it is weighted for censoring as the observed events are.
-    """
-    if patients.data.judged.few_times:
-        return patients.data.judged.survival_from_start(mask)
-    observed = KaplanMeier.of(patients.target).at(np.array([patients.data.horizon]))
-    return float(observed[0]), float(patients.survival_at_horizon.mean())
+def _survival_at_horizon(data: EvaluationData, mask: BoolArray) -> dict[str, float]:
+    """Return the columns of survival at the horizon: one less the risks in the table of times."""
+    judged = JudgedRisks(data, None)
+    risk, rows = judged.risk_by(judged.horizon), np.flatnonzero(mask & judged.inside)
+    if data.judged.cohort.several_events:
+        return {"survival_predicted": 1 - float(risk[rows].mean())} if len(rows) else {}
+    found = judged.observed(judged.horizon, risk, rows)
+    # Of a group that was not followed, only predictions are known.
+    predicted = found.predicted if found.patients or not len(rows) else float(risk[rows].mean())
+    return {"survival_observed": 1 - found.observed.value, "survival_predicted": 1 - predicted}
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
@@ -436,42 +405,27 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:
+def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
     """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
     def calibration(subset: Subset) -> dict[Any, Any]:
-        """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        observed = KaplanMeier.of(subset.target, clusters=evaluator.clusters_of(subset))
-        mean = subset.curves.survival(horizons).mean(axis=0)
-        table = beside_observed(mean, observed, horizons, level, subset.target.time)
-        some = sample_of(subset, evaluator.clusters)
-        predicted = some.curves.survival(horizons)
-
-        def difference(weight: FloatArray) -> FloatArray:
-            if not weight.any():
-                return np.full(len(horizons), np.nan)
-            mean: FloatArray = weight @ predicted / weight.sum()
-            return mean - KaplanMeier.of(some.target, weight).at(horizons)
-
-        weights = (evaluator.drawn_weight(weight, some).astype(np.float64) for weight in drawn.weights)
-        draws = np.array([difference(weight) for weight in weights])
-        if some is not subset and len(draws):
-            deviations = draws - difference(np.ones(len(some)))
-            draws = np.asarray(table["difference"]) + np.sqrt(len(some) / len(subset)) * deviations
-        bounds = CATALOGUE["calibration_difference"].bounds
-        intervals = [
-            Draws(value, replicates, *bounds).interval(level)
-            for value, replicates in zip(table["difference"], draws.reshape(-1, len(horizons)).T, strict=True)
+        """Kaplan-Meier against mean predicted survival at every horizon; see :func:`calibration_at`."""
+        clusters, survival = evaluator.clusters_of(subset), subset.curves.survival(horizons)
+        observed = KaplanMeier.of(subset.target, clusters=clusters)
+        table = beside_observed(survival.mean(axis=0), observed, horizons, level, subset.target.time)
+        differences = [
+            calibration_difference_estimate(subset.target, survival[:, k], time)
+            for k, time in enumerate(horizons.tolist())
         ]
+        metric = CATALOGUE["calibration_difference"]
+        intervals = [within(one, metric) for one in Estimates(differences, clusters).intervals(level)]
         ends = np.array([(one.low, one.high) for one in intervals])
-        # Before the first event survival is 1 in every replicate, which gives no interval.
-        ends[~(table["low"] < table["high"])] = np.nan
         return {**table, "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
     def shares_at_event(subset: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event; a tenth in each if calibrated."""
-        shares = d_calibration(subset.target, subset.curves).shares
+        shares = subset.d_calibration.shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
 

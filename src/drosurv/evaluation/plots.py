@@ -1,29 +1,24 @@
-"""Plots of an evaluation: methods of :class:`~drosurv.evaluation.EvaluationResult`, and partial effects.
+"""Plots of an evaluation: methods of :class:`~drosurv.evaluation.EvaluationResult`.
 
 Each draws on the given axes, or on new ones, and returns them; those with a panel for each group return the figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
-from drosurv.any_model import final_step, unwrapped
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, MANY_GROUPS, NEW_GROUP, funnel
+from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, NEW_GROUP, funnel
 from drosurv.evaluation.reference import disparity_column
-from drosurv.observation import in_pandas
-from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text, written
-from drosurv.solvers.arrays import on_host
-from drosurv.target import FloatArray
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,10 +170,10 @@ def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = 
 
 
 def corner_text(numbers: Mapping[Any, Any]) -> str:
-    """Return observed over expected events, slope and ICI with intervals, a line each, if known."""
+    """Return observed over expected events and slope with intervals, and ICI, a line each, if known."""
     lines = []
     for label, key in {"O/E": "ratio", "slope": "slope", "ICI": "ici"}.items():
-        value, low, high = (numbers[f"{key}{end}"] for end in ("", "_low", "_high"))
+        value, low, high = (numbers.get(f"{key}{end}", np.nan) for end in ("", "_low", "_high"))
         if not pd.isna(value):
             interval = "" if pd.isna(low) else f" ({ratio_text(low)} to {ratio_text(high)})"
             lines.append(f"{label} {ratio_text(value)}{interval}")
@@ -292,86 +287,3 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 def _who(attribute: str, group: str) -> str:
     return whose(attribute, group).replace("$", r"\$")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PartialEffects:
-    """Mean predicted survival (values, T) of the same patients if one feature had the same value in all of them."""
-
-    feature: str
-    values: tuple[Any, ...]
-    times: FloatArray
-    survival: FloatArray
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the curves, times in the rows and values of the feature in the columns."""
-        columns = pd.Index(self.values, name=self.feature)
-        return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
-
-    def __repr__(self) -> str:
-        # Five of the times, of which there may be thousands.
-        shown = self.to_frame().iloc[np.unique(np.linspace(0, len(self.times) - 1, 5).astype(int))]
-        return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw one survival curve for each value, in a new figure if no axes are given."""
-        ax = axes_or_new(ax)
-        for value, curve in zip(self.values, self.survival, strict=True):
-            ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
-        ax.set(xlabel="time", ylabel="mean predicted survival", ylim=(0, 1))
-        ax.legend()
-        return ax
-
-
-def partial_effects(
-    model: Any,
-    X: Any,
-    feature: str | int,
-    values: Sequence[Any],
-    *,
-    times: ArrayLike | None = None,
-    **given: Any,
-) -> PartialEffects:
-    """Predict survival for several values of one feature, averaged over the patients' other features.
-
-    Parameters
-    ----------
-    model : fitted estimator or Pipeline
-        With ``predict_survival_function``.
-    X : (n, d) array or DataFrame
-        Patients to average over.
-    feature : str or int
-        Column of a DataFrame, or number of an array's column.
-    values : sequence
-        The feature's values to predict at.
-    times : (T,) array, optional
-        Times of the curves, the model's ``unique_times_`` if not given.
-    **given
-        Arguments of ``predict_survival_function``, such as ``strata``.
-
-    Examples
-    --------
-    >>> from drosurv import CoxPH, datasets
-    >>> from drosurv.evaluation import partial_effects
-    >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-    >>> model = CoxPH().fit(data.X, data.y)
-    >>> partial_effects(model, data.X, data.X.columns[0], [-1, 0, 1], times=[0.5, 1.0]).survival.shape
-    (3, 2)
-    """
-    model, X = unwrapped(model), in_pandas(on_host(X))
-    is_frame = isinstance(X, pd.DataFrame)
-    # As floats, because a column of whole numbers may be set to a fraction.
-    table = X if is_frame else pd.DataFrame(np.asarray(X, dtype=np.float64))
-    named = f"be a column of X, one of {list(table.columns)}"
-    numbered = f"be the number of a column of X, from 0 to {table.shape[1] - 1}"
-    require(feature in table.columns, "feature", named if is_frame else numbered, feature)
-    if times is None:
-        times = final_step(model).unique_times_
-    at = np.asarray(times, dtype=np.float64)
-    curves = []
-    for value in values:
-        changed = table.copy()
-        changed[feature] = value
-        patients = changed if is_frame else changed.to_numpy()
-        curves.append(np.asarray(model.predict_survival_function(patients, times=at, **given)).mean(axis=0))
-    return PartialEffects(str(feature), tuple(values), at, np.stack(curves))

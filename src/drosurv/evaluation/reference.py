@@ -9,18 +9,18 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.metrics import FollowUp, calibration_slope, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import gain_over_null, kept_share
-from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.paper.sampled_pairs import Pairs
+from drosurv.patients.target import FloatArray, Target
 from drosurv.predictions import as_predictions
+from drosurv.predictions.any_model import final_step
 from drosurv.solvers.arrays import on_host
 from drosurv.solvers.neighborhoods import standardise
-from drosurv.target import FloatArray, Target
 
 # Features with a larger mean or standard deviation are not standardised.
 _MEAN, _SPREAD = 1.0, 3.0
@@ -140,9 +140,12 @@ class ShrinkageControl:
 
 
 def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
-    """Compute the shrinkage control; None without a reference, or if hazards overflow or are 0."""
+    """Compute the shrinkage control if the paper's metrics are wanted and there is a reference.
+
+    None too if hazards overflow or are 0.
+    """
     target, reference = evaluator.everyone.target, evaluator.everyone.data.reference_risk
-    if reference is None or not evaluator.has_hazards or not hazards_exist(reference):
+    if not evaluator.paper or reference is None or not evaluator.has_hazards or not hazards_exist(reference):
         return None
     risk = evaluator.everyone.risk
     full = gain_over_null(target, reference)
@@ -182,9 +185,9 @@ def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
         reference=None,
         pairs=_pairs(evaluator),
     )
-    scored = evaluator.of_scores(Subset(data), DISPARITIES)
-    numbers = scored.numbers(scored.draw())
-    return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}
+    scored = replace(evaluator, everyone=Subset(data), wanted=DISPARITIES)
+    found = {(key[0], key[2]): value for key, value in scored.papers_metrics.items()}
+    return {key: found[key] for name in DISPARITIES for key in found if key[1] == name}
 
 
 def _pairs(evaluator: Evaluator) -> Pairs:

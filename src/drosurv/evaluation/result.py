@@ -16,12 +16,14 @@ from drosurv.evaluation.attributes import EVERYONE, text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
-from drosurv.evaluation.group_picture import GroupPicture, picture_of
-from drosurv.evaluation.group_table import JUDGED_GAPS, Kind, Row, rows_in
+from drosurv.evaluation.group_table import Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
-from drosurv.findings.verdict import Judgement, from_frame, judge
-from drosurv.presentation import Column, Statement, Table, headings, moment, plain, plain_rows
+from drosurv.evaluation.risks_by_time import no_risks
+from drosurv.judging.group_picture import GroupPicture, picture_of
+from drosurv.judging.verdict import Judgement, from_frame, judge
+from drosurv.patients.target import IntArray
+from drosurv.presentation import Column, Statement, Table, headings, in_years, moment, plain, plain_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = (
     "findings",
+    "times",
     "groups",
     "decision_curves",
     "shrunken",
@@ -45,19 +48,19 @@ class Settings:
 
     `other_events` is the number of patients who had an event of another cause than the one that is evaluated, and
     `rows` that of the rows of the table, of which a patient may have several; `clusters` is the number of clusters that
-    were given, 0 without, and `clusters_name` the name of their column. Findings are adjusted for `n_tests` tests of
-    this total weight (see :mod:`drosurv.findings.adjustment`).
+    were given, 0 without, and `clusters_name` the name of their column. Findings are adjusted for `n_tests` tests
+    (see :mod:`drosurv.judging.adjustment`); the number of events of everybody as by Bonferroni's method for
+    `as_many_tests`.
     """
 
     model: str
     reference: str
-    n_bootstrap: int
     level: float
     horizons: tuple[float, ...]
     horizon: float
     threshold: float | None = None
     n_tests: int = 0
-    total_weight: float = 0.0
+    as_many_tests: float = 1.0
     time_unit: str = ""
     several_events: bool = False
     event: str = "the event"
@@ -83,15 +86,15 @@ class EvaluationResult:
         ``settings.n_tests`` tests, and ``text``, a sentence.
     groups : DataFrame
         The group table: one row for everybody, then one per group, serious problems first. ``patients``; ``observed``
-        and ``expected`` events and their ``ratio``; the calibration ``slope``; at the ``horizon``,
-        ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; of predictions at few times, both observed
-        numbers are weighted for censoring, and events counted by the last time (docs/guide/verdict.md); ``c_index``,
-        which decides nothing; ``gain`` in log likelihood per patient over one curve for everybody and
-        ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most serious ``status`` of
-        its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high`` and ``_p``.
+        and ``expected`` events and their ``ratio``, of predictions at few times by the last of them, weighted for
+        censoring (docs/guide/verdict.md); the calibration ``slope``; at the ``horizon``, ``survival_observed`` and
+        ``survival_predicted``, one less the risks in :attr:`times`; ``c_index``, which decides nothing; ``gain`` in log
+        likelihood per patient over one curve for everybody and ``gain_over_reference``; whether the group was
+        ``judged``, or ``why`` not; and the most serious ``status`` of its findings. Ratio, slope and gains are those of
+        the findings, with ``_low``, ``_high`` and ``_p``.
     calibration : DataFrame
-        Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
-        difference.
+        Kaplan-Meier against mean predicted survival by attribute, group and horizon, as
+        :func:`drosurv.metrics.calibration_at`; the difference has an interval.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame
@@ -99,7 +102,8 @@ class EvaluationResult:
     cross_group : DataFrame
         Concordance of pairs between groups, by the group of the patient with the earlier event and that of the other.
     control : ShrinkageControl, optional
-        The "Cox x c" curve and its point of equal likelihood gain; None without a reference.
+        The "Cox x c" curve and its point of equal likelihood gain; None without a reference, and if the paper's metrics
+        were not asked for.
     notes : tuple of str
         What was left out, and why.
     not_judged, not_compared : str
@@ -110,14 +114,17 @@ class EvaluationResult:
     settings : Settings
         Arguments of the evaluation.
     between_large : DataFrame
-        Gaps between the groups that are large enough to be judged, which the sentences use; columns as in `table`.
-        Their p-values count only patients of these groups, even if a group's value (such as that behind the concordance
-        imparity) counts pairs with everybody.
+        Gaps between the groups that are large enough to be judged; columns as in `table`.
     hazards : callable
         Returns a statement on features whose effect changes with time, if there are any. It fits a Cox model to the
         test patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
         For a model of competing causes: the table of :func:`drosurv.evaluation.evaluate_by_cause`.
+    subgroups : mapping of str to array
+        Rows of the patients of the subgroups that were given, by name.
+    risks : callable
+        Returns the table of times of subgroups, given by their rows, and of all other groups (:attr:`times`), which is
+        computed when it is asked for.
     curves : callable
         Returns the decision curves and calibration curves, which are computed when they are asked for.
     """
@@ -136,6 +143,8 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     curves: Callable[[], dict[str, Any]] = dict
+    subgroups: Mapping[str, IntArray] = field(default_factory=dict)
+    risks: Callable[..., pd.DataFrame] = no_risks
     not_judged: str = ""
     not_compared: str = ""
     design_effects: Mapping[str, float] = field(default_factory=dict)
@@ -145,10 +154,11 @@ class EvaluationResult:
 
         Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
         higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
-        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p`` of "no gap" and the
-        ``test`` it comes from, ``patients``, ``events``, ``censoring``, ``status`` ("ok", "small group" or
-        "undefined"; a gap is "small group" if one of the two groups that differ most is small), and whether the
-        interval is ``adjusted``. Interval and p-value of a gap are adjusted for all attributes in which the metric was
+        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p`` of "no gap", ``patients``,
+        ``events``, ``censoring``, ``status`` ("ok", "small group" or "undefined"; a gap is "small group" if one of the
+        two groups that differ most is small), and whether the interval is ``adjusted``. A gap is tested if all groups
+        are large enough and the metric does not depend on how long they were followed; `between_large` has the gaps
+        between large groups. Interval and p-value of a gap are adjusted for all attributes in which the metric was
         compared. Likelihood gain and calibration slope of all patients and of groups that are judged have the number
         and interval of `findings` and `groups`, adjusted for all tests.
         """
@@ -234,13 +244,13 @@ class EvaluationResult:
         ]
 
     def gaps(self, metric: str) -> list[Row]:
-        """Return the gaps of a metric, by attribute.
+        """Return the gaps of a metric between groups that are large enough to be judged, by attribute.
 
-        For metrics of how well groups are predicted, only groups that are large enough to be judged are compared.
+        The gaps of the paper's metrics are between all groups.
         """
-        if metric in JUDGED_GAPS:
-            return [row for row in rows_in(self.between_large) if row.metric == metric]
-        return self.select(metric=metric, kind="gap")
+        if CATALOGUE[metric].is_papers:
+            return self.select(metric=metric, kind="gap")
+        return [row for row in rows_in(self.between_large) if row.metric == metric]
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
         """Return one number of the table: a metric of everybody ("overall"), or of a group of an attribute.
@@ -326,8 +336,6 @@ class EvaluationResult:
     def summary(self) -> str:
         """Return the findings in sentences: what was found for which group, and whether it may be chance."""
         found = [statement.text for statement in self.statements()]
-        if not self.settings.n_bootstrap:
-            found.append("No intervals of metrics were computed (no bootstrap replicates).")
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
     def to_table(self) -> Table:
@@ -394,22 +402,47 @@ class EvaluationResult:
                 return row.time
         return None
 
+    @cached_property
+    def times(self) -> pd.DataFrame:
+        """Predicted and observed risk by a few times, of everybody and each group.
+
+        Columns are ``attribute``, ``group``, ``time``, ``patients``, mean ``predicted`` risk, ``observed`` risk with
+        its interval ``low`` to ``high``, which is not adjusted, and the ``ratio`` of both with ``ratio_low`` and
+        ``ratio_high``. The observed risk is Kaplan-Meier, with causes Aalen-Johansen, within strata of predicted risk,
+        averaged over the same patients (:mod:`drosurv.metrics.observed_risk`). Patients whose stratum is not followed
+        until the time are ``left_out``. Times are the predicted ones, or quarter points of the follow-up, and the
+        horizon. Empty without survival curves, and if patients have several events.
+        """
+        return self.risks(self.subgroups)
+
+    def by_horizon(self, times: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return the rows of the horizon of a table of times, by attribute and group."""
+        rows = plain_rows(times[times["time"] == self.settings.horizon])
+        return {(row["attribute"], row["group"]): row for row in rows}
+
     def counts(self, unit: str = "") -> str:
-        """Say how many of 100 patients the model expected to have the event, and how many had it."""
-        until, settings = self.last_judged, self.settings
-        return self.picture.counts(
-            by="" if until is None else moment(until, unit),
-            several=settings.several_events,
-            event=settings.event,
-        )
+        """Say how many of 100 patients had the event by the horizon, and how many the model expected."""
+        until = self.last_judged
+        return self.picture_by(unit).counts(self.settings.event, "" if until is None else moment(until, unit))
 
     @property
     def picture(self) -> GroupPicture:
-        """Observed over expected events of everybody and every group, which :meth:`plot` draws."""
-        return picture_of(plain_rows(self.groups), from_frame(self.findings))
+        """Observed over predicted risk of everybody and every group by the horizon, which :meth:`plot` draws."""
+        return self.picture_by(self.settings.time_unit)
+
+    def picture_by(self, unit: str) -> GroupPicture:
+        """Return the picture, with times in a unit."""
+        risks = self.by_horizon(self.times)
+        return picture_of(
+            plain_rows(self.groups), from_frame(self.findings), risks, self.horizon_in_words(unit)
+        )
+
+    def horizon_in_words(self, unit: str) -> str:
+        """Return the horizon, also in years where its unit is known."""
+        return f"{moment(self.settings.horizon, unit)}{in_years(self.settings.horizon, unit)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw observed over expected events of everybody and every group, with adjusted intervals.
+        """Draw observed over predicted risk of everybody and every group by the horizon, with intervals.
 
         Groups with a problem are red and come first; groups that are too small to be judged are grey.
         """

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.any_model import final_step, prepared, unwrapped
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes_long
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.evaluation.reference import ShrinkageControl
-from drosurv.findings.verdict import Judgement
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.judging.verdict import Judgement
+from drosurv.judging.words import per_hundred
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import Surv, Target
+from drosurv.predictions.any_model import final_step, prepared, unwrapped
 from drosurv.presentation import (
     Column,
     Statement,
@@ -28,9 +32,11 @@ from drosurv.presentation import (
     counted,
     first_upper,
     group_name,
+    in_years,
     label_name,
     listing,
     literal,
+    moment,
     plain,
     plain_rows,
     sentences,
@@ -38,8 +44,9 @@ from drosurv.presentation import (
 )
 from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import encode_features
-from drosurv.target import Target
 
+# Largest share of a group's patients that a number of 100 patients leaves out.
+_MOST_LEFT_OUT = 0.1
 DECISIONS = {
     "sensitivity": "sensitivity",
     "specificity": "specificity",
@@ -152,14 +159,11 @@ def _untested(why: str) -> tuple[Statement, ...]:
     return (Statement("hazards_untested", f"{UNTESTED}{why}"),)
 
 
-def hazards_statement(
-    model: Any, X: Any, target: Target, given: dict[str, Any], level: float
-) -> tuple[Statement, ...]:
+def hazards_statement(model: Any, X: Any, target: Target, rows: Rows, level: float) -> tuple[Statement, ...]:
     """State whether effects change with time, or why that was not tested; empty if the model is not a Cox model.
 
     Plain Cox is fitted to the test patients and tested on them. So the training data are not needed, and overfitting
-    is not mistaken for effects that change with time. `given` may hold entry times, strata, offset and clusters of the
-    patients.
+    is not mistaken for effects that change with time. `rows` may have entry times, strata, offset and clusters.
     """
     final = final_step(model)
     is_cox = hasattr(final, "check_proportional_hazards") and not final.capabilities.own_curves
@@ -179,7 +183,8 @@ def hazards_statement(
             # Most transformers return arrays, but know the names of their columns.
             with suppress(AttributeError, ValueError):
                 features = pd.DataFrame(features, columns=unwrapped(model)[:-1].get_feature_names_out())
-        cox = CoxPH().fit(features, target.to_structured(), **given)
+        y = Surv.from_arrays(target.event, target.time, entry=rows.entry, clusters=rows.cluster_codes)
+        cox = CoxPH().fit(features, y, **rows.for_models)
         if not cox.converged_:
             return _untested("plain Cox did not converge on these patients.")
         test = cox.check_proportional_hazards()
@@ -189,6 +194,7 @@ def hazards_statement(
 _ENDS = ("low", "high")
 # Kaplan-Meier survival with its interval.
 OBSERVED = Column("observed", "Observed", "share", _ENDS)
+OBSERVED_RISK = Column("observed", "Observed risk", "share", _ENDS)
 # What disparities of everybody compare.
 BETWEEN = {
     "intersectional_disparity": "intersections of all groups",
@@ -219,6 +225,58 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
         OBSERVED,
         *more,
         Column("at_risk", "At risk", "count"),
+    )
+
+
+def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
+    """Return the table of times, of 100 patients with a column for each time, and with a row for each time.
+
+    Only everybody and groups that are judged are shown, and attributes with few groups. Of 100 patients only times are
+    shown until which nearly all were followed, and the horizon: the risk of the others alone may be lower than that by
+    an earlier time.
+    """
+    groups = result.groups
+    many = groups["attribute"].map(groups["attribute"].value_counts()) > MANY_GROUPS
+    kept = groups[(groups["judged"].astype(bool) & ~many) | (groups["attribute"] == EVERYONE)]
+    shown = set(zip(kept["attribute"], kept["group"], strict=True))
+    rows = [row for row in plain_rows(result.times) if (row["attribute"], row["group"]) in shown]
+    wide: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        row["who"] = whose(row["attribute"], row["group"], "all patients")
+        cell, everybody = "not followed", row["patients"] + row["left_out"]
+        nearly_all = row["left_out"] <= _MOST_LEFT_OUT * everybody or row["time"] == result.settings.horizon
+        if row["observed"] is not None and nearly_all:
+            ends = [row[end] for end in ("low", "high") if row[end] is not None]
+            counts = per_hundred(row["observed"], row["predicted"], *ends)
+            interval = f" ({counts[2]} to {counts[3]})" if ends else ""
+            cell = f"{counts[0]}{interval}, {counts[1]} expected"
+        wide.setdefault(row["who"], {"who": row["who"]})[f"{row['time']:g}"] = cell
+    times = dict.fromkeys(row["time"] for row in rows)
+    level = f"{100 * result.settings.level:g} %"
+    return (
+        Table(
+            "of_100_patients",
+            f"Of 100 patients, how many had the event by each time, with {level} interval, and how many the model "
+            "expected",
+            (
+                Column("who", "Group"),
+                *(Column(f"{time:g}", f"By {moment(time, unit)}{in_years(time, unit)}") for time in times),
+            ),
+            tuple(wide.values()),
+        ),
+        Table(
+            "times",
+            f"Predicted and observed risk by time, with {level} intervals that are not adjusted",
+            (
+                Column("who", "Group"),
+                time_column("time", unit),
+                Column("patients", "Patients", "count"),
+                Column("predicted", "Predicted risk", "share"),
+                OBSERVED_RISK,
+                Column.measured("ratio", "Observed / predicted"),
+            ),
+            tuple(rows),
+        ),
     )
 
 
@@ -295,16 +353,14 @@ def document(result: Any, summary: Sequence[str]) -> str:
             _groups(result, attribute),
             _gaps(result, attribute),
         ]
+    if len(result.times):
+        parts += ["## Risks by time", times_tables(result, settings.time_unit)[1].to_markdown().rstrip()]
     horizons = ", ".join(written(time, "time") for time in settings.horizons)
     if calibration := calibration_table(result, f"times {horizons}"):
         parts += ["## Calibration", calibration.to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):
         parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]
-    how = (
-        f"{100 * settings.level:g} % intervals from {settings.n_bootstrap:,} bootstrap replicates"
-        if settings.n_bootstrap
-        else "no intervals"
-    )
+    how = f"{100 * settings.level:g} % intervals"
     parts.append(f"_{how}; calibration at {horizons}._")
     return "\n\n".join(parts) + "\n"
 
@@ -340,7 +396,6 @@ def _gaps(result: Any, attribute: str) -> str:
         Column("group", "between"),
         Column("value", "size", "value", _ENDS),
         Column("p", "adjusted p", "p"),
-        Column("test", "test"),
     ]
     return _table(columns, rows)
 

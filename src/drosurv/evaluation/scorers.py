@@ -10,14 +10,17 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator
+from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined
+from drosurv.patients.observation import Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import field_names, has_causes, of_any_cause, parse_target
 from drosurv.predictions import as_predictions, of_causes
-from drosurv.target import has_causes, of_any_cause, parse_target
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def known_scores() -> dict[str, Score]:
     found: dict[str, Score] = {}
     for metric in CATALOGUE.values():
         needs_more = {"features", "reference"} & set(metric.needs)
-        if metric.better not in ("higher", "lower") or needs_more or not metric.resampled:
+        if metric.better not in ("higher", "lower") or needs_more or metric.p_value:
             continue
         sign, prefix = (1, "") if metric.better == "higher" else (-1, "neg_")
         short = metric.short or metric.name
@@ -70,19 +73,33 @@ class SurvivalScorer:
         return f"get_scorer({self.name!r})"
 
     def __call__(self, estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> float:
-        """Score a fitted estimator on patients it has not seen; groups are for scores that compare groups."""
+        """Score a fitted estimator on patients it has not seen; groups are for scores that compare groups.
+
+        Fields of `y` are as in :func:`~drosurv.evaluation.evaluate`.
+        """
         score = known_scores()[self.name]
+        rows = None
+        if field_names(y)[2:]:
+            judged = one_row_each(y, Rows.parse(y, require_event=False))
+            y, rows, X, sensitive_features = (
+                judged.y,
+                judged.rows,
+                judged.of(X),
+                judged.of(sensitive_features),
+            )
         target = parse_target(of_any_cause(y), require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
         estimator, cause = of_causes(estimator, self.cause, y, name="estimator")
-        predicted = as_predictions(estimator, X, len(target), name="estimator")
-        if has_causes(y):
+        predicted = as_predictions(estimator, X, len(target), rows=rows, name="estimator")
+        if has_causes(y) or (rows is not None and rows.entry is not None):
+            require(cause is None or has_causes(y), "cause", "be left out where y has no causes", cause)
             how: dict[str, Any] = {"y_train": self.y_train, "wanted": [score.metric.name], "cause": cause}
             evaluator = replace(prepare(predicted, y, **how), attributes=attributes)
             patients = evaluator.everyone
         else:
             require(cause is None, "cause", "be left out where y has no causes", cause)
-            patients = Subset(EvaluationData(predicted, target, self.y_train))
+            y_train = None if self.y_train is None else FollowUp.parse(self.y_train)
+            patients = Subset(EvaluationData(predicted, target, y_train))
             evaluator = Evaluator(patients, attributes, [score.metric.name])
         if {"survival", "gains"} & set(score.metric.needs):
             # Raise an error that names the model if it has no curves.
@@ -139,9 +156,10 @@ def get_scorer(
     maximises its score takes "neg_concordance_imparity"; "neg_group_disparity"; "neg_intersectional_disparity".
 
     Scores that compare groups request ``sensitive_features`` through scikit-learn's metadata routing. With
-    `intersections`, groups are the intersections of all attributes. Censoring weights come from the follow-up of the
-    training patients, which fitted estimators of this library keep; for others, such as scikit-survival's, give the
-    training targets `y_train`. Models of causes are scored by events of one `cause`, by number or name, else of any
+    `intersections`, groups are the intersections of all attributes. Censoring weights are those of the scored patients.
+    The null model of skill and gain comes from the training patients, whose follow-up fitted estimators of this library
+    keep; for others, such as scikit-survival's, give the training targets `y_train`, or it is that of the scored
+    patients. Models of causes are scored by events of one `cause`, by number or name, else of any
     cause; scores that need log hazards, such as "gain_over_null", are then NaN.
 
     Examples
@@ -189,17 +207,12 @@ def make_scorers(
 
 def _values(evaluator: Evaluator, score: Score) -> dict[str, float]:
     """Return the values of the score's metric by group or attribute, or of all patients."""
-    metric, drawn = score.metric.name, evaluator.draw()
     if evaluator.lacks(score.metric):
         return {"all": float("nan")}
+    metric = score.metric.name
     if score.over == "groups":
-        return {
-            f"{attribute} {group}": number.estimate
-            for (attribute, group, name), number in drawn.numbers.items()
-            if name == metric and attribute != EVERYONE
-        }
-    return {
-        "all" if attribute == EVERYONE else attribute: number.estimate
-        for (attribute, name), number in evaluator.numbers(drawn).items()
-        if name == metric
-    }
+        groups = [key for key in evaluator.estimates if key[0] != EVERYONE and key[2] == metric]
+        return {f"{key[0]} {key[1]}": evaluator.estimates[key].value for key in groups}
+    if score.metric.is_papers:
+        return {"all" if key[0] == EVERYONE else key[0]: one for key, one in evaluator.papers_metrics.items()}
+    return {"all": evaluator.estimates[EVERYONE, ALL, metric].value}

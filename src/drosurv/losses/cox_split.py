@@ -13,7 +13,7 @@ from drosurv.errors import require_extra
 from drosurv.losses.cox_partial import StackedTargets, events_at_risk, subtract_from_events, weighted_log_risk
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, weighted_gram
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.errors import require_extra
 from drosurv.losses.full_likelihood import Intervals
 from drosurv.losses.torch_loss import TorchLoss
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor

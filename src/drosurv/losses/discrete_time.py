@@ -6,7 +6,7 @@ import numpy as np
 
 from drosurv.losses.full_likelihood import Intervals
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.errors import InputError, check_count, require_extra
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, OnePerPatient, block_sums, one_by_one
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,7 +28,7 @@ import numba
 import numpy as np
 
 from drosurv.losses.risk_sets import FLAT, RiskSums, by_rows, exponentials, logarithms
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 
 @dataclass(frozen=True, eq=False)

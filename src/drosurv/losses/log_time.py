@@ -9,7 +9,7 @@ from scipy.special import expit, log_ndtr, ndtri_exp
 
 from drosurv.errors import ArgumentError, row_number
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 DISTRIBUTIONS = ("weibull", "lognormal", "loglogistic")
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numba
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor

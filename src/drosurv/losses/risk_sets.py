@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 import numba
 import numpy as np
 
-from drosurv.target import FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 
 # exp(700) is near the largest float.
 _HIGHEST = 700.0

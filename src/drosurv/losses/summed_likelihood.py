@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.errors import ArgumentError, arg
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.loss import NOTHING, ConvexLoss, block_sums
-from drosurv.target import CompetingTarget, FloatArray, IntArray, Target
+from drosurv.patients.target import CompetingTarget, FloatArray, IntArray, Target
 
 
 class LossPart(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.errors import InputError, require_extra
 from drosurv.losses.loss import NOTHING, InTorch, OnePerPatient, one_by_one
-from drosurv.target import FloatArray, Target
+from drosurv.patients.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ class TorchLoss(OnePerPatient):
     --------
     >>> import numpy as np
     >>> from drosurv.losses import TorchLoss
-    >>> from drosurv.target import Target
+    >>> from drosurv.patients.target import Target
     >>> def exponential(scores, event, time):
     ...     return scores.exp() * time - event * scores
     >>> loss = TorchLoss(exponential, Target(np.array([True, False]), np.array([2.0, 3.0])))

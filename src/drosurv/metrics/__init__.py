@@ -1,5 +1,8 @@
 """Metrics of accuracy and fairness for any survival model, with confidence intervals and tests."""
 
+from importlib import import_module
+from typing import Any
+
 from drosurv.metrics.brier import brier_skill, integrated_brier_score
 from drosurv.metrics.calibration import (
     calibration_at,
@@ -12,29 +15,31 @@ from drosurv.metrics.calibration import (
 from drosurv.metrics.competing_risks import brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.concordance import concordance_index, cross_group_concordance, uno_concordance
 from drosurv.metrics.decisions import decisions
-from drosurv.metrics.disparities import (
-    average_disparity,
-    censored_group_disparity,
-    censored_individual_disparity,
-    group_disparity,
-    individual_disparity,
-    intersectional_disparity,
-)
 from drosurv.metrics.dynamic_auc import dynamic_auc
 from drosurv.metrics.follow_up import FollowUp, compare_follow_up, default_horizon, median_follow_up
-from drosurv.metrics.imparity import concordance_fractions, concordance_imparity
-from drosurv.metrics.inference import bootstrap, observed_over_expected, paired_comparison, permutation_test
+from drosurv.metrics.intervals import observed_over_expected
 from drosurv.metrics.likelihood_gain import likelihood_gain
 from drosurv.metrics.log_rank import log_rank_test
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 from drosurv.metrics.random_intercept import random_intercept
 
+# Metrics of the paper, which are imported when they are first used, and the files that define them.
+_OF_THE_PAPER = {
+    "average_disparity": "drosurv.paper.disparities",
+    "censored_group_disparity": "drosurv.paper.disparities",
+    "censored_individual_disparity": "drosurv.paper.disparities",
+    "concordance_fractions": "drosurv.paper.imparity",
+    "concordance_imparity": "drosurv.paper.imparity",
+    "group_disparity": "drosurv.paper.disparities",
+    "individual_disparity": "drosurv.paper.disparities",
+    "intersectional_disparity": "drosurv.paper.disparities",
+}
+
 __all__ = [
+    *_OF_THE_PAPER,
     "FollowUp",
     "aalen_johansen",
-    "average_disparity",
-    "bootstrap",
     "brier_score_by_cause",
     "brier_skill",
     "calibration_at",
@@ -42,12 +47,8 @@ __all__ = [
     "calibration_slope",
     "calibration_slope_interval",
     "calibration_slope_of_curves",
-    "censored_group_disparity",
-    "censored_individual_disparity",
     "compare_follow_up",
     "concordance_by_cause",
-    "concordance_fractions",
-    "concordance_imparity",
     "concordance_index",
     "cross_group_concordance",
     "d_calibration",
@@ -55,19 +56,20 @@ __all__ = [
     "default_horizon",
     "dynamic_auc",
     "gain_over_null",
-    "group_disparity",
-    "individual_disparity",
     "integrated_brier_score",
     "integrated_calibration_index",
-    "intersectional_disparity",
     "likelihood_gain",
     "log_partial_likelihood",
     "log_rank_test",
     "median_follow_up",
     "observed_over_expected",
-    "paired_comparison",
-    "permutation_test",
     "random_intercept",
     "share_of_gain",
     "uno_concordance",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_PAPER:
+        return getattr(import_module(_OF_THE_PAPER[name]), name)
+    raise AttributeError(f"module 'drosurv.metrics' has no attribute {name!r}")

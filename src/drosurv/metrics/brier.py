@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import SurvivalCurves
-from drosurv.given_curves import parse_survival
-from drosurv.groups import Groups
+from drosurv.curves import SurvivalCurves, parse_survival
+from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
-from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.metrics.nonparametric import Incidence, free_until
+from drosurv.metrics.scores import metric_target, parse_weights, warn_undefined, weighted_mean
+from drosurv.patients.groups import Groups
+from drosurv.patients.observation import given_weight
+from drosurv.patients.target import FloatArray, Target
 
 # Patients whose errors are computed at once.
 _ROWS = 8192
@@ -76,7 +78,7 @@ def integrated_brier_score(
     0.03625
     """
     scores = next(_scores(y_train, y_test, survival, times, grid, None))
-    weight = parse_weights(sample_weight, len(scores))
+    weight = parse_weights(given_weight(y_test, sample_weight), len(scores))
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
 
@@ -96,45 +98,11 @@ def _time_average(
 
 def _shares(at: FloatArray) -> FloatArray:
     """Return the weights (k,) of values at k times in their average over time, by the trapezoidal rule."""
+    if len(at) == 1:
+        return np.ones(1)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     shares: FloatArray = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
     return shares
-
-
-def weight_error(
-    follow_up: FollowUp, target: Target, curves: SurvivalCurves, at: FloatArray, *, published: bool
-) -> float:
-    r"""Standard error of the integrated Brier score at k valid times due to the estimation of the censoring weights.
-
-    A bootstrap of the test patients treats the weights as known. They are estimated from other patients, which adds
-
-    .. math:: \sum_s A(s)^2 \, \Delta \widehat{Var} \log \hat G(s)
-
-    to the variance, with A(s) the part of the score whose weights depend on the censoring at time s, and Greenwood's
-    increments of the variance of log G. It is 0 if the weights come from the test patients themselves (intervals are
-    then not too narrow), and NaN if the number of training patients is unknown.
-    """
-    if follow_up.from_test_patients or follow_up.test_censoring or len(at) == 0:
-        return 0.0
-    target = follow_up.censor_at_end(target)
-    share = _shares(at)
-    weights = follow_up.censoring_weights(target, at, published=published)
-    squares, missed = np.empty(len(target)), np.zeros(len(at))
-    for start in range(0, len(target), _ROWS):
-        rows = slice(start, start + _ROWS)
-        ended, predicted = weights.free_until[rows, None] <= at, curves.take(rows).survival(at)
-        squared = np.where(target.event[rows, None], predicted, 1 - predicted) ** 2
-        squares[rows] = np.where(ended, squared, 0.0) @ share
-        missed += np.where(ended, 0.0, (1 - predicted) ** 2).sum(axis=0)
-    cases, controls = weights.event * squares, share * weights.free * missed / len(target)
-    order = np.argsort(target.time)
-    # A(s) at each training time s: the contributions whose weights depend on the censoring at s.
-    later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)
-    of_cases = later[np.searchsorted(target.time[order], follow_up.times, side="right")]
-    first = np.searchsorted(at, follow_up.times, side="left" if published else "right")
-    of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[first]
-    part = of_cases + of_controls
-    return float(np.sqrt(part**2 @ follow_up.log_censoring_variance))
 
 
 class BrierAgainstNull(NamedTuple):
@@ -173,7 +141,7 @@ def _scores(
 ) -> Iterator[FloatArray]:
     """Yield the scores of each patient, (n,), under the model and then under the null model."""
     follow_up = FollowUp.parse(y_train)
-    target = parse_target(y_test, name="y_test", require_event=False)
+    target = metric_target(y_test, name="y_test", weighted=True)
     curves = parse_survival(survival, len(target), times)
     by_group = None if groups is None else GroupFollowUp.of(target, groups)
     at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
@@ -226,7 +194,7 @@ def brier_skill(
     0.0
     """
     scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
-    weight = parse_weights(sample_weight, len(scores.model))
+    weight = parse_weights(given_weight(y_test, sample_weight), len(scores.model))
     null = float(weight @ scores.null)
     if null == 0:
         warn_undefined(
@@ -234,3 +202,115 @@ def brier_skill(
         )
         return float("nan")
     return 1.0 - float(weight @ scores.model) / null
+
+
+class BrierEstimates(NamedTuple):
+    """The integrated Brier score of a model, its skill, and the derivative (k,) of the skill by a given null model."""
+
+    score: Estimate
+    skill: Estimate
+    by_null: FloatArray
+
+
+def brier_estimates(
+    target: Target,
+    survival: SurvivalCurves | FloatArray,
+    times: FloatArray,
+    weight: FloatArray | None = None,
+    *,
+    null: FloatArray | None = None,
+    grid: Grid = "inside",
+) -> BrierEstimates:
+    """Brier score, averaged over k times, and skill of n patients, with the influence of each patient.
+
+    They are those of :func:`integrated_brier_score` and :func:`brier_skill`, with the censoring distribution of these
+    patients; influences include that on its estimate.
+
+    Parameters
+    ----------
+    target : Target
+        Outcomes; of one of several causes, survival is one minus the incidence.
+    survival : SurvivalCurves or (n, k) array
+        Predictions.
+    times : (k,) array
+        Ascending; at a single time, the score is that of this time.
+    weight : (n,) array, optional
+        Patient weights.
+    null : (k,) array, optional
+        Survival under the null model. By default it is the Kaplan-Meier curve of these patients, and influences include
+        that on the curve; of a curve of other patients they do not, and `by_null` tells how the skill depends on it.
+    grid : "inside" or "table"
+        How ties of events and censoring are weighted.
+
+    Returns
+    -------
+    BrierEstimates
+        NaN if these patients were not followed until the last time.
+    """
+    n, weight = len(target), np.ones(len(target)) if weight is None else weight
+    censoring, published = Incidence.of_censoring(target, weight), grid == "table"
+    # Just after t, G is the probability of not being censored at t either.
+    of_events, of_free = (np.nextafter(at, np.inf) if published else at for at in (target.time, times))
+    observed, free = censoring.free_at(of_events), censoring.free_at(of_free)
+    if not (len(times) and (free > 0).all() and weight.any()):
+        return BrierEstimates(Estimate.undefined(n), Estimate.undefined(n), np.zeros(len(times)))
+    inverse = np.divide(1.0, observed, out=np.zeros(n), where=target.ended & (observed > 0))
+    # Patients are known to be free of any event at so many of the times.
+    reached = np.searchsorted(times, target.time if published else free_until(target), side="left")
+    at, total, share = np.concatenate([of_events, of_free]), float(weight.sum()), _shares(times)
+    after = np.append(np.cumsum(share[::-1])[::-1], 0.0)[reached]
+
+    def score(before: FloatArray, later: FloatArray, of_free: FloatArray) -> tuple[float, FloatArray]:
+        """Return a score and its derivative by the weights (n,).
+
+        Of each patient, `before` and `later` (n,) are the weighted errors before and after the event. At each time,
+        `of_free` (k,) are those of all who are free of it.
+        """
+        value = float(weight @ (before + later)) / total
+        terms = np.concatenate([weight * later, of_free])
+        return value, (before + later - value + censoring.derivative_of_inverse(at, terms)) / total
+
+    def of_model() -> tuple[float, FloatArray]:
+        before, later, missed = np.empty(n), np.empty(n), np.zeros(len(times))
+        for start in range(0, n, _ROWS):
+            rows = slice(start, start + _ROWS)
+            curves = (
+                survival[rows] if isinstance(survival, np.ndarray) else survival.take(rows).survival(times)
+            )
+            predicted = 1 - curves
+            known = np.where(reached[rows, None] <= np.arange(len(times)), predicted, 0.0)
+            free_errors = predicted**2 - known**2
+            before[rows] = free_errors @ (share / free)
+            missed += weight[rows] @ free_errors
+            # (1 - p)^2 of patients with the event, else p^2.
+            by_event = target.event[rows] * (after[rows] - 2 * (known @ share))
+            later[rows] = inverse[rows] * (known**2 @ share + by_event)
+        return score(before, later, missed * share / free)
+
+    def of_curve(curve: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the score of one curve (k,) for everybody, and its derivatives by weights (n,) and curve (k,)."""
+        predicted = 1 - curve
+        left, ended, happened = (
+            np.cumsum(np.bincount(reached, mass, len(times) + 1))[:-1]
+            for mass in (weight, weight * inverse, weight * inverse * target.event)
+        )
+        n_free = total - left
+        errors = np.append(0.0, np.cumsum(predicted**2 * share / free))[reached]
+        later = [np.append(np.cumsum((each * share)[::-1])[::-1], 0.0) for each in (curve**2, predicted**2)]
+        of_ended = inverse * np.where(target.event, later[0][reached], later[1][reached])
+        slope = 2 * share * (happened - predicted * (ended + n_free / free)) / total
+        value, derivative = score(errors, of_ended, n_free * predicted**2 * share / free)
+        return value, derivative, slope
+
+    events = np.count_nonzero(target.event & (target.time <= times[-1]) & (weight > 0))
+    value, derivative = of_model()
+    own = Incidence.of(target, weight)
+    of_null, by_null, slope = of_curve(1.0 - own.at(times) if null is None else null)
+    if null is None:
+        by_null = by_null - own.derivative(times, slope)
+    found = Estimate(value, weight * derivative, "log", events - 1.0)
+    if of_null <= 0:
+        return BrierEstimates(found, Estimate.undefined(n), np.zeros(len(times)))
+    change = (value / of_null * by_null - derivative) / of_null
+    skill = Estimate(1.0 - value / of_null, weight * change, freedom=events - 1.0)
+    return BrierEstimates(found, skill, value / of_null**2 * slope)

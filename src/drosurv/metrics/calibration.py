@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
+from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv.curves import parse_survival
 from drosurv.errors import as_number, as_whole, require
-from drosurv.given_curves import parse_survival
-from drosurv.metrics.inference.intervals import Interval, normal_interval
-from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, censored_later, weighted_quantiles
+from drosurv.metrics.estimates import Estimate, Interval
+from drosurv.metrics.intervals import normal_interval
+from drosurv.metrics.nonparametric import (
+    CumulativeIncidence,
+    KaplanMeier,
+    censored_later,
+    survival_estimates,
+    weighted_quantiles,
+)
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
 from drosurv.metrics.scores import (
     ScoredTarget,
+    metric_target,
     parse_risk,
     parse_scored,
     parse_weights,
     warn_undefined,
     weighted_mean,
 )
-from drosurv.splines import spline_columns
-from drosurv.target import FloatArray, IntArray, Target, parse_target
+from drosurv.metrics.splines import spline_columns
+from drosurv.patients.observation import given_weight
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 # Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
@@ -51,14 +62,15 @@ def calibration_at(
     level : float
         Level of the interval on the observed survival.
     sample_weight : (n,) array, optional
-        Patient weights; with them there is no interval (use :func:`~drosurv.metrics.bootstrap`).
+        Patient weights; with them there is no interval.
 
     Returns
     -------
     DataFrame
-        One row per horizon: ``horizon``, mean ``predicted`` and ``observed`` survival, their ``difference``
-        (positive: the model is too optimistic), the log-log interval ``low`` to ``high`` of the observed survival, and
-        the number of patients ``at_risk``. ``observed`` is NaN after the last time if that patient was censored.
+        One row per horizon: ``horizon``, mean ``predicted`` and ``observed`` survival, their ``difference`` (positive:
+        the model is too optimistic), the interval ``low`` to ``high`` of the observed survival, and the number of
+        patients ``at_risk``. The interval is that of R's ``survfit(conf.type="log-log")``. ``observed`` is NaN after
+        the last time if that patient was censored.
 
     Examples
     --------
@@ -68,13 +80,13 @@ def calibration_at(
     >>> table[["predicted", "observed", "at_risk"]].values.tolist()
     [[0.5, 0.5, 2.0]]
     """
-    target = parse_target(y, require_event=False)
-    weight = parse_weights(sample_weight, len(target))
+    target, given = metric_target(y, weighted=True), given_weight(y, sample_weight)
+    weight = parse_weights(given, len(target))
     at = parse_horizons("horizons", horizons)
     survival_then = parse_survival(survival, len(target), times).survival(at)
     predicted = weighted_mean(survival_then, weight, "mean predicted survival")
     table = pd.DataFrame(beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target.time))
-    return table if sample_weight is None else table.assign(low=np.nan, high=np.nan)
+    return table if given is None else table.assign(low=np.nan, high=np.nan)
 
 
 def parse_horizons(name: str, horizons: Any) -> FloatArray:
@@ -106,6 +118,23 @@ def beside_observed(
         "high": high,
         "at_risk": (time_at_risk[:, None] >= at).sum(axis=0),
     }
+
+
+def calibration_difference_estimate(
+    target: Target, survival: FloatArray, horizon: float, weight: FloatArray | None = None
+) -> Estimate:
+    """Mean predicted survival (n,) less Kaplan-Meier survival at a horizon, with the influence of each patient.
+
+    Of one of several causes, survival is one minus the incidence. NaN if follow-up ends before the horizon.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    observed = survival_estimates(target, np.array([horizon]), weight)[0]
+    if np.isnan(observed.value):
+        return observed
+    total = float(weight.sum())
+    mean = float(weight @ survival) / total
+    predicted = Estimate(mean, weight * (survival - mean) / total)
+    return predicted.minus(observed)
 
 
 def integrated_calibration_index(
@@ -145,10 +174,11 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y, [[0.6]] * 4, horizon=2.5, times=[2.0]), 4)
     0.1
     """
-    target = parse_target(y, require_event=False)
+    target = metric_target(y, weighted=True)
     t0 = parse_horizons("horizon", horizon)
     predicted = 1.0 - parse_survival(survival, len(target), times).survival(t0)[:, 0]
-    return calibration_index(target, predicted, float(t0[0]), parse_weights(sample_weight, len(target)))
+    weight = parse_weights(given_weight(y, sample_weight), len(target))
+    return calibration_index(target, predicted, float(t0[0]), weight)
 
 
 def calibration_index(target: Target, predicted: FloatArray, horizon: float, weight: FloatArray) -> float:
@@ -249,10 +279,11 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     [0.5, 0.5]
     """
     require(as_whole(n_bins) >= 2, "n_bins", "be a whole number, at least 2", n_bins)
-    target = parse_target(y, require_event=False)
+    target = metric_target(y)
     n, curves = len(target), parse_survival(survival, len(target), times)
     rows, target, weight = censored_later(target, np.ones(n))
-    reached = (curves if len(rows) == n else curves.take(rows)).at_patient_times(target.time)
+    curves = curves if len(rows) == n else curves.take(rows)
+    reached = curves.survival(target.time[:, None])[:, 0]
     low = np.arange(n_bins) / n_bins
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
@@ -267,9 +298,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     return DCalibration(statistic, float(chdtrc(n_bins - 1, statistic)), counts / n, n)
 
 
-def calibration_slope(
-    y: Any, risk: Any, *, sample_weight: Any = None, entry: Any = None, strata: Any = None
-) -> float:
+def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None, strata: Any = None) -> float:
     r"""Calibration slope of log hazard ratios: the coefficient of a Cox model of y on the risk score alone.
 
     .. math:: \arg\max_b \sum_{i: \delta_i = 1} \Big( b f_i - \log \sum_{j: Y_j \ge Y_i} e^{b f_j} \Big)
@@ -281,13 +310,12 @@ def calibration_slope(
     Parameters
     ----------
     y : structured array, (n,)
-        Event flags and times. For one of several causes, events of the others count as censoring.
+        Event flags and times; the fields ``entry`` (left truncation) and ``weight`` are used. For one of several
+        causes, events of the others count as censoring.
     risk : (n,) array
         Log hazard ratios.
     sample_weight : (n,) array, optional
         Patient weights; weight 2 counts a patient twice.
-    entry : (n,) array, optional
-        When each patient came under observation and so entered the risk sets (left truncation).
     strata : (n,) array, optional
         Stratum labels; each stratum has its own baseline hazard.
 
@@ -305,7 +333,7 @@ def calibration_slope(
     >>> round(calibration_slope(y, [4.0, 6.0, 2.0, 0.0]) / slope, 6)
     0.5
     """
-    return _cox_slope(parse_scored(y, risk, sample_weight, entry=entry, strata=strata))[0]
+    return _cox_slope(parse_scored(y, risk, sample_weight, late_entry=True, strata=strata))[0]
 
 
 def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
@@ -325,6 +353,81 @@ def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
     b, curvature = fit_cox(rows, column, 0.0)
     error = 1.0 / math.sqrt(curvature[0, 0]) if curvature[0, 0] > 0.0 else math.inf
     return float(b[0]) / spread / largest, error / spread / largest
+
+
+def slope_estimate(target: Target, risk: FloatArray, weight: FloatArray | None = None) -> Estimate:
+    """Calibration slope of log hazard ratios as :func:`calibration_slope`, with the influence of each of n patients.
+
+    Entry times and strata are those of the target. NaN or infinite as there, without a warning.
+    """
+    n, weight = len(target), np.ones(len(target)) if weight is None else weight
+    scored = ScoredTarget(target, risk, weight)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        slope = _cox_slope(scored)[0] if (target.event & (weight > 0)).any() else np.nan
+    if not np.isfinite(slope):
+        return replace(Estimate.undefined(n), value=slope)
+    stratum = np.zeros(n, np.intp) if target.stratum is None else target.stratum
+    influence, information = np.zeros(n), 0.0
+    for k in np.unique(stratum[weight > 0]):
+        rows = target.order[(stratum == k)[target.order] & (weight > 0)[target.order]]
+        derivative, more = _score_derivative(target.take(rows), risk[rows], weight[rows], slope)
+        influence[rows], information = weight[rows] * derivative, information + more
+    events = np.count_nonzero(target.event & (weight > 0))
+    return Estimate(slope, influence / information, freedom=events - 1.0)
+
+
+def _score_derivative(
+    target: Target, risk: FloatArray, weight: FloatArray, slope: float
+) -> tuple[FloatArray, float]:
+    """Return the derivative (n,), by each weight, of the score of a Cox model on `risk` (n,), and the information.
+
+    Patients, with positive weights (n,), are sorted by time.
+    """
+    x, times = risk - weight @ risk / weight.sum(), np.unique(target.time[target.event])
+    ratio = np.exp(slope * x - (slope * x).max())
+    columns = (weight * ratio)[:, None] * np.stack([np.ones(len(x)), x, x**2], axis=1)
+    none = np.zeros((1, 3))
+
+    def later(at: FloatArray, values: FloatArray) -> FloatArray:
+        """Return the sums of values (n, 3), sorted by `at` (n,), of patients who have it at a time or later."""
+        return np.vstack([values[::-1].cumsum(axis=0)[::-1], none])[np.searchsorted(at, times)]
+
+    at_risk = later(target.time, columns)
+    if target.entry is not None:
+        order = np.argsort(target.entry, kind="stable")
+        at_risk = at_risk - later(target.entry[order], columns[order])
+    mean, square = at_risk[:, 1] / at_risk[:, 0], at_risk[:, 2] / at_risk[:, 0]
+    place = np.searchsorted(times, target.time)
+    events = np.bincount(place[target.event], weight[target.event], len(times))
+    hazard = events / at_risk[:, 0]
+    passed = np.vstack([np.zeros((1, 2)), np.cumsum(np.stack([hazard, hazard * mean], axis=1), axis=0)])
+    own = passed[np.searchsorted(times, target.time, side="right")]
+    if target.entry is not None:
+        own = own - passed[np.searchsorted(times, target.entry, side="right")]
+    found = -ratio * (x * own[:, 0] - own[:, 1])
+    found[target.event] += x[target.event] - mean[place[target.event]]
+    return found, float(events @ (square - mean**2))
+
+
+def slope_of_curves_estimate(
+    events: FloatArray, expected: FloatArray, log_risk: FloatArray, weight: FloatArray | None = None
+) -> Estimate:
+    """Calibration slope as :func:`calibration_slope_of_curves`, with the influence of each of n patients.
+
+    NaN or infinite as there, without a warning.
+    """
+    weight = np.ones(len(log_risk)) if weight is None else weight
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        slope = _poisson_slope(events, expected, log_risk, weight)[0]
+    if not np.isfinite(slope):
+        return replace(Estimate.undefined(len(log_risk)), value=slope)
+    exponent = (slope - 1) * log_risk
+    fitted = expected * np.exp(exponent - exponent.max())
+    fitted *= float(weight @ events) / float(weight @ fitted)
+    mass = weight * fitted
+    centred = log_risk - float(mass @ log_risk) / float(mass.sum())
+    influence = weight * (events - fitted) * centred / float(mass @ centred**2)
+    return Estimate(slope, influence, freedom=np.count_nonzero((events > 0) & (weight > 0)) - 1.0)
 
 
 def _extremes(rows: CoxRows) -> tuple[bool, bool]:
@@ -471,7 +574,6 @@ def calibration_slope_interval(
     events: Any = None,
     expected: Any = None,
     log_risk: Any = None,
-    entry: Any = None,
     strata: Any = None,
     level: float = 0.95,
     training_events: float | None = None,
@@ -482,7 +584,7 @@ def calibration_slope_interval(
 
     Parameters
     ----------
-    y, risk, entry, strata
+    y, risk, strata
         As in :func:`calibration_slope`, for log hazard ratios.
     events, expected, log_risk
         As in :func:`calibration_slope_of_curves`, for any model.
@@ -505,7 +607,7 @@ def calibration_slope_interval(
     True
     """
     if y is not None:
-        scored = parse_scored(y, risk, entry=entry, strata=strata)
+        scored = parse_scored(y, risk, late_entry=True, weighted=False, strata=strata)
         slope, error = _cox_slope(scored)
         n_events = float(scored.target.n_events)
     else:

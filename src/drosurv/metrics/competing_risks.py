@@ -17,8 +17,8 @@ from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.observation import label_codes
-from drosurv.target import CompetingTarget, FloatArray, Surv
+from drosurv.patients.observation import label_codes
+from drosurv.patients.target import CompetingTarget, FloatArray, Surv
 
 
 def brier_score_by_cause(
@@ -108,6 +108,7 @@ def calibration_by_cause(
         One row per time: ``horizon``, mean ``predicted`` and ``observed`` incidence, their ``difference``
         (positive: the model is too pessimistic), the interval ``low`` to ``high`` of the observed incidence, the
         estimate that counts other causes as censored (``others_censored``), and the number of patients ``at_risk``.
+        The interval is on the log-log scale.
 
     Examples
     --------

@@ -5,6 +5,7 @@ Harrell's index depends on how the test patients were censored; Uno's does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -12,17 +13,17 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.groups import Missing
+from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.nonparametric import Incidence
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import ScoredTarget, parse_grouped, parse_scored, warn_undefined
-from drosurv.observation import entry_times, label_codes
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.patients.groups import Missing
+from drosurv.patients.observation import label_codes
+from drosurv.patients.target import BoolArray, FloatArray, Target
 
 
-def concordance_index(
-    y: Any, risk: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
-) -> float:
+def concordance_index(y: Any, risk: Any, sample_weight: Any = None, *, strata: Any = None) -> float:
     r"""Harrell's concordance index: the share of comparable pairs that the scores order correctly.
 
     .. math:: C = \frac{\sum_{(i,j)} w_i w_j \left( 1[f_i > f_j] + \tfrac12 1[f_i \approx f_j] \right)}
@@ -37,13 +38,11 @@ def concordance_index(
     Parameters
     ----------
     y : structured array, (n,)
-        Event flags and times.
+        Event flags and times; the fields ``entry`` (left truncation) and ``weight`` are used.
     risk : (n,) array
         Risk scores; higher means an earlier event.
     sample_weight : (n,) array, optional
         Patient weights; the weight of a pair is the product of its patients' weights.
-    entry : (n,) array, optional
-        When each patient came under observation (left truncation).
     strata : (n,) array, optional
         Stratum labels; only patients of the same stratum are compared.
 
@@ -63,8 +62,8 @@ def concordance_index(
     >>> concordance_index(y, [2.0, 0.0, 1.0])
     0.6666666666666666
     """
-    scored = parse_scored(y, risk, sample_weight)
-    since = None if entry is None else entry_times(entry, scored.target)
+    scored = parse_scored(y, risk, sample_weight, late_entry=True)
+    since = scored.target.entry
     if strata is None:
         numerator, denominator = _pairs(scored, since)
     else:
@@ -87,17 +86,114 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
     concordant, comparable = PairOrder.for_harrell(target, risk).harrell_sums(weight)
     if entry is None:
         return concordant, comparable
-    # A patient who entered at or after an event is not compared with it. Count these pairs in the same way, with
-    # entry times in place of times, and subtract them.
-    n, zeros = len(scored), np.zeros(len(scored))
-    events, entries = np.concatenate([weight, zeros]), np.concatenate([zeros, weight])
-    both = Target(
-        np.repeat([True, False], n) & np.tile(target.event, 2), np.concatenate([target.time, entry])
-    )
-    not_entered = PairOrder.for_harrell(both, np.tile(risk, 2)).harrell_sums(events, partner_weight=entries)
+    # A patient who entered at or after an event is not compared with it: subtract these pairs.
+    order, events, entries = _not_entered(scored, entry)
+    not_entered = order.harrell_sums(events, partner_weight=entries)
     numerator, denominator = concordant - not_entered[0], comparable - not_entered[1]
     # Where no two patients were under observation together, the difference is a rounding error.
     return (numerator, denominator) if denominator > 1e-12 * comparable else (0.0, 0.0)
+
+
+def _not_entered(scored: ScoredTarget, entry: FloatArray) -> tuple[PairOrder, FloatArray, FloatArray]:
+    """Return the order of 2n rows, events and then entries of patients, and the weights (2n,) of either.
+
+    Pairs of an event and an entry by Harrell's rule are those of patients who entered at or after the event.
+    """
+    target, zeros = scored.target, np.zeros(len(scored))
+    rows = Target(
+        np.repeat([True, False], len(scored)) & np.tile(target.event, 2), np.concatenate([target.time, entry])
+    )
+    order = PairOrder.for_harrell(rows, np.tile(scored.risk, 2))
+    return order, np.concatenate([scored.weight, zeros]), np.concatenate([zeros, scored.weight])
+
+
+def concordance_estimate(
+    target: Target, risk: FloatArray, weight: FloatArray | None = None, *, order: PairOrder | None = None
+) -> Estimate:
+    """Harrell's index as :func:`concordance_index` defines it, with the influence of each patient; NaN without pairs.
+
+    The entry times are those of the target; `order` is that of Harrell's pairs if it is known.
+    """
+    n, weight = len(target), np.ones(len(target)) if weight is None else weight
+    order = PairOrder.for_harrell(target, risk) if order is None else order
+    sums = np.array(order.counts(weight))
+    comparable = sums[1].sum()
+    if target.entry is not None:
+        not_entered, events, entries = _not_entered(ScoredTarget(target, risk, weight), target.entry)
+        first, other = not_entered.harrell_sides(events, entries)
+        sums = sums - np.array(first)[:, :n] - np.array(other)[:, n:]
+    return _share_of_pairs(target, weight, *sums, least=1e-12 * comparable)
+
+
+def _share_of_pairs(
+    target: Target,
+    weight: FloatArray,
+    concordant: FloatArray,
+    comparable: FloatArray,
+    *,
+    counted: BoolArray | None = None,
+    least: float = 0.0,
+    censoring: Callable[[float], FloatArray] | None = None,
+) -> Estimate:
+    """Return concordant over comparable pairs, from the sums (n,) of each patient, which count each pair twice.
+
+    Events in `counted` (n,), by default all, determine the degrees of freedom. `censoring` returns the influences (n,)
+    through the censoring weights, given the index.
+    """
+    total = float(comparable.sum())
+    if not total > least:
+        return Estimate.undefined(len(target))
+    value = float(concordant.sum()) / total
+    influence = (concordant - value * comparable) / (total / 2)
+    if censoring is not None:
+        influence = influence + censoring(value) / (total / 2)
+    events = target.event & (weight > 0)
+    number = np.count_nonzero(events if counted is None else events & counted)
+    return Estimate(value, influence, "logit", number - 1.0)
+
+
+def uno_estimate(
+    target: Target,
+    risk: FloatArray,
+    weight: FloatArray | None = None,
+    until: float | None = None,
+    *,
+    order: PairOrder | None = None,
+) -> Estimate:
+    """Uno's index as :func:`uno_concordance` defines it, with the influence of each patient; NaN without pairs.
+
+    The censoring distribution is that of these patients, and influences include that on its estimate. Only events
+    before the time `until` count as the earlier event of a pair. `order` is that of Harrell's pairs if it is known.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    censoring = Incidence.of_censoring(target, weight)
+    observed = censoring.free_at(target.time)
+    counted = target.ended & (censoring.free_at(np.nextafter(target.time, np.inf)) > 0)
+    if until is not None:
+        counted &= target.time < until
+    inverse = np.divide(1.0, observed, out=np.zeros(len(target)), where=counted)
+    pairs = UnoPairs.of(target, risk, order)
+    # Sums of each patient as the one with the first event, and as the other, in three kinds of pairs: all, and with
+    # another cause before. The weights of events are the inverse squared, or the inverse times that of the other.
+    order = pairs.order if pairs.observed is None else pairs.observed
+    first, other = map(np.array, order.harrell_sides(weight * inverse**2, weight))
+    weighted = 2 * first
+    if pairs.observed is not None and pairs.other is not None:
+        free = weight * inverse * pairs.other
+        every, later = (
+            np.array(each.harrell_sides(weight * inverse, free)) for each in (pairs.order, pairs.observed)
+        )
+        first, other, weighted = (
+            first + every[0] - later[0],
+            other + every[1] - later[1],
+            weighted + (every - later).sum(axis=0),
+        )
+
+    def through_censoring(value: float) -> FloatArray:
+        terms = weighted[0] - value * weighted[1]
+        return weight * censoring.derivative_of_inverse(target.time, terms)
+
+    return _share_of_pairs(target, weight, *(first + other), counted=counted, censoring=through_censoring)
 
 
 def concordance_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, require, row_number
-from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.metrics.inference.gaps import largest_difference
-from drosurv.metrics.inference.intervals import Draws, Interval, bootstrap
-from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.target import BoolArray, FloatArray, Target, parse_target
+from drosurv.metrics.estimates import Estimate, Estimates, Interval, Scale
+from drosurv.metrics.nonparametric import KaplanMeier, incidence_estimates
+from drosurv.metrics.risk_strata import EventsByTime
+from drosurv.metrics.scores import metric_target
+from drosurv.patients.groups import Groups, Missing, parse_groups
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import BoolArray, FloatArray, Target
 
 #: Metrics of a decision, in the order of the tables.
 DECISION_METRICS = ("sensitivity", "specificity", "ppv", "npv", "net_benefit")
@@ -45,9 +48,6 @@ def decisions(
     groups: Any = None,
     missing: Missing = "group",
     level: float = 0.95,
-    n_bootstrap: int = 500,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
 ) -> Decisions:
     r"""Sensitivity, specificity, predictive values and net benefit of a risk threshold, by group.
 
@@ -62,13 +62,12 @@ def decisions(
               \text{net benefit} = TP - \frac{p_t}{1 - p_t} FP
 
     with :math:`p_t` the threshold. Net benefit is that of the R package dcurves; treating nobody has 0. The decisions
-    of :func:`drosurv.evaluate` weight patients for censoring that may depend on their risk and columns instead, so
-    that groups add up to everybody.
+    of :func:`drosurv.evaluate` weight patients for censoring that may depend on their predicted risk instead.
 
     Parameters
     ----------
     y : structured array, (n,)
-        Event flags and times.
+        Event flags and times. Patients of one of its ``clusters``, or rows with one ``id``, may be alike.
     event_probability : (n,) array
         Predicted probability of the event by the horizon, one minus predicted survival.
     threshold : float
@@ -80,11 +79,8 @@ def decisions(
     missing : "group" or "drop"
         Patients without a label: a group of their own, or left out.
     level : float
-        Nominal coverage of the bootstrap intervals.
-    n_bootstrap : int
-        Bootstrap replicates; 0 for no intervals.
-    random_state, n_jobs
-        As in :func:`~drosurv.metrics.bootstrap`.
+        Nominal coverage of the intervals. Those of the largest differences between groups are adjusted for all
+        differences of a metric.
 
     References
     ----------
@@ -95,76 +91,172 @@ def decisions(
     --------
     >>> from drosurv import Surv
     >>> y = Surv.from_arrays([True, True, False, False], [1.0, 2.0, 3.0, 3.0])
-    >>> found = decisions(y, [0.8, 0.1, 0.7, 0.2], threshold=0.5, horizon=2.5, n_bootstrap=0)
+    >>> found = decisions(y, [0.8, 0.1, 0.7, 0.2], threshold=0.5, horizon=2.5)
     >>> found.table.set_index("metric")["value"].to_dict()
     {'sensitivity': 0.5, 'specificity': 0.5, 'ppv': 0.5, 'npv': 0.5, 'net_benefit': 0.0}
     """
     require(0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
     require(0 < as_number(horizon) < np.inf, "horizon", "be a positive time", horizon)
-    target = parse_target(y, require_event=False)
+    target = metric_target(y)
     positive = _probabilities(event_probability, len(target)) >= threshold
     of = Groups(np.zeros(len(target), dtype=np.intp), ("all",))
     if groups is not None:
         of = parse_groups(groups, len(target), missing=missing, at_least=1)
-    members = [np.flatnonzero(of.codes == k) for k in range(len(of))]
-    parts = [(target.take(rows), positive[rows]) for rows in members]
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    members = [of.codes == k for k in range(len(of))]
+    estimates = [
+        decision_estimates(target, positive, threshold, horizon, one.astype(float)) for one in members
+    ]
+    clusters = Rows.parse(y, require_event=False).cluster_codes
+    rows, gaps = [], []
+    for label, member, found in zip(of.labels, members, estimates, strict=True):
+        own = np.flatnonzero(member)
+        counts = {"patients": len(own), "positives": int(positive[own].sum())}
+        for metric in DECISION_METRICS:
+            ends, reason = _ends(found[metric].interval(level, clusters)), ""
+            if np.isnan(ends["value"]):
+                reason = why_undefined(metric, target.take(own), positive[own], horizon)
+            rows.append({"group": label, "metric": metric, **ends, "reason": reason, **counts})
+    for metric in DECISION_METRICS if len(of) > 1 else ():
+        numbers = [found[metric] for found in estimates]
+        unknown = [str(label) for label, one in zip(of.labels, numbers, strict=True) if np.isnan(one.value)]
+        gap: dict[str, Any] = {"metric": metric, "reason": ""}
+        if unknown:
+            gap["reason"] = f"not estimable in {', '.join(unknown)}"
+        else:
+            (largest,) = Estimates(numbers, clusters).largest_gaps([range(len(of))], level)
+            gap |= {**_ends(largest), "p": largest.p}
+        gaps.append(gap)
+    columns = ["metric", "value", "low", "high", "p", "reason"]
+    return Decisions(pd.DataFrame(rows), pd.DataFrame(gaps, columns=columns), threshold, horizon)
 
-    def values(weight: FloatArray) -> FloatArray:
-        return np.concatenate(
-            [
-                decision_values(*part, threshold, horizon, weight[rows])
-                for part, rows in zip(parts, members, strict=True)
-            ]
-        )
 
-    if n_bootstrap:
-        found = bootstrap(
-            values, len(target), replicates=n_bootstrap, random_state=random_state, n_jobs=n_jobs
-        )
-        estimate, draws = found.estimate, found.draws
-    else:
-        estimate, draws = values(np.ones(len(target))), np.empty((0, len(of) * len(DECISION_METRICS)))
-    shape = (-1, len(of), len(DECISION_METRICS))
-    return _tables(of, parts, estimate.reshape(shape)[0], draws.reshape(shape), threshold, horizon, level)
-
-
-def decision_values(
+def decision_estimates(
     target: Target, positive: BoolArray, threshold: float, horizon: float, weight: FloatArray | None = None
-) -> FloatArray:
-    """The `DECISION_METRICS` (5,) of patients of whom some are predicted positive, given as (n,) flags.
+) -> dict[str, Estimate]:
+    """The `DECISION_METRICS` of patients of whom some are predicted positive (n,), with each patient's influence.
 
-    A value that cannot be estimated is NaN (`why_undefined` gives the reason). Weight 2 counts a patient twice.
+    A value that cannot be estimated is NaN (`why_undefined` gives the reason).
     """
-    weight = np.ones(len(target)) if weight is None else weight
+    n, weight = len(target), np.ones(len(target)) if weight is None else weight
     total = float(weight.sum())
+    events = np.count_nonzero(target.event & (target.time <= horizon) & (weight > 0))
     if total == 0:
-        return np.full(len(DECISION_METRICS), np.nan)
+        return {metric: Estimate.undefined(n) for metric in DECISION_METRICS}
     share = float(weight[positive].sum()) / total
-    risk = _risk_by(target, positive, horizon, weight)
-    risk_negative = _risk_by(target, ~positive, horizon, weight)
-    true_positive, false_positive = share * risk, share * (1 - risk)
-    false_negative, true_negative = (1 - share) * risk_negative, (1 - share) * (1 - risk_negative)
-    if share == 0:
-        true_positive = false_positive = 0.0
-    if share == 1:
-        false_negative = true_negative = 0.0
+    # A number is its value, and then the influences.
+    pi = np.append(share, weight * (positive - share) / total)
+    risks = []
+    for rows in (positive, ~positive):
+        found = incidence_estimates(target, np.array([horizon]), weight * rows)[0]
+        risks.append(np.append(found.value, found.influence))
+    risk, risk_negative = risks
 
-    def ratio(part: float, other: float) -> float:
-        return part / (part + other) if part + other > 0 else np.nan
+    def product(a: FloatArray, b: FloatArray) -> FloatArray:
+        return np.append(a[0] * b[0], a[0] * b[1:] + b[0] * a[1:])
 
-    return np.array(
-        [
-            ratio(true_positive, false_negative),
-            ratio(true_negative, false_positive),
-            risk,
-            1 - risk_negative,
-            true_positive - threshold / (1 - threshold) * false_positive,
-        ]
+    def ratio(part: FloatArray, other: FloatArray) -> FloatArray:
+        whole = part + other
+        if not whole[0] > 0:
+            return np.full(n + 1, np.nan)
+        value = part[0] / whole[0]
+        return np.append(value, (part[1:] - value * whole[1:]) / whole[0])
+
+    one, none = np.append(1.0, np.zeros(n)), np.zeros(n + 1)
+    true_positive, false_positive = (none if share == 0 else product(pi, each) for each in (risk, one - risk))
+    false_negative, true_negative = (
+        none if share == 1 else product(one - pi, each) for each in (risk_negative, one - risk_negative)
     )
+    odds = threshold / (1 - threshold)
+    values = (
+        ratio(true_positive, false_negative),
+        ratio(true_negative, false_positive),
+        risk,
+        one - risk_negative,
+        true_positive - odds * false_positive,
+    )
+    return {
+        metric: Estimate.undefined(n)
+        if np.isnan(value[0])
+        else Estimate(float(value[0]), value[1:], _scale(metric), events - 1.0)
+        for metric, value in zip(DECISION_METRICS, values, strict=True)
+    }
+
+
+def weighted_decision_estimates(
+    risk: FloatArray,
+    outcomes: EventsByTime,
+    thresholds: FloatArray,
+    metrics: Sequence[str] = DECISION_METRICS,
+) -> dict[str, list[Estimate]]:
+    """Decision metrics at K thresholds of predicted risks (n,), for events weighted for censoring within strata.
+
+    Returns
+    -------
+    dict
+        By metric, its estimate at each threshold; NaN where it is not defined.
+    """
+    n, weight = len(risk), outcomes.weight
+    freedom = np.count_nonzero(weight * outcomes.events) - 1.0
+    found = {}
+    for metric in metrics:
+        (fixed, by_event), (whole, whole_by_event) = _sums(metric, risk, thresholds)
+        value, total = _ratios(metric, risk, outcomes.events, weight, thresholds)
+        known = np.isfinite(value)
+        centre, scale = np.where(known, value, 0.0), np.where(known, total, 1.0)
+        each = outcomes.influences((by_event - centre * whole_by_event) / scale)
+        each += weight[:, None] * (fixed - centre * whole) / scale
+        found[metric] = [
+            Estimate(float(one), column, _scale(metric), freedom)
+            if np.isfinite(one)
+            else Estimate.undefined(n)
+            for one, column in zip(value, each.T, strict=True)
+        ]
+    return found
+
+
+def implied_decisions(risk: FloatArray, threshold: float, weight: FloatArray) -> dict[str, float]:
+    """The `DECISION_METRICS` that predicted risks (n,) imply if they are right."""
+    at = np.array([threshold])
+    return {
+        metric: float(_ratios(metric, risk, risk, weight, at)[0][0]) if weight.any() else np.nan
+        for metric in DECISION_METRICS
+    }
+
+
+def _sums(
+    metric: str, risk: FloatArray, thresholds: FloatArray
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Return the terms of a metric above and below the line: constants (n, K), and factors (n, K) of the events."""
+    above = (risk[:, None] >= thresholds).astype(np.float64)
+    below, odds = 1 - above, thresholds / (1 - thresholds)
+    one, none = (np.broadcast_to(value, above.shape) for value in (1.0, 0.0))
+    return {
+        "sensitivity": ((none, above), (none, one)),
+        "specificity": ((below, -below), (one, -one)),
+        "ppv": ((none, above), (above, none)),
+        "npv": ((below, -below), (below, none)),
+        "net_benefit": ((-above * odds, above * (1 + odds)), (one, none)),
+    }[metric]
+
+
+def _ratios(
+    metric: str, risk: FloatArray, events: FloatArray, weight: FloatArray, thresholds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return a metric at K thresholds, NaN where it is not defined, and the sums (K,) below the line."""
+    part, whole = (
+        weight @ (fixed + by_event * events[:, None]) for fixed, by_event in _sums(metric, risk, thresholds)
+    )
+    value = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-12)
+    return value if metric == "net_benefit" else np.clip(value, 0.0, 1.0), whole
+
+
+def _scale(metric: str) -> Scale:
+    return "identity" if metric == "net_benefit" else "logit"
 
 
 def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: float) -> str:
-    """Say why a metric of `decision_values` is NaN; empty if no reason is known."""
+    """Say why a metric of `decision_estimates` is NaN; empty if no reason is known."""
     sides = {"positive": positive, "negative": ~positive}
     needed = {"ppv": ["positive"], "npv": ["negative"], "net_benefit": ["positive"]}.get(metric, list(sides))
     for side in needed:
@@ -200,41 +292,6 @@ def _probabilities(event_probability: Any, n: int) -> FloatArray:
             "not a risk score.",
         )
     return found
-
-
-def _tables(
-    groups: Groups,
-    parts: list[tuple[Target, BoolArray]],
-    estimate: FloatArray,
-    draws: FloatArray,
-    threshold: float,
-    horizon: float,
-    level: float,
-) -> Decisions:
-    """Tables of the values (k, 5) of k groups and their replicates (replicates, k, 5)."""
-    rows, gaps = [], []
-    for k, (label, (target, positive)) in enumerate(zip(groups.labels, parts, strict=True)):
-        counts = {"patients": len(target), "positives": int(positive.sum())}
-        for m, metric in enumerate(DECISION_METRICS):
-            bounds = (-np.inf, 1.0) if metric == "net_benefit" else (0.0, 1.0)
-            value = float(estimate[k, m])
-            ends = _ends(Draws(value, draws[:, k, m], *bounds).interval(level))
-            reason = why_undefined(metric, target, positive, horizon) if np.isnan(value) else ""
-            rows.append({"group": label, "metric": metric, **ends, "reason": reason, **counts})
-    for m, metric in enumerate(DECISION_METRICS if len(groups) > 1 else ()):
-        unknown = [
-            str(label) for label, bad in zip(groups.labels, np.isnan(estimate[:, m]), strict=True) if bad
-        ]
-        row: dict[str, Any] = {
-            "metric": metric,
-            "reason": f"not estimable in {', '.join(unknown)}" if unknown else "",
-        }
-        if not unknown:
-            largest = largest_difference(estimate[:, m], draws[:, :, m])
-            row |= {**_ends(largest.interval(level)), "p": largest.p}
-        gaps.append(row)
-    columns = ["metric", "value", "low", "high", "p", "reason"]
-    return Decisions(pd.DataFrame(rows), pd.DataFrame(gaps, columns=columns), threshold, horizon)
 
 
 def _ends(found: Interval) -> dict[str, float]:

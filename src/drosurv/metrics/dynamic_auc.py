@@ -8,11 +8,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.estimates import Estimate
+from drosurv.metrics.follow_up import FollowUp, Grid, auc_times, auc_times_of
+from drosurv.metrics.nonparametric import Incidence, KaplanMeier, free_until
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, stable_order
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, stable_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,79 @@ def dynamic_auc_curve(
     censored = follow_up.censor_at_end(scored.target)
     at = auc_times(follow_up, scored.target, times, grid) if censored.event.any() else np.empty(0)
     return SortedByRisk.of(follow_up, scored.target, scored.risk, at, grid).auc(scored.weight)
+
+
+def auc_estimate(
+    target: Target,
+    risk: FloatArray,
+    times: FloatArray,
+    weight: FloatArray | None = None,
+    *,
+    grid: Grid = "inside",
+) -> Estimate:
+    """Mean AUC over k times as :func:`dynamic_auc` defines it, with the influence of each of n patients.
+
+    The censoring distribution is that of these patients, and influences include that on its estimate. Times by which
+    nobody had the event, or at which nobody is known to be free of it, are left out; NaN without any other time.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    counted, published = weight > 0, grid == "table"
+    at = auc_times_of(target.take(counted), times, grid)
+    if len(at) == 0:
+        return Estimate.undefined(len(target))
+    order = stable_order(risk)
+    sorted_target, mass = target.take(order), weight[order]
+    censoring, curve = Incidence.of_censoring(target, weight), Incidence.of(target, weight)
+    # Just after t, G is the probability of not being censored at t either.
+    of_events, of_free = (
+        np.nextafter(each, np.inf) if published else each for each in (sorted_target.time, at)
+    )
+    observed, free = censoring.free_at(of_events), censoring.free_at(of_free)
+    inverse = np.divide(1.0, observed, out=np.zeros(len(order)), where=sorted_target.ended & (observed > 0))
+    until = sorted_target.time if published else free_until(sorted_target)
+    # Patients of positions first to last - 1 in the order are tied with each patient.
+    new = np.concatenate(([True], np.diff(risk[order]) > HARRELL_TOLERANCE))
+    starts = np.append(np.flatnonzero(new), len(order))
+    first, last = starts[np.cumsum(new) - 1], starts[np.cumsum(new)]
+
+    def below(values: FloatArray) -> FloatArray:
+        """Return the sum of values (n,) of patients with lower scores, and half of those with tied ones, (n,)."""
+        sums = np.concatenate(([0.0], np.cumsum(values)))
+        found: FloatArray = (sums[first] + sums[last]) / 2
+        return found
+
+    incidence = np.diff(curve.at(at), prepend=0.0)
+    share = incidence / incidence.sum() if len(at) > 1 and incidence.sum() > 0 else np.ones(len(at))
+    auc, own, of_ended, of_times = np.full(len(at), np.nan), *np.zeros((2, len(order))), np.zeros(len(at))
+    for m, time in enumerate(at):
+        ended = until <= time
+        cases = mass * inverse * (ended & sorted_target.event)
+        others = mass * inverse * (ended & ~sorted_target.event) * free[m]
+        controls = np.where(ended, others, mass)
+        n_cases, n_controls, lower = cases.sum(), controls.sum(), below(controls)
+        if not (n_cases > 0 and n_controls > 0):
+            continue
+        auc[m] = cases @ lower / (n_cases * n_controls)
+        if share[m] > 0:
+            above = n_cases - below(cases)
+            of_cases = share[m] * cases * (lower / n_controls - auc[m]) / n_cases
+            parts = share[m] * controls * (above / n_cases - auc[m]) / n_controls
+            own += of_cases + parts
+            of_ended += of_cases + np.where(ended, parts, 0.0)
+            of_times[m] = -parts[ended].sum()
+    mean = float(auc[0]) if len(at) == 1 else float((share * auc)[share > 0].sum())
+    if np.isnan(mean):
+        return Estimate.undefined(len(target))
+    influence = np.empty(len(order))
+    influence[order] = own
+    terms = np.concatenate([of_ended, of_times])
+    change = censoring.derivative_of_inverse(np.concatenate([of_events, of_free]), terms)
+    if len(at) > 1:
+        # The shares of the times depend on the incidence.
+        apart = np.where(share > 0, np.nan_to_num(auc) - mean, 0.0) / incidence.sum()
+        change += curve.derivative(at, apart - np.append(apart[1:], 0.0))
+    events = np.count_nonzero(target.event & (target.time <= at[-1]) & counted)
+    return Estimate(mean, influence + weight * change, "logit", events - 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.metrics.nonparametric import KaplanMeier, step_function, weighted_quantiles
-from drosurv.metrics.scores import parse_weights
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers, parse_target, places_in
+from drosurv.metrics.nonparametric import KaplanMeier, free_until, step_function, weighted_quantiles
+from drosurv.metrics.scores import metric_target, parse_weights
+from drosurv.patients.groups import Groups, Missing, parse_groups
+from drosurv.patients.observation import Rows, ends_of_patients, given_weight, label_codes
+from drosurv.patients.target import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Target,
+    as_numbers,
+    parse_target,
+    places_in,
+    y_field,
+)
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
@@ -38,14 +48,6 @@ class CensoringWeights(NamedTuple):
         free = self.free[rows] if self.free.ndim > 1 else self.free
         weight = np.where(ended, self.event[rows, None], free)
         return weight * ((ended & self.happened[rows, None]) - predicted) ** 2
-
-
-def free_until(target: Target) -> FloatArray:
-    """Return the time before which each patient is known to be free of any event, (n,).
-
-    It is the time of the event, or just after the time of censoring: a patient who is censored at t had no event by t.
-    """
-    return np.where(target.ended, target.time, np.nextafter(target.time, np.inf))
 
 
 def _last_free(target: Target, grid: Grid) -> float:
@@ -105,8 +107,18 @@ class FollowUp:
         """From the structured target of the training patients; a `FollowUp` is returned unchanged."""
         if isinstance(y_train, FollowUp):
             return y_train
-        target = parse_target(y_train, name="y_train")
-        return cls.of(target, None if sample_weight is None else parse_weights(sample_weight, len(target)))
+        parse_target(y_train, name="y_train")
+        target = metric_target(y_train, name="y_train", late_entry=True, weighted=True)
+        weight = given_weight(y_train, sample_weight)
+        weight = None if weight is None else parse_weights(weight, len(target))
+        id = y_field(y_train, "id")
+        if id is not None and target.entry is not None:
+            # Rows of one patient are one row, from the first entry on.
+            patient = label_codes("id", id, len(target))[0]
+            last = ends_of_patients(patient, target)[1]
+            target = Rows(patient=patient).patients(target)
+            weight = None if weight is None else weight[last]
+        return cls.of(replace(target, entry=None), weight, entry=target.entry)
 
     @classmethod
     def of(
@@ -315,7 +327,7 @@ def median_follow_up(y: Any) -> float:
     >>> median_follow_up(Surv.from_arrays([True, False, False, False], [1.0, 2.0, 3.0, 4.0]))
     3.0
     """
-    curve = KaplanMeier.both(parse_target(y, require_event=False))[1]
+    curve = KaplanMeier.both(metric_target(y))[1]
     return _half(curve.times, curve.survival)
 
 
@@ -337,7 +349,7 @@ def default_horizon(y: Any, until: float = np.inf) -> float:
     >>> default_horizon(Surv.from_arrays([True, False, False, False], [1.0, 2.0, 3.0, 4.0]))
     3.0
     """
-    target = parse_target(y, require_event=False)
+    target = metric_target(y)
     last, median = min(last_with_enough_at_risk(target), until), median_follow_up(target)
     return last if np.isnan(median) else min(median, last)
 
@@ -376,7 +388,7 @@ def compare_follow_up(
     >>> compare_follow_up(y, sex).differs
     True
     """
-    target = parse_target(y, require_event=False)
+    target = metric_target(y)
     parsed = parse_groups(groups, len(target), missing=missing, at_least=1)
     target, parsed = target.take(parsed.kept), parsed.of_kept()
     by_group = GroupFollowUp.of(target, parsed, min_patients=min_patients)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curve_values import interpolate
+from drosurv.curves import interpolate, parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
-from drosurv.given_curves import parse_survival
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.target import FloatArray, parse_target
+from drosurv.metrics.scores import metric_target, parse_weights, weighted_mean
+from drosurv.patients.observation import given_weight
+from drosurv.patients.target import FloatArray
 
 # Intervals of a null model: so many, and no more than leave each so many events if it is fitted to the scored patients.
 MOST_INTERVALS, EVENTS_PER_INTERVAL = 20, 5
@@ -42,7 +42,7 @@ def likelihood_gains(
 
     Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
     functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
-    of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.findings.log_score`),
+    of :func:`drosurv.evaluate` differ there: they are log scores at those times (:mod:`drosurv.judging.log_score`),
     which need outcomes weighted for censoring by a model of it, and assume nothing between the times. They also differ
     in the last interval: few patients remain there, and `evaluate` weights the hazards in parts of it by the time for
     which patients were observed.
@@ -66,7 +66,7 @@ def likelihood_gains(
         have an infinite loss.
     """
     follow_up = FollowUp.parse(y_train)
-    target = parse_target(y_test, name="y_test", require_event=False)
+    target = metric_target(y_test, name="y_test", weighted=True)
     curves = parse_survival(survival, len(target), times)
     if n_intervals is None:
         n_intervals = intervals_of_events(target.n_events) if follow_up.from_test_patients else MOST_INTERVALS
@@ -88,7 +88,7 @@ def likelihood_gains(
     if knots is None:
         at_edges = hazard_of(curves.survival(edges))
         at_edges[:, 0] = 0.0
-        hazard = hazard_of(curves.at_patient_times(target.time))
+        hazard = hazard_of(curves.survival(target.time[:, None]))[:, 0]
     else:
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.survival(knots[1:]))))
         at_edges = interpolate(knots, at_knots, edges)
@@ -189,5 +189,5 @@ def likelihood_gain(
     True
     """
     gains = likelihood_gains(y_train, y_test, survival, times, **options)
-    weight = parse_weights(sample_weight, len(gains))
+    weight = parse_weights(given_weight(y_test, sample_weight), len(gains))
     return float(weighted_mean(gains, weight, "the likelihood gain"))

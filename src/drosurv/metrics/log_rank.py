@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from drosurv.groups import Missing, parse_groups
-from drosurv.metrics.scores import parse_weights
-from drosurv.target import parse_target, places_in
+from drosurv.metrics.scores import metric_target, parse_weights
+from drosurv.patients.groups import Missing, parse_groups
+from drosurv.patients.observation import given_weight
+from drosurv.patients.target import places_in
 
 
 class LogRankTest(NamedTuple):
@@ -57,9 +58,9 @@ def log_rank_test(
     >>> round(found.chi_square, 3), found.degrees, round(found.p, 3)
     (5.052, 1, 0.025)
     """
-    target = parse_target(y, require_event=False)
+    target = metric_target(y, weighted=True)
     parsed = parse_groups(groups, len(target), missing=missing)
-    weight = parse_weights(sample_weight, len(target))
+    weight = parse_weights(given_weight(y, sample_weight), len(target))
     kept = parsed.kept & (weight > 0)
     codes, weight, target, k = parsed.codes[kept], weight[kept], target.take(kept), len(parsed)
     times = np.unique(target.time[target.event])

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from drosurv.errors import as_number, require
-from drosurv.target import FloatArray, IntArray, Target, places_in
+from drosurv.metrics.estimates import Estimate
+from drosurv.patients.target import FloatArray, IntArray, Target, batches, places_in
 
 # Number of rows that stand for a patient with another cause in `censored_later`.
 _PARTS = 20
@@ -308,6 +309,142 @@ def _counts(
         later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
         at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
     return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]
+
+
+def free_until(target: Target) -> FloatArray:
+    """Return the time before which each patient is known to be free of any event, (n,).
+
+    It is the time of the event, or just after the time of censoring: a patient who is censored at t had no event by t.
+    """
+    return np.where(target.ended, target.time, np.nextafter(target.time, np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Incidence:
+    r"""Aalen-Johansen incidence of the event of n patients, and its derivative by the weight of each patient.
+
+    `incidence` (m,) is F after each of the distinct `times` (m,), and `free` (m + 1,) the probability S of no event of
+    any cause at first and after each of them. With :math:`n_j` patients `at_risk` (m,) at :math:`t_j`, of whom
+    :math:`d_j` have the event, and :math:`a_j` one of any cause, the derivative of F(t) by the weight of patient i is
+
+    .. math:: \sum_{t_j \le t} \frac{S(t_j-)}{n_j} \left( dN_i(t_j) - Y_i(t_j) \frac{d_j}{n_j} \right)
+              - \frac{F(t) - F(t_j)}{n_j - a_j} \left( dA_i(t_j) - Y_i(t_j) \frac{a_j}{n_j} \right)
+
+    with N and A the patient's events of the cause and of any. Without other causes 1 - F is the Kaplan-Meier curve.
+    """
+
+    target: Target
+    times: FloatArray
+    at_risk: FloatArray
+    events: FloatArray
+    ended: FloatArray
+    incidence: FloatArray
+    free: FloatArray
+
+    @classmethod
+    def of(cls, target: Target, weight: FloatArray) -> Incidence:
+        """Estimate the incidence of n patients, at risk from their entry on, with weights (n,)."""
+        marks = [target.event, target.ended]
+        times, at_risk, (events, ended) = _counts(target, marks, weight, target.entry)
+        share = np.divide(ended, at_risk, out=np.zeros(len(times)), where=ended > 0)
+        # Sums of the same weights in another order may differ by rounding.
+        free = np.concatenate(([1.0], np.cumprod(np.where(share > 1 - 1e-12, 0.0, 1.0 - share))))
+        hazard = np.divide(events, at_risk, out=np.zeros(len(times)), where=events > 0)
+        return cls(target, times, at_risk, events, ended, np.cumsum(free[:-1] * hazard), free)
+
+    @classmethod
+    def of_censoring(cls, target: Target, weight: FloatArray) -> Incidence:
+        """Estimate the incidence of censoring; after an event at its time a patient is not at risk of it.
+
+        Its time is just after the last time at which the patient was observed: `free_at` t is G(t-).
+        """
+        return cls.of(Target(~target.ended, free_until(target)), weight)
+
+    def at(self, at: FloatArray) -> FloatArray:
+        """Return the incidence at k times, (k,); constant after the last time."""
+        return step_function(self.times, self.incidence, at, before=0.0)
+
+    def free_at(self, at: FloatArray) -> FloatArray:
+        """Return the probability of no event of any cause by k times, (k,)."""
+        return self.free[places_in(self.times, at, "right")]
+
+    def derivative(self, at: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the derivative (n,), by each weight, of the sum over k times of F times factors (k,).
+
+        Of several such sums, with factors (k, q), it is (n, q).
+        """
+        several = factors[:, None] if factors.ndim == 1 else factors
+        if len(self.times) == 0:
+            return np.zeros((len(self.target), *np.shape(factors)[1:]))
+        place, last = places_in(self.times, at, "right"), len(self.times)
+        order = np.argsort(place, kind="stable")
+        first = np.searchsorted(place[order], np.arange(1, last + 1))
+
+        def later(values: FloatArray) -> FloatArray:
+            """Return the sums (m, q) of values (k, q) at each of the distinct times or later."""
+            sums = values[order][::-1].cumsum(axis=0)[::-1]
+            return np.vstack([sums, np.zeros((1, sums.shape[1]))])[first]
+
+        after, weighted = later(several), later(several * self.at(at)[:, None])
+        by_event = (self.free[:-1] / self.at_risk)[:, None] * after
+        left = (self.at_risk - self.ended)[:, None]
+        by_any = np.divide(
+            after * self.incidence[:, None] - weighted,
+            left,
+            out=np.zeros_like(after),
+            where=left > 1e-12 * self.at_risk[:, None],
+        )
+        expected = (by_event * self.events[:, None] + by_any * self.ended[:, None]) / self.at_risk[:, None]
+        passed = np.vstack([np.zeros((1, expected.shape[1])), np.cumsum(expected, axis=0)])
+        # Patients without weight may have a time after the last one; they have no influence.
+        own = np.minimum(np.searchsorted(self.times, self.target.time, side="left"), last - 1)
+        found = self.target.event[:, None] * by_event[own] + self.target.ended[:, None] * by_any[own]
+        found -= passed[own + 1]
+        if self.target.entry is not None:
+            found += passed[np.searchsorted(self.times, self.target.entry, side="right")]
+        return np.asarray(found.reshape(len(found), *np.shape(factors)[1:]), np.float64)
+
+    def derivative_of_inverse(self, at: FloatArray, terms: FloatArray) -> FloatArray:
+        """Return the derivative (n,), by each weight, of a sum of terms (k,) that are divided by `free_at` k times.
+
+        Of several such sums, with terms (k, q), it is (n, q).
+        """
+        free = self.free_at(at).reshape(-1, *[1] * (np.ndim(terms) - 1))
+        return self.derivative(at, np.divide(terms, free, out=np.zeros(np.shape(terms)), where=free > 0))
+
+
+# Influences on so many numbers are computed at once.
+_AT_ONCE = 16
+
+
+def incidence_estimates(target: Target, at: FloatArray, weight: FloatArray | None = None) -> list[Estimate]:
+    """Return the Aalen-Johansen incidence of the event of n patients at k times; NaN after the end of follow-up.
+
+    Patients are at risk from their entry on, and have weights (n,). Without other causes the incidence is one minus
+    Kaplan-Meier.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    curve, at = Incidence.of(target, weight), np.atleast_1d(at)
+    found = []
+    for some in batches(len(at), _AT_ONCE):
+        times = at[some]
+        values = curve.at(times)
+        influences = weight[:, None] * curve.derivative(times, np.eye(len(times)))
+        for time, value, influence in zip(times, values, influences.T, strict=True):
+            if len(curve.times) == 0 or (time > curve.times[-1] and value < 1):
+                found.append(Estimate.undefined(len(target)))
+                continue
+            by_then = np.count_nonzero(target.event & (target.time <= time) & (weight > 0))
+            found.append(Estimate(float(value), influence, "logit", by_then - 1.0))
+    return found
+
+
+def survival_estimates(target: Target, at: FloatArray, weight: FloatArray | None = None) -> list[Estimate]:
+    """Return the Kaplan-Meier survival, or with causes one minus the incidence; as :func:`incidence_estimates`."""
+    return [
+        replace(each, value=1.0 - each.value, influence=-each.influence)
+        for each in incidence_estimates(target, at, weight)
+    ]
 
 
 def censored_later(target: Target, weight: FloatArray) -> tuple[IntArray, Target, FloatArray]:

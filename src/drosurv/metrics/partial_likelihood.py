@@ -14,8 +14,9 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from drosurv.errors import require
+from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.scores import ScoredTarget, parse_scored, warn_undefined
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 Per = Literal["event", "patient"]
 _MAX_STEPS = 100
@@ -135,6 +136,71 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
 def kept_share(gain: Any, reference: Any) -> Any:
     """Gain over the null model divided by the reference's gain; NaN where the reference gains nothing."""
     return gain / np.where(np.asarray(reference) > 0, reference, np.nan)
+
+
+class LikelihoodEstimates(NamedTuple):
+    """Log partial likelihood per event, its gain over the null model, and the share of the gain of a reference."""
+
+    likelihood: Estimate
+    gain: Estimate
+    share: Estimate
+
+
+def likelihood_estimates(
+    target: Target,
+    risk: FloatArray,
+    weight: FloatArray | None = None,
+    reference_risk: FloatArray | None = None,
+) -> LikelihoodEstimates:
+    """Log partial likelihood, gain and share of gain of scores, with the influence of each of n patients.
+
+    They are those of :func:`log_partial_likelihood`, :func:`gain_over_null` and :func:`share_of_gain`; without a
+    reference the share is NaN. The log partial likelihood is that of weights with mean one, because it falls with the
+    logarithm of the number of patients.
+    """
+    n, weight = len(target), np.ones(len(target)) if weight is None else weight
+    happened = target.event & (weight > 0)
+    number, events = np.count_nonzero(happened), float(weight[happened].sum())
+    unknown = Estimate.undefined(n)
+    if number == 0:
+        return LikelihoodEstimates(unknown, unknown, unknown)
+
+    def per_event(risk: FloatArray) -> tuple[float, FloatArray]:
+        total, derivative = _derivative(target, risk, weight)
+        return total / events, weight * (derivative - target.event * (total / events)) / events
+
+    value, influence = per_event(risk)
+    null, of_null = per_event(np.zeros(n))
+    mass, freedom = float(weight.sum()), number - 1.0
+    mean = Estimate(
+        value + float(np.log(mass / np.count_nonzero(weight))), influence + weight / mass, freedom=freedom
+    )
+    gain = Estimate(value - null, influence - of_null, freedom=freedom)
+    if reference_risk is None:
+        return LikelihoodEstimates(mean, gain, unknown)
+    reference, of_reference = per_event(reference_risk)
+    if not reference > null:
+        return LikelihoodEstimates(mean, gain, unknown)
+    share = gain.value / (reference - null)
+    of_share = (gain.influence - share * (of_reference - of_null)) / (reference - null)
+    return LikelihoodEstimates(mean, gain, Estimate(share, of_share, freedom=freedom))
+
+
+def _derivative(target: Target, risk: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log partial likelihood of scores (n,), and its derivative by the weight of each patient, (n,)."""
+    order = target.order[weight[target.order] > 0]
+    time, score, mass = target.time[order], risk[order], weight[order]
+    event = target.event[order]
+    first, last = (np.searchsorted(time, time, side=side) for side in ("left", "right"))
+    # Logarithms of sums over risk sets, and of Breslow's cumulative hazard until each patient's time.
+    at_risk = np.logaddexp.accumulate((np.log(mass) + score)[::-1])[::-1][first]
+    with np.errstate(divide="ignore"):
+        steps = np.log(mass * event) - at_risk
+    hazard = np.logaddexp.accumulate(steps)[last - 1]
+    gain = np.where(event, score - at_risk, 0.0)
+    found = np.zeros(len(target))
+    found[order] = gain - np.exp(score + hazard)
+    return float(mass @ gain), found
 
 
 class CoxRows(NamedTuple):

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import t
 
 from drosurv.errors import ArgumentError, as_number, require
-from drosurv.target import FloatArray, as_numbers
+from drosurv.patients.target import FloatArray, as_numbers
 
 # Points of the adaptive Gauss-Hermite quadrature.
 _NODES = 25

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg, row_number, warn_caller
-from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.observation import entry_times, label_codes, weights
+from drosurv.patients.groups import Groups, Missing, parse_groups
+from drosurv.patients.observation import given_weight, label_codes, weights
+from drosurv.patients.target import FloatArray, Target, numbers, parse_target, require_before, y_field
 from drosurv.presentation import counted
-from drosurv.target import FloatArray, Target, parse_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +43,46 @@ class ScoredTarget:
 
 
 def parse_scored(
-    y: Any, risk: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
+    y: Any,
+    risk: Any,
+    sample_weight: Any = None,
+    *,
+    late_entry: bool = False,
+    weighted: bool = True,
+    strata: Any = None,
 ) -> ScoredTarget:
     """Check a target, its risk scores, weights, entry times and strata against each other.
 
     A target without events is allowed: metrics then return NaN with a warning, so that a small group without events
-    does not prevent the evaluation of the others.
+    does not prevent the evaluation of the others. `late_entry` says whether the metric is defined with entry times,
+    `weighted` whether with weights.
     """
-    target = parse_target(y, require_event=False)
-    if entry is not None or strata is not None:
-        since = None if entry is None else entry_times(entry, target)
-        stratum = None if strata is None else label_codes("strata", strata, len(target))[0]
-        target = replace(target, entry=since, stratum=stratum)
+    target = metric_target(y, late_entry=late_entry, weighted=weighted)
+    if strata is not None:
+        target = replace(target, stratum=label_codes("strata", strata, len(target))[0])
     scores = parse_risk(risk, len(target))
-    return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
+    return ScoredTarget(target, scores, parse_weights(given_weight(y, sample_weight), len(target)))
+
+
+def metric_target(y: Any, *, name: str = "y", late_entry: bool = False, weighted: bool = False) -> Target:
+    """Return the target of a metric, which need not have an event, with its entry times.
+
+    Raise for entry times and weights that the metric does not take. Ids and clusters change no metric.
+    """
+    target = parse_target(y, name=name, require_event=False)
+    for argument, taken in (("entry", late_entry), ("weight", weighted)):
+        if y_field(y, argument) is not None and not taken:
+            raise ArgumentError(
+                argument,
+                f"{name} has a field {argument!r}, which this metric does not take: pass Surv.event_time({name}), or "
+                "judge the model with drosurv.evaluate.",
+            )
+    since = y_field(y, "entry")
+    if since is None:
+        return target
+    since = numbers("entry", since, len(target))
+    require_before(since, target.time)
+    return replace(target, entry=since)
 
 
 def parse_grouped(
@@ -110,7 +136,10 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
 
 
 def parse_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Patient weights as a finite, non-negative float64 vector of length n; ones for None."""
+    """Patient weights as a finite, non-negative float64 vector of length n; ones for None.
+
+    Metrics that take `y` pass what :func:`drosurv.patients.observation.given_weight` returns.
+    """
     if sample_weight is None:
         return np.ones(n)
     return weights(sample_weight, n)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.any_model import final_step
 from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, row_number, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
-from drosurv.findings.known_curves import known_throughout
+from drosurv.judging.known_curves import known_throughout
 from drosurv.monitoring.looks import Calendar
-from drosurv.observation import label_codes
+from drosurv.patients.observation import label_codes
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, batches
 from drosurv.predictions import Predicted
+from drosurv.predictions.any_model import final_step
 from drosurv.presentation import counted
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, batches
 
 # Number of cumulative hazards in memory at the same time.
 _VALUES = 4_000_000
@@ -111,9 +111,9 @@ class Log:
             curves, times = self.curves.take(batch), np.column_stack([entry, ends])
             if isinstance(curves, PointCurves):
                 # They rise evenly between the times: a jump at the end of each step would come after its events.
-                hazard = curves.interpolated_hazard(times)
+                hazard = curves.cumulative_hazard(times)
             else:
-                hazard = curves.accumulated(times).hazard
+                hazard = curves.summed_hazard(times).hazard
             total += member[:, batch] @ (hazard[:, 1:] - hazard[:, :1])
         return total
 
@@ -208,12 +208,10 @@ class Log:
             )
 
 
-def curves_to_monitor(predicted: Predicted, target: Target) -> SurvivalCurves:
+def curves_to_monitor(predicted: Predicted) -> SurvivalCurves:
     """Return the curves whose expected events are counted; raise if they are known at few times only."""
     curves = predicted.survival_curves
-    # Without events, curves must be known throughout the follow-up of all patients.
-    happened = target if target.event.any() else replace(target, event=np.ones(len(target), dtype=np.bool_))
-    if not known_throughout(curves, happened):
+    if not known_throughout(curves):
         name = type(final_step(predicted.model)).__name__ if predicted.given is None else "the prediction"
         times = ", ".join(f"{time:g}" for time in (curves.times if curves.times is not None else [])[:5])
         raise ArgumentError(
@@ -224,15 +222,24 @@ def curves_to_monitor(predicted: Predicted, target: Target) -> SurvivalCurves:
     return curves
 
 
-def patient_numbers(id: Any, start: FloatArray, entry: FloatArray, time: FloatArray) -> IntArray:
-    """Return the number of each row's patient, (n,); raise if rows of one patient overlap."""
+def patient_numbers(
+    id: Any, start: FloatArray, entry: FloatArray, time: FloatArray, event: BoolArray
+) -> IntArray:
+    """Return the number of each row's patient, (n,); raise if rows of one patient overlap, warn if they are equal."""
     n = len(start)
     if id is None:
         return np.arange(n)
     codes, _ = label_codes("id", id, n)
-    order = np.lexsort((start + entry, codes))
+    order = np.lexsort((event, start + time, start + entry, codes))
+    begin, end, happened = (part[order] for part in (start + entry, start + time, event))
     same = codes[order][1:] == codes[order][:-1]
-    overlap = same & ((start + entry)[order][1:] < (start + time)[order][:-1] - 1e-9)
+    copied = (
+        same
+        & (np.abs(np.diff(begin)) < 1e-9)
+        & (np.abs(np.diff(end)) < 1e-9)
+        & (happened[1:] == happened[:-1])
+    )
+    overlap = same & ~copied & (begin[1:] < end[:-1] - 1e-9)
     require(
         not overlap.any(),
         "id",
@@ -240,4 +247,12 @@ def patient_numbers(id: Any, start: FloatArray, entry: FloatArray, time: FloatAr
         f"{int(overlap.sum())} overlapping rows",
         "give each follow-up once, with entry where a row continues another",
     )
+    if copied.any():
+        number = int(copied.sum())
+        repeats = "row repeats" if number == 1 else "rows repeat"
+        warn_caller(
+            f"{number:,} {repeats} the follow-up of another row of the same patient, and each row is counted: remove "
+            "rows that were entered twice.",
+            argument="id",
+        )
     return codes

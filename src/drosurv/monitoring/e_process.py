@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp, xlogy
 
-from drosurv.target import FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 
 # Parameter a of the prior: ratios of about 1/2 to 2 are found earliest.
 PRIOR = 10.0

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, check_choice, require, warn_caller
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import DAYS
 from drosurv.tables.dates import dates_in_numbers, how_read, latest_date, to_dates
 from drosurv.tables.reading import TableNote
-from drosurv.target import FloatArray
 
 PERIODS = ("day", "month", "year")
 _ENDS = {"day": "D", "month": "ME", "year": "YE"}
@@ -68,6 +68,12 @@ class Calendar:
         """Return a position as text."""
         return f"{self.dates(np.array([position]))[0]:%Y-%m-%d}" if self.dated else f"{position:.6g}"
 
+    def chosen(self, every: Any) -> Any:
+        """Return how often to look: if it is "auto", every month of dates, and at each event (None) of numbers."""
+        if not (isinstance(every, str) and every == "auto"):
+            return every
+        return "month" if self.dated else None
+
     def looks(self, every: Any, first: float, last: float, happened: FloatArray) -> FloatArray:
         """Return the positions of looks: the ends of periods, steps of a number, or each event if `every` is None.
 
@@ -84,7 +90,7 @@ class Calendar:
             require(
                 0 < as_number(every) < np.inf,
                 "every",
-                f"be one of {PERIODS}, a number above 0 or None",
+                f'be "auto", one of {PERIODS}, a number above 0 or None',
                 every,
             )
             found = first + float(every) * np.arange(1, np.floor((last - first) / every + 1e-9) + 1)

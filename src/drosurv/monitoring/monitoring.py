@@ -10,13 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, recording_warnings, require
+from drosurv.errors import (
+    ArgumentError,
+    arg,
+    as_number,
+    each_warning_once,
+    recording_warnings,
+    require,
+    warn_caller,
+)
 from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.judging.excluded_errors import Interval, excluded_sentence
+from drosurv.metrics.scores import metric_target
 from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_numbers
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
 from drosurv.monitoring.looks import Calendar
-from drosurv.observation import Rows
-from drosurv.planning.excluded_errors import Interval, excluded_sentence
+from drosurv.patients.target import (
+    FloatArray,
+    IntArray,
+    Target,
+    cause_names,
+    has_causes,
+    of_events,
+    y_field,
+)
 from drosurv.predictions import as_predictions, of_causes
 from drosurv.presentation import (
     cause_in_words,
@@ -26,15 +43,6 @@ from drosurv.presentation import (
     name_lines,
     plain,
     ratio_text,
-)
-from drosurv.target import (
-    FloatArray,
-    IntArray,
-    Surv,
-    Target,
-    cause_names,
-    has_causes,
-    parse_target,
 )
 
 if TYPE_CHECKING:
@@ -59,12 +67,10 @@ def monitor(
     *,
     start: Any,
     sensitive_features: Any = None,
-    every: str | float | None = "month",
+    every: str | float | None = "auto",
     alpha: float = 0.05,
     tolerance: float = 1.1,
     lag: float = 0.0,
-    id: Any = None,
-    entry: Any = None,
     cause: int | str | None = None,
     time_unit: str = "days",
 ) -> Monitoring:
@@ -82,15 +88,19 @@ def monitor(
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
-        Events and times, until the last date at which each patient is known to be free of the event.
+        Events and times, until the last date at which each patient is known to be free of the event. The fields
+        ``entry``, the times from which rows are under observation, and ``id``, if patients have several rows, which
+        must not overlap, are used; weights are not supported. A row that repeats the follow-up of another one of the
+        same patient is counted, with a warning.
     start : (n,) dates or numbers
         Where time 0 of each patient lies in the calendar. Numbers are in the unit of the times, except for dates such
         as 20210331.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
-    every : {"day", "month", "year"}, number, or None
+    every : {"auto", "day", "month", "year"}, number, or None
         How often to look: at the end of each period; every so many days (of dates) or units (of numbers); or at each
-        event (None). Periods that are not complete are left out.
+        event (None). By default every month of dates, and at each event of numbers. Periods that are not complete are
+        left out.
     alpha : float
         Largest probability of any false alarm, however long the model is monitored. The test of all patients uses half
         of it, and the test of the j-th group that appears alpha / (2 j (j + 1)).
@@ -100,10 +110,6 @@ def monitor(
     lag : float
         Time until outcomes are known, in days (of dates) or units (of numbers). If deaths are known at once but
         survivors only until their last visit, it must exceed the time between two visits.
-    id : (n,) labels, optional
-        Patient of each row, if patients have several; rows must not overlap.
-    entry : (n,) array, optional
-        Times from which rows are under observation.
     cause : int or str, optional
         With competing causes, the cause whose events are counted; by default those of any cause.
     time_unit : {"days", "weeks", "months", "years"}
@@ -127,18 +133,25 @@ def monitor(
     model, cause = of_causes(model, cause, y)
     target = _target(y, cause)
     n = len(target)
-    rows = Rows.parse(target, entry=entry)
+    if y_field(y, "clusters") is not None:
+        warn_caller(
+            f"monitoring takes patients as independent: if those of one of the {arg('clusters')} are alike, false "
+            f"alarms are more frequent than {alpha:g}.",
+            argument="clusters",
+        )
+    since = np.zeros(n) if target.entry is None else target.entry
     with recording_warnings() as how_read:
         calendar, started = Calendar.parse(start, n, time_unit)
-    since = np.zeros(n) if rows.entry is None else rows.entry
-    scaled = (calendar.unit * times for times in (since, target.time))
+        begin, end = calendar.unit * since, calendar.unit * target.time
+        patient = patient_numbers(y_field(y, "id"), started, begin, end, target.event)
+    every = calendar.chosen(every)
     log = Log(
         calendar,
         started,
         target,
         since,
-        curves_to_monitor(as_predictions(model, X, n, cause=cause), target),
-        patient_numbers(id, started, *scaled),
+        curves_to_monitor(as_predictions(model, X, n, cause=cause)),
+        patient,
         float(lag),
     )
     years = calendar.unit * target.time.max() / 365.25
@@ -190,12 +203,16 @@ def _by_date(rows: list[dict[str, Any]], path: pd.DataFrame, more: tuple[str, ..
 
 def _target(y: Any, cause: int | None) -> Target:
     """Return events and times; with causes, those of one or of any cause."""
-    if not has_causes(y):
+    if y_field(y, "weight") is not None:
+        raise ArgumentError(
+            "weight", f"{arg('weight')} is not supported in monitoring: repeat the rows, or leave it out."
+        )
+    if has_causes(y):
+        causes = y[y.dtype.names[0]]
+        y = of_events(y, causes > 0 if cause is None else causes == cause)
+    else:
         require(cause is None, "cause", "be left out where y has no causes", cause)
-        return parse_target(y, require_event=False)
-    causes, times = (y[name] for name in y.dtype.names)
-    event = causes > 0 if cause is None else causes == cause
-    return parse_target(Surv.from_arrays(event, times), require_event=False)
+    return metric_target(y, late_entry=True)
 
 
 @dataclass(frozen=True, eq=False)

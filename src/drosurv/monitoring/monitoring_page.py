@@ -15,6 +15,7 @@ from drosurv._version import __version__
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.files import write_file
 from drosurv.monitoring.looks import days
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import (
     DAYS,
     Column,
@@ -29,7 +30,6 @@ from drosurv.presentation import (
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
 from drosurv.report.report import page_of
 from drosurv.report.section import Part, Section
-from drosurv.target import FloatArray
 
 # A drosurv.monitoring.Monitoring, whose method to_html imports this file.
 Monitoring: TypeAlias = Any
@@ -69,7 +69,6 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
     counts = everybody.iloc[-1]
     content = {
         **found.to_dict(),
-        "models": [],
         "tables": {table.key: table.to_dict(), changes.key: changes.to_dict()},
     }
     page = SimpleNamespace(
@@ -79,7 +78,6 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
         f"{f' of {found.of}' if found.of else ''}, {counted(len(everybody), 'look')} from {first} to {last}.",
         created=date.today().isoformat(),
         version=__version__,
-        models=(),
         to_dict=lambda: content,
     )
     text = page_of(page, [(section, parts[section.key]) for section in SECTIONS], SECTIONS)

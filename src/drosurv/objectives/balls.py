@@ -32,7 +32,7 @@ from drosurv.objectives.objective import (
     WorstCase,
     uniform_mass,
 )
-from drosurv.target import FloatArray, is_tensor
+from drosurv.patients.target import FloatArray, is_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor, device

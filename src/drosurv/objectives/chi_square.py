@@ -27,7 +27,7 @@ from drosurv.objectives.balls import (
     torch_shares,
 )
 from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from drosurv.errors import OnProcessorOnly, arg
-from drosurv.target import FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor

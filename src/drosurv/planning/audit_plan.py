@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ import pandas as pd
 from scipy.stats import norm
 
 from drosurv.errors import ArgumentError, arg, as_number, check_count, check_mapping, require
-from drosurv.metrics.inference.gaps import shared_level
-from drosurv.planning.excluded_errors import factor_of
+from drosurv.judging.adjustment import ALL, EVERYONE, SEARCH_SHARE, Question, adjust
+from drosurv.judging.excluded_errors import factor_of
+from drosurv.judging.questions import KINDS
+from drosurv.judging.subgroup_search import SubgroupSearch, events_for_power, power_of
 from drosurv.planning.risk_spread import NormalLogRisks
-from drosurv.planning.subgroup_search import SubgroupSearch, events_for_power, power_of
 from drosurv.presentation import (
     Column,
     Table,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 EVERYBODY = "everybody"
 # Share of the patients and event rate by the name of the group.
 Rates = dict[str, tuple[float, float]]
+# Questions that every audit asks about everybody and each group.
+_ASKED = ("level", "timing", "slope", "gain")
 # Standard deviation of log risks if neither it nor a c-index is given: a c-index of about 0.75.
 _USUAL_SPREAD = 1.0
 # Values of the x axis of the plot.
@@ -86,11 +89,12 @@ def plan(
     level: float = 0.95,
     n: int | None = None,
     n_columns: int = 10,
-    n_tests: int = 1,
+    n_tests: int | None = None,
 ) -> Plan:
     r"""Plan an audit: how many patients are needed to judge a survival model, or what `n` patients can show.
 
-    Events are those observed in the follow-up, D; z is a normal quantile.
+    Intervals and tests are adjusted as those of an audit (:func:`drosurv.audit`) of these groups with a search for
+    subgroups. Events are those observed in the follow-up, D; z is the normal quantile of a question.
 
     - Observed over expected events within a factor w: :math:`D = (z / \ln w)^2`.
     - Calibration slope in an interval of width W: :math:`D = (2 z / W)^2 / V`, with V the variance of the log risks,
@@ -98,9 +102,11 @@ def plan(
     - The c-index in an interval of a width: :math:`D = (2 z k / W)^2`, with k from a simulated cohort.
     - A group with r times the expected events is found: :math:`((z + z_{power}) / (2 (\sqrt r - 1)))^2` expected
       events, which end at each patient's event.
-    - A subgroup of a share is found by :func:`drosurv.certify`: the same with the critical value of its search.
-    - The bounds of ``certify`` exclude a ratio in a subgroup where observed equal expected events; and in all
-      subgroups, of which those at the lowest risk have the fewest events.
+    - A subgroup of a share is found by the search: the same with its critical value.
+    - The bounds of :func:`drosurv.certify` exclude a ratio in a subgroup where observed equal expected events; and in
+      all subgroups, of which those at the lowest risk have the fewest events.
+
+    The interval of the c-index, which is not tested, and the bounds are not adjusted.
 
     Parameters
     ----------
@@ -128,15 +134,16 @@ def plan(
         Number of patients, if it is given.
     n_columns : int
         Columns that may define subgroups.
-    n_tests : int
-        Number of tests between which 1 - level is divided (Bonferroni).
+    n_tests : int, optional
+        Instead of the adjustment of an audit: number of tests between which 1 - level is divided (Bonferroni); with 1,
+        every question is planned as if it were the only one.
 
     Examples
     --------
     >>> import drosurv
     >>> found = drosurv.plan(event_rate=0.25, groups={"women": 0.4}, n=1000)
     >>> found.table[["patients", "events"]].iloc[:2].values.tolist()
-    [[463, 116], [1156, 116]]
+    [[819, 205], [2314, 231]]
     """
     require(event_rate is None or events is None, "events", "be left out where event_rate is given", events)
     event_rate = events if event_rate is None else event_rate
@@ -152,28 +159,37 @@ def plan(
         require(0 < as_number(width) < np.inf, name, "be above 0", width)
     for name, share in (("subgroup_share", subgroup_share), ("power", power), ("level", level)):
         require(0 < as_number(share) < 1, name, "lie between 0 and 1", share)
-    each = shared_level(level, n_tests)
-    z = float(norm.ppf((1 + each) / 2))
+    z = _critical_values(list(rates)[1:], level, n_tests)
+    unadjusted = float(norm.isf((1 - level) / 2))
+    of_search = SEARCH_SHARE if n_tests is None else 1 / n_tests
     if c_index is None:
         risks = NormalLogRisks.with_spread(spread or _USUAL_SPREAD, event_rate)
         variance = (spread or _USUAL_SPREAD) ** 2
     else:
         risks = NormalLogRisks.with_c_index(c_index, event_rate)
         variance = risks.variance_at_events
-    search = SubgroupSearch(n_columns, subgroup_share, each, risks.lowest(subgroup_share))
+    search, bounds = (
+        SubgroupSearch(n_columns, subgroup_share, 1 - share * (1 - level), risks.lowest(subgroup_share))
+        for share in (of_search, 1.0)
+    )
     questions = [
         *_within(ratio, z, rates),
-        _in_interval("calibration slope", slope_width, 2 * z / np.sqrt(variance), event_rate),
-        _in_interval("c-index", c_index_width, 2 * z * risks.c_index_error, event_rate),
+        _in_interval(
+            "calibration slope", slope_width, 2 * z["slope", EVERYBODY] / np.sqrt(variance), event_rate
+        ),
+        _in_interval("c-index", c_index_width, 2 * unadjusted * risks.c_index_error, event_rate),
         *_found(ratio, power, z, rates),
-        *_in_subgroups(search, subgroup_ratio, power, event_rate),
+        *_in_subgroups(search, bounds, subgroup_ratio, power, event_rate),
     ]
     unknown = f": pass {arg('c_index')} or {arg('spread')} if you know them"
+    adjusted = f", divided between {n_tests} tests" if n_tests is not None and n_tests > 1 else ""
+    if n_tests is None:
+        adjusted = ", adjusted as in an audit of these groups with a search for subgroups"
     notes = [
         f"Of 100 patients, {100 * event_rate:.3g} have the event in the follow-up.",
         f"Log risks have the standard deviation {np.sqrt(variance):.2f} at the events, a c-index of "
         f"{risks.c_index:.2f}{'' if c_index or spread else unknown}.",
-        f"Confidence {100 * level:g} %{f', divided between {n_tests} tests' if n_tests > 1 else ''}; power "
+        f"Confidence {100 * level:g} %{adjusted}; power "
         f"{100 * power:g} %; {n_columns} columns may define subgroups.",
     ]
     return Plan(tuple(questions), tuple(notes), n)
@@ -186,7 +202,7 @@ def _checked(
     groups: Mapping[str, float | tuple[float, float]] | None,
     n: int | None,
     n_columns: int,
-    n_tests: int,
+    n_tests: int | None,
 ) -> Rates:
     """Return the share and event rate of everybody and of each group, after checking the arguments."""
     require(0 < as_number(event_rate) < 1, "event_rate", "lie between 0 and 1", event_rate)
@@ -198,7 +214,8 @@ def _checked(
     if n is not None:
         check_count("n", n)
     check_count("n_columns", n_columns)
-    check_count("n_tests", n_tests)
+    if n_tests is not None:
+        check_count("n_tests", n_tests)
     rates = {EVERYBODY: (1.0, float(event_rate))}
     groups = {} if groups is None else groups
     check_mapping("groups", groups, "{'women': 0.5}, with the share of each group")
@@ -219,12 +236,39 @@ def _checked(
     return rates
 
 
-def _within(ratio: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
+def _critical_values(
+    groups: Sequence[str], level: float, n_tests: int | None
+) -> dict[tuple[str, str], float]:
+    """Return the normal quantile of each test, by question and group.
+
+    Tests are those of an audit of the groups with a search, and are taken as independent: an audit, which knows their
+    correlations, needs slightly smaller ones.
+    """
+    named = [(EVERYONE, ALL), *(("group", name) for name in groups)]
+    keys = [(name, EVERYBODY if who[0] == EVERYONE else who[1]) for name in _ASKED for who in named]
+    if n_tests is not None:
+        return dict.fromkeys(keys, float(norm.isf((1 - level) / n_tests / 2)))
+    asked = [
+        Question(
+            *(name, *who, None, KINDS[name].status),
+            side=KINDS[name].side,
+            weight=KINDS[name].weight_of(who[0]),
+            few_events=True,
+        )
+        for name in _ASKED
+        for who in named
+    ]
+    found = adjust(asked, level, searched=True)
+    return {key: float(norm.isf(one.alpha / 2)) for key, one in zip(keys, found, strict=True)}
+
+
+def _within(ratio: float, z: Mapping[tuple[str, str], float], rates: Rates) -> Iterator[PlannedQuestion]:
     """Yield the question how many patients give observed / expected events within a factor, for each group."""
-    needed = (z / np.log(ratio)) ** 2
     for name, (share, rate) in rates.items():
+        own = z["level", name]
         text = f"observed / expected events within a factor of {ratio:g}, {name}"
-        yield PlannedQuestion(text, name, "factor", ratio, share * rate, needed, partial(factor_of, z))
+        needed = (own / np.log(ratio)) ** 2
+        yield PlannedQuestion(text, name, "factor", ratio, share * rate, needed, partial(factor_of, own))
 
 
 def _in_interval(what: str, wanted: float, width: float, rate: float) -> PlannedQuestion:
@@ -236,32 +280,32 @@ def _in_interval(what: str, wanted: float, width: float, rate: float) -> Planned
     )
 
 
-def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
+def _found(
+    ratio: float, power: float, z: Mapping[tuple[str, str], float], rates: Rates
+) -> Iterator[PlannedQuestion]:
     """Yield the question with how many patients a wrong number of events is found, for each group."""
-    needed = events_for_power(ratio, power, z)
     for name, (share, rate) in rates.items():
         text = f"{ratio:g} times the expected events found, {name}"
-        expected = share * _expected(rate, ratio)
-        yield PlannedQuestion(
-            text, name, "power", power, expected, needed, partial(power_of, ratio, critical_value=z)
-        )
+        answer = partial(power_of, ratio, critical_value=z["level", name])
+        needed, expected = events_for_power(ratio, power, z["level", name]), share * _expected(rate, ratio)
+        yield PlannedQuestion(text, name, "power", power, expected, needed, answer)
 
 
 def _in_subgroups(
-    search: SubgroupSearch, ratio: float, power: float, rate: float
+    search: SubgroupSearch, bounds: SubgroupSearch, ratio: float, power: float, rate: float
 ) -> Iterator[PlannedQuestion]:
-    """Yield the questions what the search of certify finds, and what its bounds exclude."""
+    """Yield the questions what the search finds, and what the bounds exclude."""
     size = f"{100 * search.share:g} %"
     one = f"a subgroup of {size}"
-    text = f"{ratio:g} times the expected events found in {one} (certify)"
+    text = f"{ratio:g} times the expected events found in {one} (search)"
     needed = search.events_for_power(ratio, power)
     expected = search.share * _expected(rate, ratio)
     yield PlannedQuestion(text, one, "power", power, expected, needed, partial(search.power, ratio))
     for subgroups, needed, answer in (
-        (one, search.events_to_exclude_in_one(ratio), search.bound_of_one),
-        (f"all subgroups of {size}", search.events_to_exclude(ratio), search.bound),
+        (one, bounds.events_to_exclude_in_one(ratio), bounds.bound_of_one),
+        (f"all subgroups of {size}", bounds.events_to_exclude(ratio), bounds.bound),
     ):
-        text = f"{ratio:g} times the expected events excluded in {subgroups} (certify)"
+        text = f"{ratio:g} times the expected events excluded in {subgroups} (bounds)"
         yield PlannedQuestion(text, subgroups, "factor", ratio, search.share * rate, needed, answer)
 
 

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from drosurv.metrics.concordance import concordance_counts
-from drosurv.target import FloatArray, Surv
+from drosurv.patients.target import FloatArray, Surv
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()

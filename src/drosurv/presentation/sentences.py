@@ -1,17 +1,14 @@
-"""Sentences about the numbers of a model: all patients, shrinkage, and another model."""
+"""Sentences about the numbers of a model: all patients, and shrinkage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 
 from drosurv.presentation.wording import (
     counted,
     counted_patients,
-    first_upper,
-    interval_text,
-    listing,
     written,
 )
 
@@ -92,43 +89,3 @@ def shrinkage_statements(
 def is_lower(model: float | None, shrunken: float | None) -> bool:
     """Whether a model's disparity is clearly below that of the reference shrunk to the same information."""
     return model is not None and shrunken is not None and bool(model < CLEARLY_LOWER * shrunken)
-
-
-def comparison_statement(better: Mapping[str, str], worse: Mapping[str, str], other: str) -> Statement:
-    """State whom a model predicts significantly better and worse than another model, with their numbers."""
-    if worse and not better:
-        whom, numbers = listing(list(worse)), next(iter(worse.values()))
-        text = f"{first_upper(other)} predicts {whom} better than this model ({numbers}): use {other}."
-        return Statement("dominated", text, True)
-    if better:
-        but = f", and {listing(list(worse))} worse ({next(iter(worse.values()))})" if worse else ""
-        whom, numbers = listing(list(better)), next(iter(better.values()))
-        text = f"The model predicts {whom} better than {other} ({numbers}){but}."
-        return Statement("against_plain", text, bool(worse))
-    return Statement("against_plain", f"The model and {other} predict equally well, within chance.")
-
-
-def slope_statement(
-    slope: float,
-    interval: tuple[float, float],
-    other_slope: float,
-    other: str,
-    *,
-    recalibrated: bool = False,
-    can_recalibrate: bool = True,
-) -> Statement:
-    """State what a calibration slope far from 1 means, that of another model, and what can be done about it."""
-    text = (
-        f"Its calibration slope is {written(slope)} ({interval_text(*interval)}; {other}: {written(other_slope)}; 1 is "
-        f"right): differences between patients are {'under' if slope > 1 else 'over'}stated, so do not read its "
-        "survival curves as probabilities"
-    )
-    if not recalibrated:
-        return Statement("slope", f"{text}{' without recalibrating' if can_recalibrate else ''}.", True)
-    remedy = "more patients" if slope > 1 else "more patients, fewer columns or a penalty"
-    why = (
-        "It was recalibrated in training already. Either there were too few events to estimate the factor "
-        f"({remedy} would help), or these patients differ from the training patients (recalibrate on patients like "
-        "these)."
-    )
-    return Statement("slope", f"{text}. {why}", True)

@@ -11,8 +11,8 @@ import numba
 import numpy as np
 import pandas as pd
 
-from drosurv.repairs.rules import Atom, CodedTable, Condition, RuleSearch
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.judging.rules import Atom, CodedTable, Condition, RuleSearch
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # Prior standard deviation of a log hazard ratio that differs, per standard deviation of its column.
 TAU = 0.5

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from drosurv.judging.rules import CodedTable, Rule
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.periods import Periods, Version
-from drosurv.repairs.repair_search import STRENGTHS, AtTimes, Correction, Found, Kind, RepairSearch
-from drosurv.repairs.rules import CodedTable, Rule
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.repairs.repair_search import AtTimes, Correction, Found, Kind, RepairSearch
 
 # Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
 LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
@@ -82,8 +82,8 @@ class CheckedSearch:
     with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
     the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
     relative to the best level and slope of each fold. `without` are the residuals with which searches that are scored
-    on each fold work, if they differ from `residuals`. `at_times` are predictions at few times: of the versions
-    that pass, version and strength are then those with the largest log score at these times.
+    on each fold work, if they differ from `residuals`. `at_times` are predictions at few times: gains and likelihood
+    ratios are then those of the probabilities at these times.
     """
 
     def __init__(
@@ -156,16 +156,12 @@ class CheckedSearch:
             inside[:], overlap = True, 1.0
         if common.sum() > 0:
             gains = gains - common
+        if self.at_times is not None:
+            gains = self.at_times.gains(r_before, r_before + ratios)
         passed = gains.sum(axis=1) > 0
         passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
         passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         passed &= overlap >= LEAST_OVERLAP
-        if self.at_times is not None and kind != "timing":
-            # Half of a correction may pass where the whole does not, because the curves between the times are wrong.
-            passed = np.repeat(passed.reshape(-1, len(STRENGTHS)).any(axis=1), len(STRENGTHS))
-            gains = self.at_times.gains(r_before, r_before + ratios)
-            passed &= gains.sum(axis=1) > 0
-            passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         total = gains.sum(axis=1)
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
         e = float("nan")
@@ -197,9 +193,6 @@ class CheckedSearch:
         if accepted:
             # From then on a group must gain more than the best level and slope of each fold.
             self.against_best_level |= self.frozen and kind == "everyone"
-            if kind == "timing":
-                # Survival at the times does not follow from log hazard ratios that hold at all times.
-                self.at_times = None
             self.on_all.keep(found, best)
             for search, again in zip(self.without_fold, repeated, strict=True):
                 search.keep(again, best)
@@ -267,6 +260,8 @@ class CheckedSearch:
         if found is None and kind == "timing":
             return np.zeros(1)
         out = self.folds == fold
+        if self.at_times is not None:
+            return self._log_ratio_at_times(self.at_times, search, found, out)
         gains, common = search.gains(found, out)
         nulls = [float(common.sum())]
         if self.against_best_level:
@@ -275,6 +270,19 @@ class CheckedSearch:
             nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
         ratio: FloatArray = gains.sum(axis=1) - (max(0.0, *nulls) if kind == "timing" else nulls[-1])
         return ratio
+
+    def _log_ratio_at_times(
+        self, at_times: AtTimes, search: RepairSearch, found: Found | None, out: BoolArray
+    ) -> FloatArray:
+        """Return what `_log_ratio` does, of predictions at few times."""
+        if found is None:
+            return np.zeros(1)
+        ratio = at_times.log_ratios(search.r, search.r + found.ratios, out)
+        if not self.against_best_level:
+            return ratio
+        best = search.r.copy()
+        best[out] = _best_level(search.residuals, out)
+        return np.asarray(ratio - at_times.log_ratios(search.r, best[None], out), np.float64)
 
     def timing_first(self, limits: Limits) -> bool:
         """Whether the timing of events is more probably wrong than the effects in any group."""

@@ -2,9 +2,8 @@
 
 Curves have one of three types (:mod:`drosurv.curves`). "step": the curve changes at its jumps only, and the hazard of a
 jump is the conditional probability 1 - S(t) / S(t-). "smooth": the curve may change at any time, and the cumulative
-hazard until t is -log S(t). "points": the curve is known at some times only, such as whole years or a few horizons.
-Then the predictions give the hazard of each interval between two such times, and its distribution within the interval
-is estimated from the patients.
+hazard until t is -log S(t). "points": the curve is known at times that are close together, and its cumulative hazard is
+linear between them. Predictions at few times are in :mod:`drosurv.repairs.at_few_times`.
 
 If the curves are correct and censoring is independent given the features, observed minus expected events have mean 0
 in every group that the features define.
@@ -14,22 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from drosurv.curve_values import LARGEST_HAZARD, CurveValues, RowIndex, minus_log
-from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
-from drosurv.given_predictions import log_mean_hazard
+from drosurv.curves import (
+    LARGEST_HAZARD,
+    StepCurves,
+    SurvivalCurves,
+    minus_log,
+)
+from drosurv.patients.target import FloatArray, IntArray, Target
 from drosurv.predictions import as_predictions
-from drosurv.target import FloatArray, IntArray, Target, batches
+from drosurv.predictions.given import log_mean_hazard
 
 # Expected events of a patient are clipped to [this, log n + 3], so that one outlier cannot decide a test.
 SMALLEST_EXPECTED = 1e-4
 QUARTILES = (0.25, 0.5, 0.75)
-# Number of values of curves in memory at the same time.
-_VALUES_IN_MEMORY = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,7 @@ def reference_times(target: Target) -> FloatArray:
 
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Return the log of each patient's mean cumulative hazard at the times, (n,); linear between known points."""
-    if isinstance(curves, PointCurves):
-        return log_mean_hazard(curves.interpolated_hazard(times))
+    """Return the log of each patient's mean cumulative hazard at the times, (n,)."""
     return log_mean_hazard(minus_log(curves.survival(times)))
 
 
@@ -94,8 +92,8 @@ def expected_of_fitted(
     Patients are at risk from their entry (n,) on. With k ascending `edges`, the expected events are also counted in the
     k + 1 intervals between them.
     """
-    until = minus_log(curves.at_patient_times(target.time))
-    begun = np.zeros(len(target)) if entry is None else minus_log(curves.at_patient_times(entry))
+    until = minus_log(curves.survival(target.time[:, None]))[:, 0]
+    begun = np.zeros(len(target)) if entry is None else minus_log(curves.survival(entry[:, None]))[:, 0]
     intervals = None
     if edges is not None:
         # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
@@ -122,86 +120,10 @@ def expected_of_frozen(
     curves = as_predictions(model, X, len(target), cause=cause).survival_curves
     if isinstance(curves, StepCurves):
         curves = replace(curves, own_hazard=False)
-    known = known_everywhere(curves, target, entry)
-    until = np.minimum(target.time, known.known_until)
-    observed = target.event & (target.time <= known.known_until)
-    if not isinstance(known, StepCurves):
-        observed &= known.accumulated(until).hazard < LARGEST_HAZARD
-    hazard = np.maximum(known.expected_events(until, entry).hazard, 0.0)
-    intervals = None if edges is None else known.expected_events(until, entry, edges).hazard
+    until = np.minimum(target.time, curves.known_until)
+    observed = target.event & (target.time <= curves.known_until)
+    if not isinstance(curves, StepCurves):
+        observed &= curves.cumulative_hazard(until[:, None])[:, 0] < LARGEST_HAZARD
+    hazard = np.maximum(curves.expected_events(until, entry).hazard, 0.0)
+    intervals = None if edges is None else curves.expected_events(until, entry, edges).hazard
     return Expected(observed.astype(np.float64), hazard, log_risk(curves, times), intervals)
-
-
-def known_everywhere(
-    curves: SurvivalCurves, target: Target, entry: FloatArray | None = None
-) -> SurvivalCurves:
-    """Return curves that can be read at any time: complete those of type "points", return others unchanged.
-
-    Within each interval between two points, the hazard of every patient jumps at the observed event times s of the
-    interval. The jumps are proportional to events(s) / sum of the interval's hazards over the patients at risk at s
-    (Breslow's estimator within the interval). In an interval without events the hazard jumps at its end. Patients are
-    at risk after their entry times (n,).
-    """
-    if not isinstance(curves, PointCurves) or curves.times is None:
-        return curves
-    points, order = curves.times, target.order
-    hazard = np.column_stack([np.zeros(len(target)), curves.cumulative_hazard(points)])
-    distinct, first = np.unique(target.time[order], return_index=True)
-    n_events = np.add.reduceat(target.event[order].astype(np.float64), first)
-    happened = (n_events > 0) & (distinct <= points[-1])
-    times, first, n_events = distinct[happened], first[happened], n_events[happened]
-    interval, at_risk = np.searchsorted(points, times), np.empty(len(times))
-    since = None if entry is None else entry[order]
-    by_entry = None if since is None else np.argsort(since)
-    # In batches of intervals, because the hazards of all patients in all intervals may take much memory.
-    for columns in batches(len(points), max(1, _VALUES_IN_MEMORY // len(order))):
-        inside = slice(*np.searchsorted(interval, [columns.start, columns.stop]))
-        column = interval[inside] - columns.start
-        of_interval = np.diff(hazard[order, columns.start : columns.stop + 1], axis=1)
-        at_risk[inside] = np.cumsum(of_interval[::-1], axis=0)[::-1][first[inside], column]
-        if since is not None:
-            not_entered = np.cumsum(of_interval[by_entry][::-1], axis=0)[::-1]
-            later = np.searchsorted(since[by_entry], times[inside])
-            at_risk[inside] -= np.vstack([not_entered, np.zeros(len(points[columns]))])[later, column]
-    sizes, share = n_events / np.maximum(at_risk, np.finfo(float).tiny), np.ones(len(times))
-    begins = np.flatnonzero(np.diff(interval, prepend=-1, append=len(points)))
-    for begin, end in pairwise(begins):
-        if end > begin + 1:
-            share[begin:end] = np.cumsum(sizes[begin:end]) / sizes[begin:end].sum()
-    empty = np.setdiff1d(np.arange(len(points)), interval)
-    jumps, interval = np.append(times, points[empty]), np.append(interval, empty)
-    sort = np.argsort(interval, kind="stable")
-    share = np.append(share, np.ones(len(empty)))[sort]
-    values = CompletedValues(hazard, jumps[sort], interval[sort], share)
-    return StepCurves(values, jumps[sort], float(jumps[sort][-1]))
-
-
-@dataclass(frozen=True, eq=False)
-class CompletedValues(CurveValues):
-    """Values of step curves between points at which the cumulative hazards (n, m + 1) are known; the first is 0.
-
-    The K `jumps` lie in the intervals with the numbers `interval` (K,). `share` (K,) is the share of the interval's
-    hazard that is reached at each jump.
-    """
-
-    cumulative: FloatArray
-    jumps: FloatArray
-    interval: IntArray
-    share: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.cumulative)
-
-    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`~drosurv.curve_values.CurveValues.survival`."""
-        jump = np.searchsorted(self.jumps, times, side="right") - 1
-        k, share, cumulative = self.interval[jump], self.share[jump], self.cumulative[rows]
-        hazard = (1 - share) * cumulative[:, k] + share * cumulative[:, k + 1]
-        return np.exp(-np.where(jump < 0, 0.0, hazard))
-
-    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
-        """See :meth:`~drosurv.curve_values.CurveValues.at_patient_times`."""
-        jump = np.searchsorted(self.jumps, times, side="right") - 1
-        k, share, among = self.interval[jump], self.share[jump], np.arange(len(self))[rows]
-        hazard = (1 - share) * self.cumulative[among, k] + share * self.cumulative[among, k + 1]
-        return np.exp(-np.where(jump < 0, 0.0, hazard))

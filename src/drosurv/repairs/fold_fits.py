@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import signature
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from drosurv.any_model import final_step
-from drosurv.errors import ArgumentError
-from drosurv.predictions import as_predictions, take
+from drosurv.patients.observation import take
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, parse_target, y_field
+from drosurv.predictions import as_predictions
+from drosurv.predictions.any_model import fit_any
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.expected import SMALLEST_EXPECTED, Expected, expected_of_fitted
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
-
-
-def fit_base(base: Any, X: Any, y: Any, given: Mapping[str, Any]) -> Any:
-    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline.
-
-    Clusters and ids are left out where the model does not take them.
-    """
-    final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
-    takes = signature(final.fit).parameters
-    known = getattr(final, "capabilities", None)
-    for name in ("clusters", "id"):
-        if known is None or name not in known.row_arguments:
-            wanted.pop(name, None)
-    for name in wanted:
-        if name not in takes:
-            raise ArgumentError(
-                name, f"{name} is not an argument of {type(final).__name__}.fit: leave it out."
-            )
-    prefix = f"{base.steps[-1][0]}__" if hasattr(base, "steps") else ""
-    return clone(base).fit(X, y, **{prefix + name: value for name, value in wanted.items()})
 
 
 @dataclass(frozen=True, eq=False)
 class FoldFits:
     """Fits of a base model without some folds.
 
-    `given` are further arguments of ``fit``, each None or (n,); `folds` (n,) are numbered from 0. Log risks are taken
-    at the `times`, and expected events are counted in the intervals between the `edges` too.
+    `y` has the fields that ``fit`` takes, `folds` (n,) are numbered from 0. Log risks are taken at the `times`, and
+    expected events are counted in the intervals between the `edges` too.
     """
 
     base: Any
     X: Any
-    target: Target
-    given: Mapping[str, Any]
+    y: Any
     folds: IntArray
     times: FloatArray
     edges: FloatArray
@@ -93,11 +70,11 @@ class FoldFits:
         return Expected.joined(parts, self.folds).clipped(SMALLEST_EXPECTED, np.log(len(self.folds)) + 3)
 
     def _fit(self, rows: BoolArray) -> Any:
-        given = {name: None if value is None else value[rows] for name, value in self.given.items()}
-        return fit_base(self.base, take(self.X, rows), self.target.take(rows).to_structured(), given)
+        return fit_any(self.base, take(self.X, rows), self.y[rows])
 
     def _predicted(self, model: Any, rows: BoolArray) -> Expected:
         curves = as_predictions(model, take(self.X, rows), int(rows.sum())).survival_curves
-        entry = self.given.get("entry")
+        entry = y_field(self.y, "entry")
         entry = None if entry is None else entry[rows]
-        return expected_of_fitted(curves, self.target.take(rows), self.times, self.edges, entry)
+        target = parse_target(self.y[rows], require_event=False)
+        return expected_of_fitted(curves, target, self.times, self.edges, entry)

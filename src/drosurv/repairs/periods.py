@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.repairs.bayes_factors import Residuals, fit_above, likelihood_gains_of
-from drosurv.target import BoolArray, FloatArray, IntArray
 
 N_PERIODS = 4
 # Prior standard deviations of log hazard ratios that are compared; a small one shrinks levels and slopes much.

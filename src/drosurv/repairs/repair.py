@@ -12,31 +12,30 @@ import pandas as pd
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv.judging.rules import Rule, readable_table
 from drosurv.metrics import calibration_slope_of_curves
-from drosurv.metrics.inference import observed_over_expected
-from drosurv.observation import in_pandas
-from drosurv.predictions import take
+from drosurv.metrics.intervals import observed_over_expected
+from drosurv.patients.observation import in_pandas, take
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.repairs.bayes_factors import RISK, Clusters, EffectColumn, EffectColumns
 from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.expected import Expected
 from drosurv.repairs.periods import Periods, Version
 from drosurv.repairs.repair_search import Correction, Kind
-from drosurv.repairs.rules import Rule, readable_table
-from drosurv.target import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number with its interval: a mean (Student's t) or a ratio of events (Poisson)."""
+class HeldOutNumber:
+    """A number of held-out patients with its interval: a mean (Student's t) or a ratio of events (Poisson)."""
 
     value: float
     low: float
     high: float
 
     @classmethod
-    def mean(cls, values: FloatArray, level: float, cluster: IntArray | None = None) -> Estimate:
+    def mean(cls, values: FloatArray, level: float, cluster: IntArray | None = None) -> HeldOutNumber:
         """Return the mean of the values; NaN for fewer than two. Its error is that of sums over clusters, if given."""
         n, k = len(values), len(values) if cluster is None else len(np.unique(cluster))
         if k < 2:
@@ -50,7 +49,7 @@ class Estimate:
     @classmethod
     def ratio(
         cls, events: FloatArray, expected: FloatArray, cluster: IntArray | None, level: float
-    ) -> Estimate:
+    ) -> HeldOutNumber:
         """Return observed over expected events of rows, with an interval from the residuals' sums over clusters.
 
         The interval is symmetric on the log scale, with Student's t of one degree of freedom less than clusters;
@@ -114,11 +113,11 @@ class Repair:
         end.
     checked : int
         Number of checked patients.
-    before, after : Estimate
+    before, after : HeldOutNumber
         Observed over expected events of the checked patients.
     slope_before, slope_after : float
         Calibration slope among the checked patients; 1 is right.
-    gain_inside, gain_outside : Estimate
+    gain_inside, gain_outside : HeldOutNumber
         Gain in log likelihood per patient, of the checked patients and of all others; in log score at the predicted
         times where these are few.
     e : float
@@ -147,12 +146,12 @@ class Repair:
     patients: int
     events: float
     checked: int
-    before: Estimate
-    after: Estimate
+    before: HeldOutNumber
+    after: HeldOutNumber
     slope_before: float
     slope_after: float
-    gain_inside: Estimate
-    gain_outside: Estimate
+    gain_inside: HeldOutNumber
+    gain_outside: HeldOutNumber
     e: float
     overlap: float
     predicted: float = float("nan")
@@ -195,18 +194,23 @@ class Repair:
             events=float(expected.events[group].sum()),
             checked=clusters.n_patients(inside),
             in_rows=clusters.patient is None and clusters.of_several,
-            before=Estimate.ratio(events, hazards[0][inside], own, CONFIDENCE),
-            after=Estimate.ratio(events, hazards[1][inside], own, CONFIDENCE),
+            before=HeldOutNumber.ratio(events, hazards[0][inside], own, CONFIDENCE),
+            after=HeldOutNumber.ratio(events, hazards[1][inside], own, CONFIDENCE),
             slope_before=slopes[0],
             slope_after=slopes[1],
-            gain_inside=Estimate.mean(gains[inside], CONFIDENCE, own),
-            gain_outside=Estimate.mean(gains[~inside], CONFIDENCE, others),
+            gain_inside=HeldOutNumber.mean(gains[inside], CONFIDENCE, own),
+            gain_outside=HeldOutNumber.mean(gains[~inside], CONFIDENCE, others),
             e=trial.e,
             overlap=trial.overlap,
             predicted=predicted,
             predicted_after=predicted_after,
             periods=trial.periods,
         )
+
+    @property
+    def helps(self) -> bool:
+        """Whether the interval of its gain among the checked patients excludes 0."""
+        return self.gain_inside.low > 0
 
     @property
     def moves_away(self) -> bool:

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.any_model import columns_used, final_step, is_score
-from drosurv.curve_values import SumValues, TableValues
-from drosurv.curves import CompetingCurves, StepCurves
+from drosurv.curves import CompetingCurves, StepCurves, SumValues, TableValues, checked_times
 from drosurv.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -24,19 +22,21 @@ from drosurv.errors import (
     require,
     warn_caller,
 )
-from drosurv.estimators.baseline import checked_times
-from drosurv.findings.known_columns import known_columns
-from drosurv.observation import in_pandas
-from drosurv.predictions import Predictions, as_predictions, of_causes
-from drosurv.presentation import cause_in_words
-from drosurv.repairs.repaired_cox import RepairedCox
-from drosurv.target import (
+from drosurv.judging.known_columns import known_columns
+from drosurv.patients.observation import in_pandas
+from drosurv.patients.target import (
     FloatArray,
     cause_names,
     has_causes,
     of_any_cause,
+    of_events,
     parse_competing_target,
+    y_field,
 )
+from drosurv.predictions import Predictions, as_predictions, of_causes
+from drosurv.predictions.any_model import columns_used, final_step, is_score
+from drosurv.presentation import cause_in_words
+from drosurv.repairs.repaired_cox import RepairedCox
 
 
 @each_warning_once
@@ -48,10 +48,6 @@ def repair(
     features: Any = None,
     keep_columns: Sequence[str] = (),
     frozen: bool = False,
-    clusters: Any = None,
-    sample_weight: Any = None,
-    entry: Any = None,
-    id: Any = None,
     strata: Any = None,
     offset: Any = None,
     cause: int | str | None = None,
@@ -69,7 +65,9 @@ def repair(
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
-        Event flag and time; see :class:`drosurv.Surv`. With causes, name one as `cause`.
+        Event flag and time; see :class:`drosurv.Surv`. With causes, name one as `cause`. Further fields are as in
+        :meth:`drosurv.RepairedCox.fit`; a frozen model is repaired without weights, and several rows of a patient
+        without entry times are a cluster.
     features : (n, d') DataFrame, optional
         Columns that rules may use, in units a reader knows; ``X`` by default. If given, a frozen model is corrected by
         no other columns of X than these and its own.
@@ -79,11 +77,6 @@ def repair(
     frozen : bool
         Whether the model is fitted already and not refitted. Then the probability of a false repair is bounded for any
         data: see the guide on repairs.
-    clusters : (n,) labels, optional
-        Clusters of correlated rows: they stay in the same fold, and count in the evidence as their mean.
-    sample_weight, entry, id : (n,) arrays, optional
-        Copies of each row, which ``frozen=True`` does not support, times from which patients are under observation,
-        and the patient of each row; see :meth:`drosurv.RepairedCox.fit`.
     strata, offset
         Not supported, see :meth:`drosurv.RepairedCox.fit`.
     cause : int or str, optional
@@ -111,11 +104,11 @@ def repair(
     'x5 > 0.54'
     """
     _check_options(options)
-    known = known_columns(model, X, y, features, entry=entry, keep_columns=keep_columns)
+    known = known_columns(model, X, y, features, entry=y_field(y, "entry"), keep_columns=keep_columns)
     known.warn()
     X, features = known.X, known.features
     if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__") or is_score(model):
-        refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
+        refused = {"weight": y_field(y, "weight"), "strata": strata, "offset": offset}
         for name, value in refused.items():
             if value is not None:
                 raise ArgumentError(
@@ -127,8 +120,8 @@ def repair(
             kept, y = RepairedCox(**options), of_any_cause(y)
         else:
             kept = _of_cause(model, y, cause, options)
-            y = parse_competing_target(y, complete=False).of_cause(cause)
-        return kept._fit_frozen(model, _of_model(model, X, features), y, features, entry, clusters, id)
+            y = of_events(y, parse_competing_target(y, complete=False).cause == cause)
+        return kept._fit_frozen(model, _of_model(model, X, features), y, features)
     if cause is not None or has_causes(y):
         raise ArgumentError(
             "cause",
@@ -141,13 +134,12 @@ def repair(
             "frozen=True and patients it was not trained on.",
             argument="frozen",
         )
-    given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
-    return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
+    return RepairedCox(base=model, **options).fit(X, y, features, strata=strata, offset=offset)
 
 
 def _check_options(options: dict[str, Any]) -> None:
     """Raise for options that are not parameters of :class:`drosurv.RepairedCox`."""
-    known = [field.name for field in fields(RepairedCox) if field.name != "base"]
+    known = [one.name for one in fields(RepairedCox) if one.name != "base"]
     for name in options:
         if name not in known:
             raise ArgumentTypeError(

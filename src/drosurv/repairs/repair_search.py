@@ -8,10 +8,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from drosurv.judging.rules import Atom, CodedTable
+from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, likelihood_gains_of, propose
 from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_periods
-from drosurv.repairs.rules import Atom, CodedTable
-from drosurv.target import BoolArray, FloatArray
 
 Kind = Literal["everyone", "effects", "level", "timing"]
 
@@ -31,10 +31,13 @@ class AtTimes(Protocol):
     """Predictions at few times: :class:`drosurv.repairs.at_few_times.AtFewTimes`."""
 
     def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
-        """Return effects (p,) of columns z (n, p) at the only predicted time."""
+        """Return effects (p,) of columns z (n, p) with which events by the last predicted time agree."""
 
     def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return gains (v, n) in log score, of log hazard ratios `after` (v, n) over those `before` (n,)."""
+
+    def log_ratios(self, before: FloatArray, after: FloatArray, rows: BoolArray) -> FloatArray:
+        """Return log likelihood ratios (v,) of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +128,7 @@ class RepairSearch:
         return Found(atoms, inside, corrections, ratios, log_odds)
 
     def _fitted_at_time(self, z: FloatArray, tau: float) -> dict[Version, Correction]:
-        """Return corrections of the level, alone and with the slope, that fit at the only predicted time."""
+        """Return corrections of the level, alone and with the slope, that fit at the last predicted time."""
         found: dict[Version, Correction] = {}
         sizes: dict[Version, int] = {"level": 1, "own": 2}
         for version, p in sizes.items():

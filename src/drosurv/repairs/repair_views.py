@@ -11,18 +11,18 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
-from drosurv.any_model import final_step
 from drosurv.errors import InputError, call
+from drosurv.judging.rules import Condition
+from drosurv.patients.target import FloatArray
+from drosurv.predictions.any_model import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
-from drosurv.repairs.rules import Condition
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +53,9 @@ NOTE = (
 
 
 def corrected_groups(repairs: Sequence[Repair]) -> tuple[str, ...]:
-    """Name the groups for whom repairs correct the predictions."""
-    whom = ("all patients" if repair.rule is None else f"patients with {repair.rule}" for repair in repairs)
-    return tuple(dict.fromkeys(whom))
+    """Name the groups for whom repairs correct the predictions beyond chance."""
+    rules = [repair.rule for repair in repairs if repair.helps]
+    return tuple(dict.fromkeys("all patients" if rule is None else f"patients with {rule}" for rule in rules))
 
 
 def repair_table(repairs: Sequence[Repair]) -> Table:
@@ -231,8 +231,6 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
             f"The predictions of all other patients are corrected too: their gain is {others.value:.3f} "
             f"({others.low:.3f} to {others.high:.3f})."
         )
-    if repair.by is not None:
-        sentences.append("For the search and the e-value, curves were completed between the predicted times.")
     return " ".join(sentences)
 
 

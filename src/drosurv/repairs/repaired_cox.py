@@ -11,14 +11,25 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError, InputError, arg, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
-from drosurv.findings.from_predictions import require_an_event
+from drosurv.judging.from_predictions import require_an_event
+from drosurv.judging.rules import CodedTable, readable_table
 from drosurv.metrics import FollowUp
-from drosurv.observation import Observation, Rows, copies, draw_folds, generator, parse_observation
+from drosurv.patients.draws import draw_folds, row_order
+from drosurv.patients.observation import Rows, copies, generator, given_weight
+from drosurv.patients.target import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Target,
+    parse_target,
+    with_fields,
+    y_field,
+)
 from drosurv.predictions import as_predictions
+from drosurv.predictions.any_model import final_step, fit_any
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes
@@ -30,7 +41,7 @@ from drosurv.repairs.expected import (
     expected_of_frozen,
     reference_times,
 )
-from drosurv.repairs.fold_fits import FoldFits, fit_base
+from drosurv.repairs.fold_fits import FoldFits
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
 from drosurv.repairs.repair_search import AtTimes
 from drosurv.repairs.repair_views import (
@@ -50,8 +61,6 @@ from drosurv.repairs.repaired_predictions import (
     intervals_between,
     intervals_of,
 )
-from drosurv.repairs.rules import CodedTable, readable_table
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +128,7 @@ class RepairedCox(RepairedPredictions):
     >>> data = make_hidden_minority(n_samples=1000, random_state=0)
     >>> model = RepairedCox(base=CoxPH(), random_state=0).fit(data.X, data.y)
     >>> [str(repair.rule) for repair in model.repairs_]
-    ['x5 > 0.98']
+    ['x5 > 1.1']
     """
 
     base: Any = None
@@ -141,11 +150,8 @@ class RepairedCox(RepairedPredictions):
         X: Any,
         y: Any,
         features: Any = None,
-        clusters: Any = None,
         sample_weight: Any = None,
         *,
-        entry: Any = None,
-        id: Any = None,
         strata: Any = None,
         offset: Any = None,
     ) -> Self:
@@ -156,19 +162,14 @@ class RepairedCox(RepairedPredictions):
         X : (n, d) array or DataFrame
             Features, as the base model takes them.
         y : structured array (n,)
-            Event flag and time; see :class:`drosurv.Surv`.
+            Event flag and time, with further fields as in :meth:`drosurv.CoxPH.fit`, for a base model that takes them.
+            The log likelihoods of several rows of one patient are added. Clusters, without them patients, stay in one
+            fold, and count in the evidence as much as the mean of their patients.
         features : (n, d') DataFrame, optional
             Columns that rules may use, in units a reader knows; ``X`` by default. If given, predictions need them too.
-        clusters : (n,) labels, optional
-            Clusters of correlated rows, such as several rows of one patient. They stay in the same fold, and count in
-            the evidence as much as the mean of their patients.
         sample_weight : (n,) array, optional
-            Number of copies that each row stands for, in the base model and in the search.
-        entry : (n,) array, optional
-            Times from which patients are under observation, for a base model that takes them.
-        id : (n,) labels, optional
-            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
-            overlap, and their log likelihoods are added. Without `clusters`, each patient is a cluster.
+            Number of copies that each row stands for, in the base model and in the search, unless it is the field
+            ``weight`` of `y`.
         strata, offset
             Not supported: a rule is for patients of all strata, and predictions of a repaired model take no offset.
             Give strata as a column, or repair one model for each stratum.
@@ -185,7 +186,7 @@ class RepairedCox(RepairedPredictions):
                     "give it "
                     "as a column of X, or fit one model for each stratum.",
                 )
-        return self._fit(self._base(), X, y, features, sample_weight, entry, clusters, id)
+        return self._fit(self._base(), X, y, features, sample_weight)
 
     def _base(self) -> Any:
         """Return the unfitted base model."""
@@ -195,33 +196,23 @@ class RepairedCox(RepairedPredictions):
         require(fits, "base", "be an estimator such as CoxPH() or None", self.base)
         return self.base
 
-    def _fit(
-        self,
-        base: Any,
-        X: Any,
-        y: Any,
-        features: Any,
-        sample_weight: Any,
-        entry: Any,
-        clusters: Any,
-        id: Any,
-    ) -> Self:
+    def _fit(self, base: Any, X: Any, y: Any, features: Any, sample_weight: Any = None) -> Self:
         """Fit the base model, then find and fit repairs."""
         target, tables = self._begin(X, y, features)
-        n = len(target)
-        weight = np.ones(n) if sample_weight is None else copies(sample_weight, n)
-        rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
-        given: dict[str, Any] = {"sample_weight": None if sample_weight is None else weight}
-        # For the folds of a base model that cross-validates, and its standard errors.
-        given |= {"entry": rows.entry, "clusters": rows.clusters, "id": rows.patient}
-        self.base_ = fit_base(base, X, y, given)
+        n, given = len(target), given_weight(y, sample_weight)
+        weight = np.ones(n) if given is None else copies(given, n)
+        rows = Rows.parse(y, judged=False)
+        if given is not None:
+            y = with_fields(y, weight=weight)
+        self.base_ = fit_any(base, X, y)
         self._curve_times = curve_times(self.base_, X, target)
         clusters = self._parse_clusters(rows, n)
         if self._too_few(target, clusters, tables[1].shape[1]):
             return self
-        folds = self._drawn(clusters, target.event)
+        order = row_order(target, X, rows.entry, rows.cluster, given)
+        folds = self._drawn(clusters, order, target.event)
         edges = BaselineFactor.intervals(target)
-        fits = FoldFits(base, X, target, given, folds, self._times, edges[1:])
+        fits = FoldFits(base, X, np.asarray(y), folds, self._times, edges[1:])
         over_time = (edges, intervals_of(target.time, edges))
         with bar("", shown=self.verbose) as progress:
             alone = fits.out_of_fold(progress)
@@ -242,12 +233,13 @@ class RepairedCox(RepairedPredictions):
         self._add_changes(X, tables[0])
         return self
 
-    def _fit_frozen(
-        self, model: Any, X: Any, y: Any, features: Any, entry: Any, clusters: Any, id: Any
-    ) -> Self:
+    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any) -> Self:
         """Repair a fitted model without refitting it, from predictions for patients it was not trained on."""
         target, tables = self._begin(X, y, features)
-        rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
+        rows = Rows.parse(y, judged=y_field(y, "entry") is None)
+        if rows.entry is None and rows.patient is not None and np.bincount(rows.patient).max() > 1:
+            # Without entry times, rows of one patient are a cluster.
+            rows = replace(rows, clusters=rows.cluster, patient=None)
         clusters = self._parse_clusters(rows, len(target))
         predicted = as_predictions(model, X, len(target), need_curves=True, cause=self._cause)
         require_an_event(predicted, target)
@@ -261,19 +253,21 @@ class RepairedCox(RepairedPredictions):
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         edges = intervals_between(times)
-        expected = expected_of_frozen(model, X, target, self._times, rows.entry, edges[1:], self._cause)
+        few_times = None
+        if self._cause is None:
+            of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
+            few_times = AtFewTimes.of(predicted, target.to_structured(), of_rows, clusters.share)
         if self._too_few(target, clusters):
             return self
         # Not stratified by events: the mean of likelihood ratios would then exceed 1.
-        folds = self._drawn(clusters)
+        folds = self._drawn(clusters, row_order(target, tables[1], rows.entry, rows.cluster))
         with bar("", shown=self.verbose) as progress:
             over_time = (edges, intervals_of(target.time, edges))
-            few_times = None
-            if self._cause is None:
-                of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
-                few_times = AtFewTimes.of(
-                    predicted, target.to_structured(), of_rows, tables[1], clusters.share
-                )
+            if few_times is None:
+                cuts = edges[1:]
+                expected = expected_of_frozen(model, X, target, self._times, rows.entry, cuts, self._cause)
+            else:
+                expected = few_times.expected(self._times)
             trials = self._find(
                 expected, tables, folds, clusters, progress, over_time, frozen=True, at_times=few_times
             )
@@ -301,20 +295,20 @@ class RepairedCox(RepairedPredictions):
         rules = readable_table(X, len(target), features=features) if self._own_features else table
         return target, (rules, table)
 
-    def _parse_clusters(self, rows: Observation, n: int) -> Clusters:
+    def _parse_clusters(self, rows: Rows, n: int) -> Clusters:
         """Return the clusters of the rows, each row if there are none, and set the smallest size of a subgroup."""
-        found = Clusters(np.arange(n) if rows.clusters is None else rows.clusters, rows.patient)
+        found = Clusters(np.arange(n) if rows.cluster is None else rows.cluster, rows.patient)
         self.min_group_ = (
             int(min(50, max(20, len(found) / 80))) if self.min_group == "auto" else int(self.min_group)
         )
         return found
 
-    def _drawn(self, clusters: Clusters, event: BoolArray | None = None) -> IntArray:
-        """Draw the fold of each row."""
+    def _drawn(self, clusters: Clusters, order: IntArray, event: BoolArray | None = None) -> IntArray:
+        """Draw the fold of each row; `order` (n,) is that of :func:`row_order`."""
         wanted = f"be at most the number of patients or clusters, {len(clusters)}"
         require(self.folds <= len(clusters), "folds", wanted, self.folds)
         rng = generator(self.random_state)
-        return draw_folds(len(clusters.number), self.folds, rng, event, clusters.number)
+        return draw_folds(len(clusters.number), self.folds, rng, event, clusters.number, order=order)
 
     def _check_parameters(self) -> None:
         check_count("max_repairs", self.max_repairs, least=0)

@@ -13,21 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.any_model import final_step
-from drosurv.curves import CurveType, PointCurves, SurvivalCurves
+from drosurv.curves import CurveType, PointCurves, SurvivalCurves, checked_times, step_functions
 from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
-from drosurv.observation import in_pandas
-from drosurv.predictions import as_predictions, take
+from drosurv.judging.rules import readable_table
+from drosurv.patients.observation import in_pandas, take
+from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.predictions import as_predictions
+from drosurv.predictions.any_model import final_step
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.rules import readable_table
 from drosurv.tables.encoder import as_encoded
-from drosurv.target import FloatArray, IntArray, Target
 
 SMALLEST_SURVIVAL = 1e-300
 
@@ -153,17 +152,15 @@ class RepairedPredictions(SurvivalModel):
         assert curves.times is not None
         hazard: Callable[[FloatArray], FloatArray] = partial(cumulative_hazard, curves)
         if isinstance(curves, PointCurves):
-            hazard = curves.interpolated_hazard
+            hazard = curves.cumulative_hazard
         risk = log_risk(curves, self._times)
         return np.exp(-self._repaired(hazard, curves.times, risk, X, features))
 
-    def score(  # type: ignore[override]
-        self, X: Any, y: Any, features: Any = None, *, entry: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any, features: Any = None) -> float:  # type: ignore[override]
         """Return Harrell's c-index of the predicted risks; with entry times, of pairs at risk together."""
         from drosurv.metrics import concordance_index
 
-        return float(concordance_index(y, self.predict(X, features), entry=entry))
+        return float(concordance_index(y, self.predict(X, features)))
 
     def _known(self, X: Any, features: Any) -> tuple[Any, Any]:
         """Return the columns that the model was fitted on, in their order, and those that rules use."""

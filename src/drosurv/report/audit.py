@@ -9,25 +9,35 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from drosurv.any_model import final_step, is_score, prepared, require_fitted, training_follow_up, unwrapped
 from drosurv.curves import PointCurves
-from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, row_labels, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, require, warn_caller
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
-from drosurv.findings.from_predictions import require_an_event
-from drosurv.findings.known_columns import known_columns
-from drosurv.given_predictions import ReadPredictions, ranked_by_hazard, read_predictions
+from drosurv.judging.from_predictions import require_an_event
+from drosurv.judging.known_columns import known_columns
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows, label_codes, require_rows
-from drosurv.patient_rows import one_row_each
+from drosurv.patients.draws import row_order
+from drosurv.patients.observation import Inference, Rows, require_rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import has_causes, of_any_cause, parse_target, with_fields
 from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
+from drosurv.predictions.any_model import (
+    columns_used,
+    final_step,
+    is_score,
+    prepared,
+    require_fitted,
+    training_follow_up,
+    unwrapped,
+)
+from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
-from drosurv.report.alpha_path import Stop, find_stops, has_rows
+from drosurv.report.audited_model import AuditedModel
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,
@@ -41,7 +51,6 @@ from drosurv.report.evidence import Evidence, Page
 from drosurv.report.report import AuditReport
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
-from drosurv.target import has_causes, of_any_cause, parse_target
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
@@ -63,12 +72,8 @@ def audit(
     y_train: Any = None,
     X_train: Any = None,
     reference: Any = None,
-    entry: Any = None,
     strata: Any = None,
     offset: Any = None,
-    id: Any = None,
-    clusters: Any = None,
-    sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
     cause: int | str | None = None,
@@ -76,9 +81,8 @@ def audit(
     keep_columns: Sequence[str] = (),
     search_rules: bool = True,
     folds: Folds | None = None,
-    alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
-    n_bootstrap: int = 500,
     level: float = 0.95,
+    relevance: float = 1.05,
     random_state: int = 0,
     verbose: bool | None = None,
     page: Page | None = None,
@@ -93,22 +97,21 @@ def audit(
     X : (n, d) array or DataFrame, or None
         Features of the patients, as the model takes them. For predictions, columns that may define subgroups, or None.
     y : structured array, (n,)
-        Events and times. With competing causes, the event of the report is one of any cause, unless `cause` says
-        which, and one section is about each cause.
+        Events and times, with further fields as in :func:`drosurv.evaluate`. Models trained in folds take them too,
+        except weights, and are trained on all rows of a patient; a cluster is in one fold. With competing causes,
+        the event of the report is one of any cause, unless `cause` says which, and one section is about each cause.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
         Training target; not needed for models of this library, which keep the follow-up of their training patients. For
         predictions, that of the audited patients is used by default.
     X_train : (m, d) array or DataFrame, optional
-        Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
+        Training features. With them and a structured `y_train`, plain Cox is trained.
     reference : fitted model, Predictions, pair (times, survival), or (n,) array, optional
         Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
         model the features that the last step of `model` takes.
-    entry, strata, offset, id, clusters, sample_weight : (n,) arrays, optional
-        As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
-        folds take them too, except weights, and are trained on all rows of a patient; a cluster is in one fold. There
-        is no slider with entry, strata and offset.
+    strata, offset : (n,) arrays, optional
+        As in :func:`drosurv.evaluate`.
     horizon, threshold : float, optional
         As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
     cause : int or str, optional
@@ -125,13 +128,11 @@ def audit(
         For cohorts too small to hold patients out: number of folds for cross-validation. Every patient is predicted by
         a model, and by plain Cox, that were trained without the patient's fold. Or pairs of the rows to train on and
         the rows to predict, one pair for each fold.
-    alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
-        The models of the slider, or the alphas to train them with; by default ``drosurv.report.alpha_path.ALPHAS``, if
-        training patients are given. An empty sequence leaves the slider out.
-    n_bootstrap : int
-        Bootstrap replicates and permutations; at most 100 for each other model of the slider.
     level : float
         Confidence level of the intervals.
+    relevance : float
+        Factor, at least 1: a smaller difference of a ratio from 1, or of a slope by the factor less 1, is no problem,
+        even if it is significant.
     random_state : int
         Random seed.
     verbose : bool, optional
@@ -147,8 +148,8 @@ def audit(
     Notes
     -----
     Of more than 100,000 patients, repairs, remedies, decision curves and calibration curves are those of a random
-    sample, with 20,000 events if there are as many, but at most 100,000 patients; replicates are drawn from samples,
-    too. Findings, bounds for subgroups and the values of metrics are of all patients.
+    sample, with 20,000 events if there are as many, but at most 100,000 patients. Findings, bounds for subgroups and
+    metrics are of all patients.
 
     Examples
     --------
@@ -156,30 +157,31 @@ def audit(
     >>> from drosurv.datasets import make_hidden_minority
     >>> train, test = make_hidden_minority(500, random_state=0), make_hidden_minority(500, random_state=1)
     >>> model = drosurv.DROCox(alpha=0.3).fit(train.X, train.y)
-    >>> given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 20, "search_rules": False}
+    >>> given = {"sensitive_features": test.sensitive_features, "search_rules": False}
     >>> report = drosurv.audit(model, test.X, test.y, **given)
-    >>> report.audited.name, len(report.models)
-    ('DROCox, alpha 0.3', 1)
+    >>> report.model
+    'DROCox'
 
     Survival probabilities of any model, at three times:
 
     >>> times = [0.5, 1.0, 2.0]
     >>> survival = model.predict_survival_function(test.X, times=times)
-    >>> drosurv.audit((times, survival), None, test.y, **given).audited.name
+    >>> drosurv.audit((times, survival), None, test.y, **given).model
     'Predictions'
     """
     page = page or Page()
     require_model(model)
     Horizon(horizon, threshold)
+    Inference(level, relevance=relevance)
     for name, table in {"X": X, "features": features}.items():
         require_rows(name, table, len(y))
-    given = {"entry": entry, "strata": strata, "offset": offset, "id": id, "clusters": clusters}
-    rows = Rows.parse(y, **given, sample_weight=sample_weight)
-    rows = replace(rows, labels=row_labels(X if features is None else features))
+    rows = Rows.parse(y, strata=strata, offset=offset)
     patients, intervals = one_row_each(y, rows, _named_features(X, features)), None
     if patients.notes:
-        intervals = PatientRows(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
-    y, rows = patients.y, patients.observed
+        assert rows.patient is not None, "of several rows"
+        intervals = PatientRows(X, with_fields(y, weight=None), rows, rows.patient)
+    copied = rows.copies is not None
+    y, rows = patients.y, patients.rows
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
     )
@@ -187,8 +189,8 @@ def audit(
     if reference is not None:
         reference, _ = of_causes(reference, cause, y, name="reference")
     model, causes = unwrapped(model), has_causes(y)
-    others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
-    _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
+    others = any(part is not None for part in (reference, X_train, y_train))
+    _check_together(rows, causes, folds, others, X_train is not None, copied)
     known = known_columns(model, X, y, features, entry=rows.entry, keep_columns=keep_columns)
     features = known.features
     left_out = known.note if search_rules else ""
@@ -204,7 +206,9 @@ def audit(
     if folds is not None and not is_score(model):
         untrained = "be left out where predictions are given, since only a model can be trained on folds"
         require(hasattr(model, "fit"), "folds", untrained, folds)
-        parts = fold_parts(parse_target(of_any_cause(y)).event, folds, random_state, rows.cluster_codes)
+        target = parse_target(of_any_cause(y))
+        order = row_order(target, X, y[y.dtype.names[0]], rows.entry, rows.cluster)
+        parts = fold_parts(target.event, folds, random_state, rows.cluster_codes, order)
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None}
@@ -214,8 +218,7 @@ def audit(
     ):
         name = "Predictions"
         if is_score(model):
-            refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
-            refused |= {"strata": strata, "offset": offset}
+            refused = {"folds": folds, "X_train": X_train, "strata": strata, "offset": offset}
             parsed, name = _predictions_of_score(model, X, len(y), refused), type(estimator).__name__
         elif isinstance(model, (Predictions, tuple)):
             parsed = ReadPredictions(model, ())
@@ -236,14 +239,13 @@ def audit(
         if rows.observed or causes:
             fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level, cause)
         else:
-            fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
+            fields |= _evidence_of_model(model, X, y, X_train, y_train, compared)
     fields["limits"] = (*map(first_upper, patients.notes), *fields.get("limits", ()))
     if patients.changing:
         page = replace(page, warnings=[*page.warnings, {"severity": "note", "text": patients.changing}])
-    audited = next((stop.model, stop.X) for stop in fields["stops"] if stop.audited)
-    by_cause = None
+    audited, by_cause = fields["audited_model"], None
     if causes:
-        judged = as_predictions(*audited, len(y), rows=rows)
+        judged = as_predictions(audited.model, audited.X, len(y), rows=rows)
         by_cause = table_by_cause(judged, y, horizon, sensitive_features=sensitive_features, level=level)
     if by_cause is not None:
         page = replace(page, also={**page.also, "causes": by_cause})
@@ -252,12 +254,13 @@ def audit(
     with bar("auditing", shown=verbose) as progress:
         return AuditReport.of(
             Evidence(
-                **{"rows": replace(rows, weight=None), **fields},
+                **{"rows": rows, **fields},
                 sensitive_features=sensitive_features,
                 features=features,
+                columns=columns_used(model, X),
                 page=page,
-                n_bootstrap=n_bootstrap,
                 level=level,
+                relevance=relevance,
                 search_rules=search_rules,
                 random_state=random_state,
                 on_step=lambda name, steps: progress(doing=name, of=steps),
@@ -273,23 +276,21 @@ def _named_features(X: Any, features: Any) -> Any:
     return X if features is None or (hasattr(X, "columns") and known.issuperset(X.columns)) else features
 
 
-def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained: bool) -> None:
+def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained: bool, copied: bool) -> None:
     """Raise for arguments that cannot be used together."""
     if folds is not None and others:
         raise ArgumentError(
             "folds",
             f"{arg('folds')} trains the model and plain Cox on the audited patients only: leave out "
-            "training patients, shares of the slider and a reference.",
+            "training patients and a reference.",
         )
     if (rows.observed or causes) and trained:
         raise ArgumentError(
-            "alpha_path",
-            f"the models of the slider and plain Cox would be trained without "
-            f"{next(iter(rows.observed), 'causes')}: leave out {arg('alpha_path')} and {arg('X_train')}.",
+            "X_train",
+            f"plain Cox would be trained without {next(iter(rows.observed), 'causes')}: leave out {arg('X_train')}.",
         )
-    copied = rows.weight is not None and (rows.weight != 1).any()
     if folds is not None and (copied or (causes and rows.observed)):
-        what = "sample_weight" if copied else f"causes and {next(iter(rows.observed))}"
+        what = "weights" if copied else f"causes and {next(iter(rows.observed))}"
         raise InputError(
             f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
@@ -307,7 +308,7 @@ def _evidence_of_predictions(
     if reference is None:
         missing += ("The model is not compared with another one: no other predictions were given.",)
     return {
-        "stops": (Stop(name, None, predictions),),
+        "audited_model": AuditedModel(name, predictions),
         "y": y,
         "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if y_train is None else y_train,
         "reference": None if reference is None else (reference, None),
@@ -336,9 +337,9 @@ def _predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]
 
 
 def _evidence_of_model(
-    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared, alpha_path: Any
+    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared
 ) -> dict[str, Any]:
-    """Return fields of the evidence for a fitted model: the models of the slider, and the reference."""
+    """Return fields of the evidence for a fitted model, and the reference."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
         raise ArgumentError(
@@ -346,7 +347,7 @@ def _evidence_of_model(
             f"y_train is needed, because {type(final_step(model)).__name__} does not keep the follow-up of its "
             "training patients: pass the training target.",
         )
-    stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
+    missing: tuple[str, ...] = ()
     if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
         missing += (f"{UNTESTED}the model has no coefficients.",)
     elif not hasattr(final_step(model), "check_proportional_hazards"):
@@ -354,16 +355,24 @@ def _evidence_of_model(
     elif final_step(model).capabilities.own_curves:
         missing += (f"{UNTESTED}the model is not a Cox model.",)
     left_out = "The model is not compared with plain Cox: "
-    if compared is None and (X_train is None or not has_rows(y_train)):
+    # A training target may be only the patients' follow-up.
+    has_rows = getattr(getattr(y_train, "dtype", None), "names", None) is not None
+    if compared is None and (X_train is None or not has_rows):
         missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)
     elif compared is None:
-        # All models of the slider are compared with the same plain Cox.
         both = standardised_features(prepared(model, X), prepared(model, X_train))
         if both.train is None or both.test is None:
             missing += (f"{left_out}the features hold text or missing values.",)
         else:
             compared = plain_cox(model).fit(both.train, y_train), both.test
-    return {"stops": stops, "y": y, "follow_up": follow_up, "reference": compared, "missing": missing}
+    audited = AuditedModel.of(model, X, X_train)
+    return {
+        "audited_model": audited,
+        "y": y,
+        "follow_up": follow_up,
+        "reference": compared,
+        "missing": missing,
+    }
 
 
 def _evidence_from_entry(
@@ -382,10 +391,10 @@ def _evidence_from_entry(
         follow_up = FollowUp.of_test_patients(parse_target(of_any_cause(y)))
     notes = []
     if not has_causes(y):
-        tested = hazards_statement(model, X, parse_target(y), rows.for_cox, level)
+        tested = hazards_statement(model, X, parse_target(y), rows, level)
         notes += [s.text for s in tested if s.concern or s.code == "hazards_untested"]
     return {
-        "stops": (Stop(type(final_step(model)).__name__, None, model, X),),
+        "audited_model": AuditedModel(type(final_step(model)).__name__, model, X),
         "y": y,
         "follow_up": follow_up,
         "reference": compared,
@@ -399,7 +408,7 @@ def _evidence_of_folds(
     estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts, intervals: PatientRows | None
 ) -> dict[str, Any]:
     """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
-    causes = has_causes(y)
+    causes, y = has_causes(y), with_fields(y, entry=rows.entry, clusters=rows.clusters)
     cox = None if causes else cross_fitted_cox(estimator, X, y, parts, rows=rows, intervals=intervals)
     found = cross_fitted(estimator, X, y, parts, rows=rows, intervals=intervals)
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
@@ -408,9 +417,9 @@ def _evidence_of_folds(
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     return {
-        "stops": (Stop(name, None, found.predictions),),
+        "audited_model": AuditedModel(name, found.predictions),
         "y": found.y,
-        "rows": replace(rows, entry=None, strata=None, offset=None),
+        "rows": replace(rows.only(()), entry=None),
         "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if causes else found.follow_up,
         "reference": None if cox is None else (cox, None),
         "missing": missing,

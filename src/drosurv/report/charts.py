@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from drosurv.evaluation.group_picture import GroupPicture
-from drosurv.presentation import Column, Kind, Table, plain, written
+from drosurv.judging.group_picture import GroupPicture
+from drosurv.presentation import Column, Kind, Table, first_upper, plain, written
 from drosurv.presentation.wording import HUGE
 
 # Class of a line or point in the style sheet: model, observed, control, path, or group-1 to group-6.
@@ -119,7 +119,7 @@ def _label(value: float, step: float, kind: Kind) -> str:
 class Mark(NamedTuple):
     """A point of a chart with a text that is shown when the reader points at it.
 
-    The `label` is written beside it. `stop` is the number of its model on the slider. If `drawn`, it is a dot, with
+    The `label` is written beside it. If `drawn`, it is a dot, with
     lines (`reach`) to the ends of its intervals.
     """
 
@@ -128,7 +128,6 @@ class Mark(NamedTuple):
     text: str
     role: Role = "model"
     label: str = ""
-    stop: int | None = None
     drawn: bool = False
     reach: Sequence[Points] = ()
 
@@ -227,7 +226,7 @@ class Strip(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The forest plot of one model: columns of counts, plotted columns, and blocks of rows.
+    """A forest plot: columns of counts, plotted columns, and blocks of rows.
 
     A block has the name of an attribute and the rows of its groups; the block of all patients has an empty name.
     """
@@ -239,15 +238,19 @@ class Forest(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """The picture of the groups: rows with who, state, patients, ratio, low, high, numbers and words, on one axis."""
+    """The picture of the groups: rows with who, state, patients, ratio, low, high, numbers and words, on one axis.
+
+    `compares` says what the axis shows.
+    """
 
     strip: Strip
     rows: list[dict[str, Any]]
+    compares: str
 
 
 def picture(found: GroupPicture) -> Picture:
     """Return the picture of the groups for the page."""
-    column = Column("ratio", "Observed / expected events", "value", ("low", "high"))
+    column = Column("ratio", first_upper(found.compares), "value", ("low", "high"))
     rows = [
         row._asdict()
         | {"numbers": row.numbers, "words": row.words}
@@ -255,35 +258,32 @@ def picture(found: GroupPicture) -> Picture:
         for row in found.rows
     ]
     ticks = tuple(Tick(tick, f"{tick:g}") for tick in found.ticks)
-    return Picture(Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows)
+    return Picture(
+        Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows, found.compares
+    )
 
 
-def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) -> list[Forest]:
-    """Return a forest plot for each model from its table of groups; columns with an interval are plotted.
+def forest(table: Table, guides: Mapping[str, float]) -> Forest:
+    """Return a forest plot of a table of groups; columns with an interval are plotted.
 
-    A column has one axis for all models, so that they can be compared. The thin line is at the column's value in
-    `guides`, or else at the value of all patients.
+    The thin line is at the column's value in `guides`, or else at the value of all patients.
     """
-    guides = guides or {}
-    # A model without survival curves has fewer measures than the others.
-    columns = max((table.columns for table in tables), key=len)
-    counts = [column for column in columns if column.kind == "count"]
-    plotted = [column for column in columns if column.interval is not None]
-    axes = {column.key: _common_axis(column, tables, guides.get(column.key)) for column in plotted}
-    found = []
-    for table in tables:
-        everyone = next((row for row in table.rows if not row["attribute"]), {})
-        strips = [
-            Strip(column, axes[column.key], guides.get(column.key, everyone.get(column.key)))
-            for column in plotted
-        ]
-        blocks = groupby(table.rows, key=lambda row: str(row["attribute"] or ""))
-        found.append(Forest(table.caption, counts, strips, [(name, list(rows)) for name, rows in blocks]))
-    return found
+    counts = [column for column in table.columns if column.kind == "count"]
+    everyone = next((row for row in table.rows if not row["attribute"]), {})
+    strips = [
+        Strip(
+            column,
+            _axis(column, table.rows, guides.get(column.key)),
+            guides.get(column.key, everyone.get(column.key)),
+        )
+        for column in table.columns
+        if column.interval is not None
+    ]
+    blocks = groupby(table.rows, key=lambda row: str(row["attribute"] or ""))
+    return Forest(table.caption, counts, strips, [(name, list(rows)) for name, rows in blocks])
 
 
-def _common_axis(column: Column, tables: Sequence[Table], guide: float | None) -> Axis:
-    rows = [row for table in tables for row in table.rows]
+def _axis(column: Column, rows: Sequence[dict[str, Any]], guide: float | None) -> Axis:
     # Wide intervals of groups too small to be judged would make the others hard to see.
     judged = [row for row in rows if not row.get("note")]
     values = [row.get(key) for row in judged or rows for key in column.keys]

@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.any_model import final_step, prepared
-from drosurv.curve_values import TableValues
-from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, joined_curves
+from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, TableValues, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.findings.from_predictions import design_columns
+from drosurv.judging.from_predictions import design_columns
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows, draw_folds, generator
-from drosurv.predictions import Predicted, as_predictions, take
-from drosurv.target import BoolArray, FloatArray, IntArray, of_any_cause, parse_target
+from drosurv.patients.draws import draw_folds
+from drosurv.patients.observation import Rows, generator, take
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Surv, of_any_cause, parse_target
+from drosurv.predictions import Predicted, as_predictions
+from drosurv.predictions.any_model import final_step, fit_any, prepared
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
@@ -56,9 +56,9 @@ def cross_fitted(
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
-    `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Entry, strata and
-    offset of the `rows` are used in training and prediction, as in
-    :func:`~drosurv.evaluation.from_entry.predict_from_entry`; clusters in training, by models that take them. Curves
+    `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Fields of `y` are used
+    in training, by estimators of this library; others get event and time. Entry, strata and offset of the `rows` are
+    used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves
     are those of the models themselves, with their own hazards; of models of causes, those of each cause. With
     `intervals`, a model is trained on all rows of its training patients, and predicts from the one row of X that each
     patient has.
@@ -68,22 +68,17 @@ def cross_fitted(
     scale = time_scale(y, rows.entry) if rows.observed else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
     target = target if scale is None else scale.target
-    prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
-    observed = given.rows.observed if intervals is None else {**given.rows.observed, "id": given.patient}
-    for name, values in observed.items():
-        require_supported(final_step(estimator), name)
-        options[name] = values
-    able = getattr(final_step(estimator), "capabilities", None)
-    if given.rows.clusters is not None and able is not None and "clusters" in able.row_arguments:
-        options["clusters"] = given.rows.clusters
+    options |= given.rows.for_models
+    needed: tuple[str, ...] = ("entry",) if intervals is None else ("entry", "id")
+    plain: Any = Surv.event_time(y)
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     designs: list[tuple[IntArray, FloatArray | None]] = []
     by_cause: list[tuple[IntArray, CompetingCurves]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
-        fold_options = {f"{prefix}{name}": take(values, learned) for name, values in options.items()}
-        model = clone(estimator).fit(take(given.X, learned), given.y[learned], **fold_options)
+        fold_options = {name: take(values, learned) for name, values in options.items()}
+        model = fit_any(estimator, take(given.X, learned), given.y[learned], needed, **fold_options)
         follow_up = FollowUp.of(target.take(train))
         trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))
         last, features = final_step(model), prepared(model, take(X, test))
@@ -98,16 +93,18 @@ def cross_fitted(
         if predicted.curves is not None:
             found.append((test, _known_at(predicted.curves, times)))
     if by_cause:
-        seen = [(test, y[train]) for train, test in parts]
+        seen = [(test, plain[train]) for train, test in parts]
         joined = CompetingCurves.joined(n, by_cause)
-        return FromEntry(Predictions(by_cause=joined, trained_on=seen, design=_joined(n, designs)), y, y, ())
+        return FromEntry(
+            Predictions(by_cause=joined, trained_on=seen, design=_joined(n, designs)), plain, plain, ()
+        )
     curves = joined_curves(n, found) if found else None
     if scale is None:
         known = None if curves is None else trained_on
         design = None if curves is None else _joined(n, designs)
         score_type = predicted.score_type
         predictions = Predictions(risk, curves, trained_on=known, score_type=score_type, design=design)
-        return FromEntry(predictions, y, y, ())
+        return FromEntry(predictions, plain, plain, ())
     since_start = Predicted(Predictions(survival=curves), X, n, Rows()).survival_curves
     survival = survival_from_entry(since_start, parse_target(y), rows.entry, times)
     from_entry = scale.with_predictions(survival)
@@ -139,7 +136,7 @@ def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
     """Return curves that are known at times of their own as known at common times; others unchanged."""
     if not isinstance(curves, PointCurves):
         return curves
-    values = TableValues(times, np.exp(-curves.interpolated_hazard(times)))
+    values = TableValues(times, curves.survival(times))
     return PointCurves(values, times, curves.known_until)
 
 
@@ -163,10 +160,13 @@ def cross_fitted_cox(
     return cross_fitted(plain, X, y, parts, rows=rows, intervals=intervals).predictions
 
 
-def fold_parts(event: BoolArray, folds: Folds, random_state: int, clusters: Any = None) -> Parts:
+def fold_parts(
+    event: BoolArray, folds: Folds, random_state: int, clusters: Any = None, order: IntArray | None = None
+) -> Parts:
     """Return pairs of the rows to train on and the rows to predict, as given or drawn with events spread evenly.
 
-    Rows of one of the `clusters` (n,), or of one patient, share a fold.
+    Rows of one of the `clusters` (n,), or of one patient, share a fold. With the `order` (n,) of
+    :func:`drosurv.patients.draws.row_order` the folds do not depend on the order of the rows.
     """
     if isinstance(folds, Iterable):
         given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
@@ -188,5 +188,5 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int, clusters: Any 
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
-    numbers = draw_folds(len(event), folds, generator(random_state), event, clusters)
+    numbers = draw_folds(len(event), folds, generator(random_state), event, clusters, order=order)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,57 +10,54 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.any_model import final_step
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import (
     EVERYONE,
     Attribute,
-    group_indicators,
     parse_attributes,
     rows_by_group,
 )
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
-from drosurv.findings.adjustment import SEARCH_TESTS
-from drosurv.findings.questions import largest_weight
-from drosurv.findings.verdict import (
-    Bounds,
+from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
+from drosurv.judging.certification import certify_rows, enough_replicates
+from drosurv.judging.excluded_errors import excluded_errors
+from drosurv.judging.rules import Condition, Rule, readable_table
+from drosurv.judging.simultaneous_tests import LEAST, MOST
+from drosurv.judging.subgroup_bounds import SubgroupBounds
+from drosurv.judging.verdict import (
     FindingRow,
     Judgement,
     data_problem,
     from_frame,
     judge,
     problems_of,
+    refit_advice,
     subgroup_problem,
 )
-from drosurv.findings.words import event_in_words, event_name
-from drosurv.observation import Inference, Rows, sample_of_many
-from drosurv.planning import excluded_errors
-from drosurv.predictions import Predicted, as_predictions, select_rows
-from drosurv.presentation import counted, group_name, moment, plain_rows
-from drosurv.repairs import RepairedCox, repair
-from drosurv.repairs.certification import certify_rows, enough_replicates
-from drosurv.repairs.repair_views import corrected_groups
-from drosurv.repairs.rules import Condition
-from drosurv.repairs.simultaneous_tests import LEAST, MOST
-from drosurv.repairs.subgroup_bounds import SubgroupBounds
-from drosurv.report.alpha_path import Stop
-from drosurv.tables import TableEncoder
-from drosurv.target import (
+from drosurv.judging.words import event_in_words, event_name
+from drosurv.patients.observation import Inference, Rows, sample_of_many, select_rows
+from drosurv.patients.target import (
     CompetingTarget,
     FloatArray,
     Target,
     has_causes,
     parse_competing_target,
     parse_target,
+    with_fields,
 )
+from drosurv.predictions import Predicted, as_predictions
+from drosurv.predictions.any_model import final_step
+from drosurv.presentation import counted, group_name, moment, plain_rows
+from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.repair_views import corrected_groups
+from drosurv.report.audited_model import AuditedModel
+from drosurv.tables import TableEncoder
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
-# Models other than the audited one have at most so many bootstrap replicates.
-_MOST_BOOTSTRAP = 100
 
 
 @dataclass(frozen=True)
@@ -102,18 +98,20 @@ class Page:
 class Evidence:
     """The audited model and patients, and numbers that are computed when a section needs them.
 
-    `stops` are the models of the slider; one is the audited model. `follow_up` is that of the training patients. The
-    `reference` is a fitted model, Predictions or scores (n,), with its features. Rules use the columns `features`.
-    `trained_on` are the numbers of training patients and of their events, if known. The method card shows `data`,
-    `model`, what is `missing`, and the `limits`. Other fields are as in :func:`~drosurv.report.audit`.
+    `follow_up` is that of the training patients. The `reference` is a fitted model, Predictions or scores (n,), with
+    its features. Rules use the columns `features`; `columns` are those that the model predicts from, if known.
+    `trained_on` are the numbers of training patients and of their
+    events, if known. The method card shows `data`, `model`, what is `missing`, and the `limits`. Other fields are as in
+    :func:`~drosurv.report.audit`.
     """
 
-    stops: tuple[Stop, ...]
+    audited_model: AuditedModel
     y: Any
     follow_up: Any
     sensitive_features: Any
     reference: tuple[Any, Any] | None = None
     features: pd.DataFrame | FloatArray | None = None
+    columns: Sequence[str] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
@@ -125,8 +123,8 @@ class Evidence:
     cause: int | None = None
     rows: Rows = field(default_factory=Rows)
     page: Page = field(default_factory=Page)
-    n_bootstrap: int = 500
     level: float = 0.95
+    relevance: float = RELEVANCE
     search_rules: bool = True
     random_state: int = 0
     on_step: Callable[[str, int], None] | None = None
@@ -134,7 +132,7 @@ class Evidence:
     @cached_property
     def predicted(self) -> Predicted:
         """Predictions of the audited model."""
-        return as_predictions(self.stop.model, self.stop.X, len(self.y), rows=self.rows)
+        return as_predictions(self.audited_model.model, self.audited_model.X, len(self.y), rows=self.rows)
 
     @cached_property
     def since_entry(self) -> FromEntry | None:
@@ -173,16 +171,6 @@ class Evidence:
         """The event of the report as a name, for sentences that say already that it is an event."""
         return event_name(self.y, self.cause)
 
-    @property
-    def stop(self) -> Stop:
-        """The audited model."""
-        return next(stop for stop in self.stops if stop.audited)
-
-    @property
-    def audited(self) -> EvaluationResult:
-        """Evaluation of the audited model."""
-        return self.results[self.stops.index(self.stop)]
-
     @cached_property
     def _every_attribute(self) -> list[Attribute]:
         return parse_attributes(self.sensitive_features, len(self.target), at_least=1)
@@ -190,7 +178,7 @@ class Evidence:
     @property
     def n_patients(self) -> int:
         """Number of patients, where an id is known, else of rows."""
-        return len(self.target) if self.rows.id is None else len(np.unique(self.rows.id))
+        return len(self.target) if self.rows.patient is None else len(np.unique(self.rows.patient))
 
     @cached_property
     def tiny_groups(self) -> list[tuple[str, str]]:
@@ -213,44 +201,30 @@ class Evidence:
         return as_predictions(model, X, len(self.y), rows=self.rows.only(fitted_with), name="reference")
 
     @cached_property
-    def results(self) -> tuple[EvaluationResult, ...]:
-        """Evaluation of every stop."""
-        found, groups = [], {attribute.name: attribute.groups for attribute in self.attributes}
-        for stop in self.stops:
-            self._report_step(stop.name)
-            with warnings.catch_warnings():
-                if not stop.audited:
-                    # The audited model gives the same warnings, such as of small groups.
-                    warnings.simplefilter("ignore")
-                n_bootstrap = self.n_bootstrap if stop.audited else self.compared_bootstrap
-                further_tests = 0 if isinstance(self._bounds, str) else SEARCH_TESTS
-                result = evaluate_rows(
-                    stop.model,
-                    stop.X,
-                    self.y,
-                    self.rows,
-                    Inference(self.level, n_bootstrap, self.random_state, further_tests=further_tests),
-                    Horizon(self.horizon, self.threshold, time_unit=self.time_unit),
-                    y_train=self.follow_up,
-                    X_train=stop.X_train,
-                    sensitive_features=groups or None,
-                    reference=self._reference,
-                    reference_name=self.page.reference_name,
-                    cause=self.cause,
-                    columns=self.features if stop.X is None else stop.X,
-                )
-            found.append(result)
-        return tuple(found)
+    def audited(self) -> EvaluationResult:
+        """Evaluation of the audited model."""
+        groups = {attribute.name: attribute.groups for attribute in self.attributes}
+        of = self.audited_model
+        self._report_step(of.name)
+        return evaluate_rows(
+            of.model,
+            of.X,
+            self.y,
+            self.rows,
+            Inference(self.level, not isinstance(self._bounds, str), self.relevance),
+            Horizon(self.horizon, self.threshold, time_unit=self.time_unit),
+            y_train=self.follow_up,
+            X_train=of.X_train,
+            sensitive_features=groups or None,
+            reference=self._reference,
+            reference_name=self.page.reference_name,
+            cause=self.cause,
+        )
 
     @property
     def is_compared(self) -> bool:
         """Whether the audited model is compared with another one, and not with itself."""
         return "gain over reference" in set(self.audited.findings["question"])
-
-    @property
-    def compared_bootstrap(self) -> int:
-        """Number of bootstrap replicates for the models other than the audited one."""
-        return min(self.n_bootstrap, _MOST_BOOTSTRAP)
 
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
@@ -263,7 +237,7 @@ class Evidence:
             if row.attribute == EVERYONE and row.question in ("level", "timing")
         }
         wrong = any(row.status == "miscalibrated" for row in everybody.values())
-        found = self._bounds.adjusted(self.audited.settings.total_weight / SEARCH_TESTS, rescaled=wrong)
+        found = self._bounds.adjusted(1 / SEARCH_SHARE, rescaled=wrong)
         overall, timing = found.overall, found.timing
         if (number := everybody.get("level")) is not None and not np.isnan(number.value):
             overall = {**overall, "low": number.low, "high": number.high, "p": number.p}
@@ -276,15 +250,12 @@ class Evidence:
         if not self.search_rules:
             return "it was not asked for"
         self._report_step("subgroups")
-        audited = self.stop
+        audited = self.audited_model
         if not self.predicted.has_curves:
             return "the model gives no survival curves"
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
         observed = self.horizon is not None and self.horizon <= self.target.time.max()
-        # The largest weight of all tests: all questions about everybody and every group, and the search.
-        groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
-        largest = largest_weight() * groups + SEARCH_TESTS
         try:
             return certify_rows(
                 audited.model,
@@ -297,9 +268,8 @@ class Evidence:
                 level=self.level,
                 cause=self.cause,
                 random_state=self.random_state,
-                n_bootstrap=enough_replicates(self.level, largest / SEARCH_TESTS),
+                n_bootstrap=enough_replicates(self.level, 1 / SEARCH_SHARE),
                 y_train=self.follow_up,
-                groups=group_indicators(self.attributes),
                 time_unit=self.time_unit,
             )
         except ArgumentError as error:
@@ -311,13 +281,18 @@ class Evidence:
         blocking = [warning["text"] for warning in self.page.warnings if warning["severity"] == "blocking"]
         return (*map(data_problem, blocking), *from_frame(self.audited.findings), *self._found_by_search())
 
-    @cached_property
+    @property
     def subgroups(self) -> list[dict[str, Any]]:
         """Significant subgroups of the search, except those inside a named group whose number of events is wrong.
 
         If the predictions are corrected for everybody first, named groups are not among them: their own findings may
         say that the given predictions are right.
         """
+        return [row for row, _ in self._subgroups]
+
+    @cached_property
+    def _subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
+        """The subgroups with the rules that define them."""
         if isinstance(self.bounds, str):
             return []
         corrected, found, rules = False, self.bounds.significant, self.bounds.rules
@@ -327,31 +302,60 @@ class Evidence:
         named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
         wrong = {group for group, status in named.items() if status == "miscalibrated"}
         return [
-            row
+            (row, rule)
             for row, rule in zip(plain_rows(found), rules, strict=True)
             if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
         ]
 
+    @cached_property
+    def risks_of_subgroups(self) -> dict[str, dict[str, Any]]:
+        """Rows of the subgroups as in the table of times, by the horizon."""
+        if not self._subgroups:
+            return {}
+        names = getattr(self.audited_model.model, "feature_names_in_", None)
+        table = readable_table(self.features, len(self.target), names, self.features)
+        rows = {row["group"]: np.flatnonzero(rule.holds(table)) for row, rule in self._subgroups}
+        times = self.audited.by_horizon(self.audited.risks(rows, alone=True))
+        return {name: row for (_, name), row in times.items()}
+
+    @property
+    def _large_subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
+        """Subgroups whose difference is not small."""
+        return [found for found in self._subgroups if is_beyond(found[0]["ratio"], self.relevance)]
+
     def _found_by_search(self) -> Iterator[FindingRow]:
-        """Yield the significant subgroup that differs most."""
-        if isinstance(self.bounds, str) or not self.subgroups:
+        """Yield the subgroup that explains most, of those whose difference is not small."""
+        found = self._large_subgroups
+        if isinstance(self.bounds, str) or not found:
             return
-        worst, more = self.subgroups[0], len(self.subgroups) - 1
+        (worst, _), more = found[0], len(found) - 1
         after = "" if self.bounds.rescaled is None else ", also after that is corrected for everybody"
         others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
         yield subgroup_problem(worst, self.bounds.n_subgroups, after, others, self.time_unit)
 
+    @property
+    def refit(self) -> str:
+        """What to do about the groups that are wrong when the model is fitted again."""
+        wrong = [row for row in self.audited.verdict.problems if row.status == "miscalibrated"]
+        columns = [row.attribute for row in wrong if row.attribute != EVERYONE]
+        if self._large_subgroups:
+            columns += [condition.column for condition in self._large_subgroups[0][1].conditions]
+        return refit_advice({name: name in self.columns if self.columns else None for name in columns})
+
     @cached_property
     def verdict(self) -> Judgement:
         """The verdict on the audited model."""
-        bounds = None
-        if not isinstance(self.bounds, str):
-            bounds = Bounds(self.bounds.rounded[LEAST], self.bounds.rounded[MOST])
         # The page may have a repair of its own, as that of drosurv check.
         corrected = self.page.also.get("corrected")
         if self.repaired is not None:
             corrected = corrected_groups(self.repaired.repairs_)
-        return judge(self.findings, bounds=bounds, corrected=corrected, reference=self.page.reference_name)
+        return judge(
+            self.findings,
+            searched=not isinstance(self.bounds, str),
+            corrected=corrected,
+            refit=self.refit,
+            reference=self.page.reference_name,
+        )
 
     @property
     def excluded(self) -> str:
@@ -393,7 +397,7 @@ class Evidence:
             intervals={name: (row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,
-            n_tests=max(self.audited.settings.total_weight, 1.0),
+            n_tests=self.audited.settings.as_many_tests,
             until="" if until is None else moment(until, self.time_unit),
             design_effect=self.audited.design_effects.get(EVERYONE, 1.0),
         )
@@ -413,12 +417,11 @@ class Evidence:
         frozen = of.frozen if tried else None
         y = of.target.to_structured() if self.cause is None else of.y
         how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
-        how["clusters"] = of.rows.cluster_codes
         # They were looked at already.
         how["keep_columns"] = list(getattr(of.features, "columns", ()))
-        if of.rows.clusters is not None and of.rows.id is None:
-            # Each row is a patient.
-            how["id"] = np.arange(len(of.y))
+        # Each row is a patient, unless rows of one patient are a cluster.
+        alone = of.rows.clusters is not None and of.rows.patient is None
+        y = with_fields(y, clusters=of.rows.cluster_codes, id=np.arange(len(of.y)) if alone else None)
         return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
 
     @cached_property
@@ -429,7 +432,7 @@ class Evidence:
             return self
         return replace(
             self,
-            stops=tuple(stop.take(rows) for stop in self.stops),
+            audited_model=self.audited_model.take(rows),
             y=self.y[rows],
             rows=self.rows.take(rows),
             features=select_rows(self.features, rows),
@@ -445,12 +448,12 @@ class Evidence:
             # A repair takes neither strata nor late entries nor models of folds, and needs the hazards of the cause.
             complete = known >= parse_competing_target(self.y, complete=False).n_causes
             complete &= self.predicted.trained_on is None
-            X = self.features if self.stop.X is None else self.stop.X
-            return (self.stop.model, X) if complete and not self.rows.observed else None
+            X = self.features if self.audited_model.X is None else self.audited_model.X
+            return (self.audited_model.model, X) if complete and not self.rows.observed else None
         if self.since_entry is None:
-            return self.stop.frozen(self.features)
-        return Stop(self.stop.name, None, self.since_entry.predictions).frozen(self.features)
+            return self.audited_model.frozen(self.features)
+        return AuditedModel("", self.since_entry.predictions).frozen(self.features)
 
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
-            self.on_step(step, len(self.stops) + self.search_rules)
+            self.on_step(step, 1 + self.search_rules)

@@ -17,16 +17,16 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from html import escape
 from importlib import import_module
-from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.group_picture import GroupPicture
+from drosurv.evaluation.risks_by_time import COLUMNS
 from drosurv.files import import_files, write_file
-from drosurv.findings.verdict import FindingRow, to_frame
+from drosurv.judging.group_picture import GroupPicture
+from drosurv.judging.verdict import FindingRow, to_frame
+from drosurv.patients.target import cause_names, has_causes
 from drosurv.presentation import (
     Statement,
     Table,
@@ -36,21 +36,16 @@ from drosurv.presentation import (
     counted,
     counted_patients,
     first_upper,
-    group_name,
     listing,
     literal,
-    plain_rows,
-    ratio_text,
-    written,
 )
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.target import cause_names, has_causes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA, VERSION = "drosurv.report.summary", 3
+SCHEMA, VERSION = "drosurv.report.summary", 4
 # Between the ends of an interval, such as 0.70 to 1.01 or 12 % to 15 %.
 _BETWEEN = re.compile(r"(?<=[\d%]) to (?=[−-]?\d)")
 # Facts of a section that Markdown shows as lists.
@@ -65,38 +60,6 @@ def all_sections() -> tuple[Section, ...]:
     modules = import_files(package.__name__)
     found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
     return tuple(sorted(found, key=lambda section: section.place))
-
-
-@dataclass(frozen=True)
-class ModelAudit:
-    """The results of one model of the report, the audited one or one to compare it with.
-
-    `alpha` is the share of patients that its training protects, if it has one. `headline` are a few numbers for the
-    slider, as text, by name; `tables` are by key.
-    """
-
-    name: str
-    alpha: float | None
-    audited: bool
-    statements: tuple[Statement, ...]
-    headline: dict[str, str]
-    tables: Mapping[str, Table]
-
-    @property
-    def stop_label(self) -> str:
-        """Label below the slider."""
-        return "audited" if self.alpha is None else f"{self.alpha:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
-        return {
-            "name": self.name,
-            "alpha": self.alpha,
-            "audited": self.audited,
-            "summary": [vars(statement) for statement in self.statements],
-            "headline": self.headline,
-            "tables": {key: table.to_dict() for key, table in self.tables.items()},
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,8 +78,8 @@ class AuditReport:
         Confidence level of all intervals, such as "95 %".
     time_unit : str
         Unit of the times, such as "days".
-    models : tuple of ModelAudit
-        The audited model and those to compare it with, in the order of the slider.
+    model : str
+        Name of the audited model.
     parts : mapping of str to Part
         What each section shows, by its key.
     all_sections : tuple of Section
@@ -129,7 +92,7 @@ class AuditReport:
     version: str
     level: str
     time_unit: str
-    models: tuple[ModelAudit, ...]
+    model: str
     parts: Mapping[str, Part]
     all_sections: tuple[Section, ...] = field(default_factory=all_sections)
 
@@ -141,19 +104,8 @@ class AuditReport:
         )
         found = {section.key: section.collect(evidence) for section in sections}
         parts = {key: part for key, part in found.items() if part is not None}
-        models = tuple(
-            ModelAudit(
-                name=stop.name,
-                alpha=stop.alpha,
-                audited=stop.audited,
-                statements=tuple(s for part in parts.values() for s in part.statements_of(k)),
-                headline=_headline(evidence.results[k]),
-                tables={table.key: table for part in parts.values() for table in part.tables_of(k)},
-            )
-            for k, stop in enumerate(evidence.stops)
-        )
         parts_of_title = [
-            evidence.stop.name,
+            evidence.audited_model.name,
             *([f"on {evidence.page.data_name}"] if evidence.page.data_name else []),
         ]
         if evidence.cause is not None:
@@ -165,7 +117,7 @@ class AuditReport:
             version=__version__,
             level=f"{100 * evidence.level:g} %",
             time_unit=evidence.time_unit,
-            models=models,
+            model=evidence.audited_model.name,
             parts=parts,
             all_sections=sections,
         )
@@ -173,18 +125,8 @@ class AuditReport:
     kind: ClassVar[str] = "Audit of a survival model"
 
     @property
-    def start(self) -> int:
-        """Number of the audited model among the models."""
-        return next(k for k, model in enumerate(self.models) if model.audited)
-
-    @property
-    def audited(self) -> ModelAudit:
-        """The results of the audited model."""
-        return self.models[self.start]
-
-    @property
     def statements(self) -> tuple[Statement, ...]:
-        """Statements of all sections about the audited model, those of the verdict first."""
+        """Statements of all sections, those of the verdict first."""
         return tuple(s for section in self.sections for s in self.parts[section.key].statements)
 
     @property
@@ -194,7 +136,7 @@ class AuditReport:
 
     @property
     def tables(self) -> dict[str, Table]:
-        """Tables that do not depend on the model, by key."""
+        """Tables of all sections, by key."""
         return {table.key: table for part in self.parts.values() for table in part.tables}
 
     @property
@@ -214,12 +156,17 @@ class AuditReport:
         return to_frame(rows).astype(numbers)
 
     @property
+    def times(self) -> pd.DataFrame:
+        """Predicted and observed risk by a few times, as :attr:`drosurv.EvaluationResult.times`."""
+        return pd.DataFrame(self._verdict.facts.get("times", []), columns=list(COLUMNS))
+
+    @property
     def picture(self) -> GroupPicture:
-        """Observed over expected events of all patients, the groups, and subgroups that were found."""
+        """Observed over predicted risk of all patients and the groups, and events of subgroups that were found."""
         return GroupPicture.from_records(self._verdict.facts.get("picture", ()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw observed over expected events of all patients, the groups, and subgroups that were found."""
+        """Draw :attr:`picture`."""
         return self.picture.plot(ax)
 
     def __repr__(self) -> str:
@@ -228,8 +175,9 @@ class AuditReport:
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)
-        tables = "".join(table.to_html() for table in self._verdict.tables)
-        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{items}</ul>{tables}"
+        table = self._verdict.table("groups")
+        groups = "" if table is None else table.to_html()
+        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{items}</ul>{groups}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
@@ -240,7 +188,7 @@ class AuditReport:
             "drosurv": self.version,
             "level": self.level,
             "time": self.time_unit,
-            "models": [model.to_dict() for model in self.models],
+            "model": self.model,
             "sections": {
                 key: {"statements": [vars(s) for s in part.statements], "facts": dict(part.facts)}
                 for key, part in self.parts.items()
@@ -250,8 +198,8 @@ class AuditReport:
 
     def to_summary(self, path: PathLike | None = None) -> str:
         """Return the verdict and its numbers as JSON with a stable schema; also write it to `path` if given."""
-        verdict, missed = self._verdict, self.parts.get("missed", Part())
-        method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
+        verdict = self._verdict
+        missed, method = (self.parts.get(key, Part()) for key in ("missed", "method"))
         texts = {
             code: [s.text for s in verdict.statements if s.code == code]
             for code in ("verdict", "excluded", "closing", "next_step")
@@ -262,7 +210,7 @@ class AuditReport:
             "title": self.title,
             "created": self.created,
             "drosurv": self.version,
-            "model": self.audited.name,
+            "model": self.model,
             "level": self.level,
             "time_unit": self.time_unit,
             "warnings": verdict.facts.get("warnings", []),
@@ -272,13 +220,13 @@ class AuditReport:
                 "problems": verdict.facts.get("problems", []),
             },
             "findings": verdict.facts.get("findings", []),
-            "groups": [row for table in verdict.tables for row in table.rows],
+            "groups": [row for table in verdict.tables if table.key == "groups" for row in table.rows],
+            "times": verdict.facts.get("times", []),
             "subgroup_bounds": missed.facts.get("bounds"),
-            "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],
+            "statements": [vars(s) for s in self.statements],
             "next_steps": texts["next_step"],
             "not_computed": method.facts.get("missing", []),
             "limits": method.facts.get("limits", []),
-            "guidelines": [row for table in guidelines.tables for row in table.rows],
         }
         return _written(_json(summary), path)
 
@@ -287,10 +235,10 @@ class AuditReport:
         return _written(_json(self.to_dict()), path)
 
     def to_markdown(self, path: PathLike | None = None) -> str:
-        """Return all statements and tables of the audited model as Markdown; also write it to `path` if given."""
+        """Return all statements and tables as Markdown; also write it to `path` if given."""
         parts = [f"# {literal(self.title)}", literal(self.subtitle)]
         for section in self.sections:
-            parts += [f"## {literal(section.heading)}", *_markdown(self.parts[section.key], self.start)]
+            parts += [f"## {literal(section.heading)}", *_markdown(self.parts[section.key])]
         parts.append(f"drosurv {self.version}, {self.created}.")
         return _written("\n\n".join(parts) + "\n", path)
 
@@ -303,7 +251,7 @@ class AuditReport:
 def page_of(report: Any, shown: Sequence[tuple[Section, Part]], sections: Sequence[Section]) -> str:
     """Return a page with some of the sections, in the style of a report.
 
-    The report has a kind, title, subtitle, version, date (`created`), models and `to_dict`.
+    The report has a kind, title, subtitle, version, date (`created`) and `to_dict`.
     """
     from importlib.resources import files
 
@@ -360,11 +308,10 @@ def script_json(value: Any) -> str:
     return text
 
 
-def _markdown(part: Part, shown: int) -> Iterator[str]:
-    statements = [*part.statements, *part.statements_of(shown)]
-    if statements:
-        yield "\n".join(f"- {literal(statement.text)}" for statement in statements)
-    for table in (*part.tables_of(shown), *part.tables):
+def _markdown(part: Part) -> Iterator[str]:
+    if part.statements:
+        yield "\n".join(f"- {literal(statement.text)}" for statement in part.statements)
+    for table in part.tables:
         if len(table):
             yield table.to_markdown().rstrip()
     for name, heading in _LISTS.items():
@@ -382,21 +329,6 @@ def _written(text: str, path: PathLike | None) -> str:
     if path is not None:
         write_file(path, text)
     return text
-
-
-def _headline(result: EvaluationResult) -> dict[str, str]:
-    """Return the numbers that are shown beside the slider."""
-    everybody, *groups = plain_rows(result.groups)
-    found = {"c-index": written(everybody["c_index"])}
-    if everybody["ratio"] is not None:
-        found["Observed / expected"] = ratio_text(everybody["ratio"])
-    judged = [row for row in groups if row["judged"] and row["ratio"]]
-    if judged:
-        worst = max(judged, key=lambda row: abs(log(row["ratio"])))
-        found["Furthest from 1"] = (
-            f"{ratio_text(worst['ratio'])}, {group_name(worst['attribute'], worst['group'])}"
-        )
-    return found
 
 
 def _subtitle(evidence: Evidence) -> str:

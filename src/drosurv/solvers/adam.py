@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers.arrays import array_like, in_numpy, stack_in_numpy
 from drosurv.solvers.device import Replay
-from drosurv.target import FloatArray, IntArray
 
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses import ConvexLoss
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion, NeighborhoodValidation
 from drosurv.solvers.networks import BoostedTrees, bin_edges, binned, lightgbm
-from drosurv.target import FloatArray, IntArray
 
 # Usual settings for survival data: shallow trees, and leaves whose summed second derivatives are those of one event.
 DEFAULTS: dict[str, Any] = {

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from drosurv.errors import InputError
 from drosurv.objectives.objective import WorstCase
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.arrays import (
     Array,
     array_like,
@@ -37,7 +39,6 @@ from drosurv.solvers.arrays import (
     sum_by_block,
     sum_by_position,
 )
-from drosurv.target import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,11 +112,10 @@ class Scheme(NamedTuple):
 class Marks(NamedTuple):
     """What is drawn for each patient (m,) before training; None if nothing is.
 
-    `halves` has bit 0 if a patient is in the first half of a split, and bit k + 1 if in that of the training without
-    fold k; `fold` is the fold in which a patient is held out.
+    `in_first` says whether a patient is in the first half of a split, `fold` in which fold a patient is held out.
     """
 
-    halves: Array | None = None
+    in_first: Array | None = None
     fold: Array | None = None
 
     @classmethod
@@ -128,10 +128,6 @@ class Marks(NamedTuple):
     def take(self, rows: Any) -> Marks:
         """Return the marks of some patients."""
         return Marks(*(None if values is None else values[rows] for values in self))
-
-    def in_first(self, training: int) -> Array | None:
-        """Return flags of the first half of a training: 0 for that on all patients, k + 1 for that without fold k."""
-        return None if self.halves is None else (self.halves >> training) % 2 == 1
 
 
 class Chunk(NamedTuple):
@@ -149,13 +145,13 @@ class Chunk(NamedTuple):
 
 
 def make_chunk(
-    X: Array, time: Array, event: Array, weight: Array | None, marks: Marks, scheme: Scheme, training: int = 0
+    X: Array, time: Array, event: Array, weight: Array | None, marks: Marks, scheme: Scheme
 ) -> Chunk:
     """Make a chunk of m patients, sorted from the longest to the shortest time, with centred features (d, m).
 
-    `weight` is None if all weights are one; `training` selects the halves in :meth:`Marks.in_first`.
+    `weight` is None if all weights are one.
     """
-    in_first = marks.in_first(training)
+    in_first = marks.in_first
     if in_first is None:
         sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]
     else:
@@ -229,41 +225,79 @@ class At(NamedTuple):
         return bool(same and np.array_equal(self.before, other.before))
 
 
+class RowsOnDevice(NamedTuple):
+    """Patients on an accelerator, and the `order` (n,) of :func:`drosurv.patients.draws.row_order`.
+
+    Features (n, d) and weights (n,) are in the given order; times and event flags (n,) are sorted.
+    """
+
+    X: Tensor
+    weight: Tensor | None
+    order: Tensor
+    time: Tensor
+    event: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        time: FloatArray,
+        event: BoolArray,
+        weight: FloatArray | None,
+        device: Any,
+        clusters: IntArray | None = None,
+    ) -> RowsOnDevice:
+        """Copy patients to a device and sort them, as :func:`drosurv.patients.draws.row_order` does."""
+        import torch
+
+        with warnings.catch_warnings():
+            # torch warns that arrays of a DataFrame are read-only; nothing is written to them.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
+            given, times, events, weights, numbers = (
+                None if values is None else torch.as_tensor(values, device=device)
+                for values in (X, time, event, weight, clusters)
+            )
+        assert given is not None, "features are given"
+        assert times is not None, "times are given"
+        assert events is not None, "event flags are given"
+        ascending, order = times.sort(stable=True)
+        new = torch.ones_like(order, dtype=torch.bool)
+        new[1:] = ascending[1:] != ascending[:-1]
+        others = [values for values in (weights, numbers) if values is not None]
+        for column in chain([events], given.unbind(1), others):
+            later = torch.ones_like(new)
+            later[:-1] = new[1:]
+            tied = (~(new & later)).nonzero()[:, 0]
+            if len(tied) == 0:
+                break
+            values, by = column[order[tied]].sort(stable=True)
+            within = new.cumsum(0)[tied][by].argsort(stable=True)
+            order[tied], values = order[tied][by][within], values[within]
+            new[tied[1:]] |= values[1:] != values[:-1]
+        order = order.flip(0)
+        return cls(given, weights, order, times[order], events[order])
+
+
 def device_chunks(
-    X: Any,
-    time: FloatArray,
-    event: BoolArray,
-    weight: FloatArray | None,
-    marks: Marks,
-    scheme: Scheme,
-    device: Any,
-    rows: int = ROWS,
-) -> tuple[list[ChunkState], FloatArray, Tensor]:
+    patients: RowsOnDevice, marks: Marks, scheme: Scheme, rows: int = ROWS
+) -> tuple[list[ChunkState], FloatArray]:
     """Make chunks of about `rows` patients each, from the longest to the shortest times, on an accelerator.
 
-    Return the chunks, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are
-    float32 or float64; the other arguments are as in :func:`make_chunk`.
+    The marks are those of the sorted patients. Return the chunks and the centre (d,) of the features.
     """
     import torch
 
-    with warnings.catch_warnings():
-        # torch warns that arrays of a DataFrame are read-only; nothing is written to them.
-        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
-        given, times = (torch.as_tensor(values, device=device) for values in (X, time))
-    order = times.argsort(descending=True, stable=True)
-    descending = times[order]
-    centre = _centre(given, weight)
+    given, device = patients.X, patients.order.device
+    order, descending, events = patients.order, patients.time, patients.event
+    centre = _centre(given, patients.weight)
     # A sum is finite only if all its terms are.
     if not bool(torch.isfinite(centre).all()):
         column = int((~torch.isfinite(centre)).nonzero()[0])
         raise InputError(
             f"X contains NaN or infinity (first in column {column}); drop or correct those rows."
         )
-    events, weights, *marked = (
-        None if values is None else torch.as_tensor(values, device=device)[order]
-        for values in (event, weight, *marks)
-    )
-    assert events is not None, "event flags are given"
+    weights = None if patients.weight is None else patients.weight[order]
+    marked = Marks(*(None if values is None else torch.as_tensor(values, device=device) for values in marks))
     chunks, start, n = [], 0, len(given)
     while start < n:
         stop = min(start + rows, n)
@@ -271,13 +305,13 @@ def device_chunks(
         stop = int((descending >= descending[stop - 1]).sum()) if stop < n else n
         block = slice(start, stop)
         features = (given[order[block]] - centre.to(given.dtype)).T.contiguous()
-        here = (events[block], None if weights is None else weights[block], Marks(*marked).take(block))
+        here = (events[block], None if weights is None else weights[block], marked.take(block))
         chunks.append(ChunkState(make_chunk(features, descending[block], *here, scheme)))
         start = stop
-    return chunks, centre.cpu().numpy(), order
+    return chunks, centre.cpu().numpy()
 
 
-def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
+def _centre(X: Tensor, weight: Tensor | None) -> Tensor:
     """Return the mean of the features in float64, without copying them."""
     import torch
 
@@ -285,8 +319,7 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
         # torch makes a copy to sum in double precision, so sum part by part.
         parts = (X[row : row + ROWS] for row in range(0, len(X), ROWS))
         return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(X)
-    share = torch.as_tensor(weight / weight.sum(), dtype=X.dtype, device=X.device)
-    return (share @ X).double()
+    return ((weight / weight.sum()).to(X.dtype) @ X).double()
 
 
 def without_fold(state: ChunkState, fold: int, scheme: Scheme) -> ChunkState:
@@ -296,7 +329,7 @@ def without_fold(state: ChunkState, fold: int, scheme: Scheme) -> ChunkState:
         return ChunkState(FoldOnDisk(chunk, fold, scheme))
     kept = chunk.marks.fold != fold
     weight = double(kept) * _one_or(chunk.weight)
-    part = make_chunk(chunk.X, chunk.time, chunk.event & kept, weight, chunk.marks, scheme, fold + 1)
+    part = make_chunk(chunk.X, chunk.time, chunk.event & kept, weight, chunk.marks, scheme)
     return ChunkState(part)
 
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import chunk_likelihood as kernels
 from drosurv.solvers.arrays import in_numpy, stack_in_numpy
 from drosurv.solvers.chunk_likelihood import At, WeightTerms
 from drosurv.solvers.convex import ConvexProblem
-from drosurv.target import FloatArray
 
 # Relative rounding error of the mean of a constant feature.
 _ROUNDING = 1e-14
@@ -114,7 +114,7 @@ class ChunkProblem(ConvexProblem):
     def smoothed(self, smoothing: float) -> Self:
         """Return the same problem with a smoothed objective."""
         other = copy.copy(self)
-        other.smoothing = smoothing
+        other.smoothing, other.sample = smoothing, None
         return other
 
     def value(self, theta: FloatArray) -> float:
@@ -182,6 +182,8 @@ class ChunkProblem(ConvexProblem):
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
+        if self.sample is not None:
+            return self.sample.curvature()
         before: list[Any] = [np.zeros((len(self.rests), self.size))]
         if len(self.chunks) > 1:
             before = _sums_before(self._gathered(kernels.feature_risk, self.point.at))

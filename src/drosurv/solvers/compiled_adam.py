@@ -18,10 +18,10 @@ from drosurv.losses.cox_split import softplus_terms
 from drosurv.losses.loss import RiskPart, add_by_block
 from drosurv.losses.risk_sets import log_sums, pull_back
 from drosurv.objectives.chi_square import minimise_row
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.networks import Linear
-from drosurv.target import FloatArray, IntArray
 
 # Patients processed at a time, so that their data stay in the cache.
 _CHUNK = 16384

@@ -19,13 +19,12 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.losses import Loss
 from drosurv.losses.loss import constant_features
 from drosurv.objectives.objective import Evaluation
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear
-from drosurv.target import FloatArray
 
 # Number of last steps that L-BFGS uses.
 _MEMORY = 10
@@ -45,6 +44,8 @@ _POLISHED = 1e-5
 _NOISE = 1e-8
 # Iterations before a differentiable objective is smoothed: if it takes longer, its optimum is at a kink.
 _BEFORE_SMOOTHING = 150
+# Near the minimum of a similar problem smoothing begins with this share of the objective instead of a tenth.
+_NEAR = 0.01
 # Double a step while the slope at its end is at least this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LARGEST_STEP = 1e3
@@ -122,16 +123,17 @@ class ConvexProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """The minimum `x` (size,) of a similar problem and its Hessians there, from which to start."""
+    """The minimum `x` (size,) of a similar problem, from which to start, and its Hessians there, if it is smooth."""
 
     x: FloatArray
-    hessians: tuple[FloatArray, FloatArray]
+    hessians: tuple[FloatArray, FloatArray] | None
 
     def value(self, theta: FloatArray) -> None:
         """Do nothing: the Hessians are used at every point."""
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """See :meth:`ConvexProblem.curvature`."""
+        assert self.hessians is not None, "the problem is smooth"
         return self.hessians
 
     def smoothed(self, smoothing: float) -> None:
@@ -173,7 +175,7 @@ def minimise(
     if not problem.smooth:
         value = problem.value(x)
         first = Minimum(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))
-        return _minimise_smoothed(problem, first, tol, max_iter)
+        return _minimise_smoothed(problem, first, tol, max_iter, 0.1 if start is None else _NEAR)
     found = _minimise_smooth(problem, x, tol, min(max_iter, _BEFORE_SMOOTHING))
     if found.status in ("converged", "separated"):
         return found
@@ -181,12 +183,17 @@ def minimise(
     return _minimise_smoothed(problem, found, tol, max_iter)
 
 
-def _minimise_smoothed(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) -> Minimum:
+def _minimise_smoothed(
+    problem: ConvexProblem, best: Minimum, tol: float, max_iter: int, smoothing: float = 0.1
+) -> Minimum:
     """Minimise a sequence of smoothed objectives with less and less smoothing, beginning at the best point so far.
+
+    `smoothing` is that of the first of them, as a share of the objective.
 
     The weights of a smoothed objective are allowed by the given one, so that its lower bounds are valid.
     """
-    smoothing, history, used = 0.1 * best.scale, list(best.history), best.n_iter
+    history, used = list(best.history), best.n_iter
+    smoothing *= best.scale
     while used < max_iter:
         stage = problem.smoothed(smoothing)
         # The smoothed problem need not be solved more precisely than smoothing changes its optimum.
@@ -331,21 +338,23 @@ class LinearProblem(ConvexProblem):
 
     A point z consists of theta and the change of the extra parameters from their start. The criterion must be convex
     and without penalty. If the loss allows it, a `centre` (d,) is subtracted from the features, which only reduces
-    rounding errors.
+    rounding errors. With a solution `near`, its Hessians are used, and features are centred already.
     """
 
     _evaluation: Evaluation
 
-    def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
+    def __init__(
+        self, X: FloatArray, criterion: Criterion, l2: float = 0.0, near: Nearby | None = None
+    ) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
         self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
         self.d: int = X.shape[1]
         loss, self.centre = criterion.loss, np.zeros(self.d)
-        if loss.shift is not None:
+        if loss.shift is not None and near is None:
             self.centre = criterion.patient_mass @ X
         # A constant feature matters if adding a constant to the scores changes the loss.
         constants_matter = loss.shift is None and loss.compared is None
-        self.X = X if constants_matter else _centred(X, self.centre, loss)
+        self.X = X if constants_matter or near is not None else centred(X, self.centre, loss.compared)
         self._rotation: FloatArray | None = None
         if self.d > len(X):
             # Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum. Without
@@ -365,7 +374,7 @@ class LinearProblem(ConvexProblem):
         self.network = Linear(self.X, np.zeros((self.outputs, self.d)))
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
-        self.sample = self._sampled()
+        self.sample = near if near is not None and near.hessians is not None else self._sampled()
 
     def coefficients(self, z: FloatArray) -> FloatArray:
         """Return the coefficients (d,) of a point; with several outputs, (outputs, d)."""
@@ -375,8 +384,10 @@ class LinearProblem(ConvexProblem):
 
     def nearby(self, theta: FloatArray) -> Nearby | None:
         """Return the start for similar problems, given the minimum theta (d,); None if theirs may have another size."""
-        if self._rotation is not None or self.size != self.d or not self.smooth:
+        if self._rotation is not None or self.size != self.d:
             return None
+        if not self.smooth:
+            return Nearby(theta, None)
         self.value(theta)
         return Nearby(theta, self.curvature())
 
@@ -393,7 +404,7 @@ class LinearProblem(ConvexProblem):
             return None
         if self.criterion.loss.n_extra == 0:
             # A feature that is constant in the sample must become exactly zero.
-            other.X = _centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss)
+            other.X = centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss.compared)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
         # Along a feature that varies in the data but not in the sample, Newton steps would be infinite.
         other.value(np.zeros(self.size))
@@ -464,8 +475,8 @@ class LinearProblem(ConvexProblem):
         return 0.5 * float(self.ridge @ self._z**2)
 
 
-def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:
+def centred(X: FloatArray, centre: FloatArray, compared: IntArray | None) -> FloatArray:
     """Subtract the centre. Features that are constant within every set of compared patients become exactly zero."""
     out: FloatArray = X - centre
-    out[:, constant_features(X, loss.compared)] = 0.0
+    out[:, constant_features(X, compared)] = 0.0
     return out

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from drosurv.disparities import Penalty
 from drosurv.errors import ArgumentError, arg
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Blocks, Evaluation
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
-from drosurv.target import FloatArray, IntArray
+from drosurv.solvers.penalty import Penalty
 
 
 class Criterion:

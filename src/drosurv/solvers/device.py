@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.target import FloatArray
+from drosurv.patients.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor

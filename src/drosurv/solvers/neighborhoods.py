@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, as_whole, require, row_number
-from drosurv.target import FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 
 Labels = NDArray[np.int32]
 _NAME = "subgroup_features"
@@ -205,6 +205,7 @@ def forest(
     cross_fit: bool = False,
     sample_weight: FloatArray | None = None,
     random_state: int | np.random.Generator | None = None,
+    order: IntArray | None = None,
 ) -> Partitions:
     """Averages over the leaves of extremely randomised trees that predict the regret (n,) from X (n, d).
 
@@ -213,7 +214,8 @@ def forest(
     Each tree is fitted to a random half of the patients, with at least `min_group` of them in a leaf; averages are over
     all patients in the leaf. With `cross_fit` each half of the patients gets its leaves from a tree fitted to the other
     half (two trees per partition), so that a patient's regret does not influence the patient's leaf; averages are then
-    within halves. The weights (n,) apply in the trees and in the averages.
+    within halves. The weights (n,) apply in the trees and in the averages. Halves are drawn for the patients
+    in the given `order` (n,).
     """
     n = len(X)
     if n // 2 < 2 * min_group:
@@ -232,8 +234,8 @@ def forest(
     regret = np.asarray(regret, dtype=np.float32).astype(np.float64)
     labels = np.empty((n_trees, n), dtype=np.int32)
     for row in labels:
-        order = rng.permutation(n)
-        first, second = order[: n // 2], order[n // 2 :]
+        drawn = rng.permutation(n) if order is None else order[rng.permutation(n)]
+        first, second = drawn[: n // 2], drawn[n // 2 :]
         if cross_fit:
             row[second] = _leaves(x, regret, first, second, min_group, sample_weight, rng)
             row[first] = -_leaves(x, regret, second, first, min_group, sample_weight, rng)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg, require_extra
-from drosurv.target import FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from drosurv.disparities import Penalty
 from drosurv.errors import ArgumentError, InputError
-from drosurv.groups import parse_groups
 from drosurv.losses import Loss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Evaluation, Mean
-from drosurv.observation import Observation, ends_of_patients, parse_observation
+from drosurv.patients.draws import row_order
+from drosurv.patients.groups import parse_groups
+from drosurv.patients.observation import Rows, ends_of_patients
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import Neighborhoods
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.solvers.penalty import Penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,8 @@ class TrainingData:
     `X` (n, d) are the features, called `names`; `target` has events and times, with entry times and strata if given;
     `mass` (n,) are the shares of the patients, summing to one, and `weight` (n,) the sample weights, None if all are
     one. `kept` (n,) are the positions of these rows among the `n_rows` rows passed to fit. `codes` (n,) are their
-    groups, from 0 to `n_groups` - 1, and `observation` the other arguments about rows. `seed` is that of every random
-    choice in this fit.
+    groups, from 0 to `n_groups` - 1, and `rows` what else is known about the rows. `seed` is that of every random
+    choice in this fit; `in_first` (n,) marks the first half, of a loss that compares halves, once it is drawn.
     """
 
     X: Any
@@ -45,7 +46,8 @@ class TrainingData:
     codes: IntArray | None = None
     n_groups: int = 0
     seed: int = 0
-    observation: Observation = field(default_factory=Observation)
+    rows: Rows = field(default_factory=Rows)
+    in_first: BoolArray | None = None
 
     @classmethod
     def parse(
@@ -82,14 +84,14 @@ class TrainingData:
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         return cls(X, target, mass, weight, kept, n, names, seed=seed)
 
-    def observed(self, target: Target, given: dict[str, Any], *, name: str, robust: bool) -> TrainingData:
-        """Add entry times, strata, clusters, offset and id.
+    def observed(self, rows: Rows, *, name: str, robust: bool) -> TrainingData:
+        """Add entry times, strata, clusters, offset and ids of all rows passed to fit.
 
-        `target` is that of all rows passed to fit, and `name` the estimator's name, for messages. `robust` says whether
-        the objective weights patients by their losses: then each patient may have only one event.
+        `name` is the estimator's name, for messages. `robust` says whether the objective weights patients by their
+        losses: then each patient may have only one event.
         """
-        observation, mass = parse_observation(target, **given).take(self.kept), self.mass
-        patient = observation.patient
+        rows, mass = rows.take(self.kept), self.mass
+        patient = rows.patient
         if patient is not None:
             events = np.bincount(patient, self.target.event)
             if events.max() <= 1:
@@ -105,8 +107,8 @@ class TrainingData:
                     f"{name} weights patients by their loss, and one id has {int(events.max())} events: "
                     "give one event per id, or train the plain model.",
                 )
-        target = replace(self.target, entry=observation.entry, stratum=observation.stratum)
-        return replace(self, target=target, mass=mass, observation=observation)
+        target = replace(self.target, entry=rows.entry, stratum=rows.stratum)
+        return replace(self, target=target, mass=mass, rows=rows)
 
     def with_groups(self, sensitive_features: Any) -> TrainingData:
         """Add the groups, given for all rows passed to fit; several columns define groups by their combinations."""
@@ -116,12 +118,12 @@ class TrainingData:
 
     def cox_loss(self, ties: str = "breslow") -> CoxPartial:
         """Return the partial likelihood loss of these patients."""
-        return CoxPartial(self.target, ties, self.weight, self.observation.offset)
+        return CoxPartial(self.target, ties, self.weight, self.rows.offset)
 
     @property
     def patient_weight(self) -> FloatArray | None:
         """Weights of the patients; a patient with several rows has the weight of the last row."""
-        patient = self.observation.patient
+        patient = self.rows.patient
         if self.weight is None or patient is None:
             return self.weight
         return self.weight[ends_of_patients(patient, self.target)[1]]
@@ -129,7 +131,7 @@ class TrainingData:
     @property
     def n_patients(self) -> int | float:
         """Number of patients; weight 2 counts a patient twice."""
-        weight, patient = self.patient_weight, self.observation.patient
+        weight, patient = self.patient_weight, self.rows.patient
         if weight is not None:
             return _whole(float(weight.sum()))
         return len(self.target) if patient is None else len(np.unique(patient))
@@ -139,10 +141,15 @@ class TrainingData:
         """Number of events; weight 2 counts an event twice."""
         return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
 
+    @cached_property
+    def order(self) -> IntArray:
+        """The rows (n,) in the order in which folds and halves are drawn for them."""
+        return row_order(self.target, self.X, self.weight, self.rows.offset, self.rows.cluster)
+
     @property
     def clusters(self) -> IntArray:
         """Cluster number (n,) of each row; without clusters each row is a cluster."""
-        given = self.observation.clusters
+        given = self.rows.cluster
         return np.arange(len(self.X)) if given is None else np.unique(given, return_inverse=True)[1]
 
     def in_given_rows(self, values: FloatArray) -> FloatArray:
@@ -170,7 +177,8 @@ class TrainingData:
             kept=self.kept[rows],
             codes=codes,
             n_groups=0 if codes is None else int(codes.max()) + 1,
-            observation=self.observation.take(rows),
+            rows=self.rows.take(rows),
+            in_first=None if self.in_first is None else self.in_first[rows],
         )
 
     def resample(self, counts: FloatArray) -> TrainingData:
@@ -209,7 +217,7 @@ class Problem:
         Penalty that is added to the objective, and its weights.
     curves : callable, optional
         Maps (data, scores (n,), extra (K,)) to the fitted survival curves, a
-        :class:`drosurv.estimators.baseline.Curves`; by default those of a Cox model with Breslow's or Efron's baseline.
+        :class:`drosurv.curves.FittedCurves`; by default those of a Cox model with Breslow's or Efron's baseline.
     """
 
     data: TrainingData

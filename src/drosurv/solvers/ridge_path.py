@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from drosurv.losses.cox_partial import CoxPartial
+from drosurv.patients.target import FloatArray
 from drosurv.solvers.convex import SEPARATED
-from drosurv.target import FloatArray
 
 # The Hessian depends only on the scores. It is recomputed when the scores have changed by this root mean square. In
 # between it is updated from the gradients (BFGS), which takes a tenth of the time.

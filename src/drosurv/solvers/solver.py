@@ -10,12 +10,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import ArgumentError, InputError, OnProcessorOnly, arg, warn_caller
 from drosurv.losses import ConvexLoss
 from drosurv.objectives.balls import RobustObjective
 from drosurv.objectives.objective import Evaluation, Mean, Objective
+from drosurv.patients.draws import draw_places
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.presentation.progress import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
@@ -42,7 +45,6 @@ from drosurv.solvers.networks import (
 )
 from drosurv.solvers.problem import Options, Problem, Result, TrainingData
 from drosurv.solvers.torch_criterion import TorchCriterion
-from drosurv.target import FloatArray, IntArray
 
 # With fewer events in the training or the validation set, the validation criterion is mostly noise.
 FEWEST_EVENTS = 5
@@ -62,21 +64,15 @@ _REMEDIES = {
 }
 
 
-def solve(problem: Problem, options: Options, near: Nearby | None = None) -> Result:
-    """Train one model: find the parameters that minimise the objective of a problem.
-
-    `near` is the solution for nearly the same patients, from :func:`nearby`, from which the convex solver starts.
-    """
+def solve(problem: Problem, options: Options) -> Result:
+    """Train one model: find the parameters that minimise the objective of a problem."""
     solver = _choose_solver(problem, options)
     if solver == "adam":
         return solve_together([problem], options)[0][0]
     problem = _with_neighborhoods(problem, options)
     if solver == "convex":
         linear = LinearProblem(problem.data.X, problem.criterion, options.l2)
-        if near is not None:
-            linear.sample = near
-        start = None if near is None else near.x
-        found = minimise(linear, tol=options.tol, max_iter=options.max_iter, start=start)
+        found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
         warn_unless_converged(options.name, found, problem.criterion.objective)
         result = _linear_result(problem, linear, found)
     elif solver == "trees":
@@ -87,8 +83,16 @@ def solve(problem: Problem, options: Options, near: Nearby | None = None) -> Res
     return _evaluate([result], options)[0]
 
 
+def coefficients_nearby(problem: Problem, options: Options, near: Nearby) -> FloatArray:
+    """Return the coefficients (d,) of a convex problem of centred features, starting at those of similar patients."""
+    linear = LinearProblem(problem.data.X, problem.criterion, options.l2, near)
+    found = minimise(linear, tol=options.tol, max_iter=options.max_iter, start=near.x)
+    warn_unless_converged(options.name, found, problem.criterion.objective)
+    return found.x
+
+
 def nearby(result: Result, options: Options) -> Nearby | None:
-    """Return what :func:`solve` starts from on nearly the same patients; None if the model has no convex problem."""
+    """Return what :func:`coefficients_nearby` starts from; None if the model has no convex problem of that kind."""
     problem = result.problem
     if result.status != "converged" or _choose_solver(problem, options) != "convex":
         return None
@@ -312,12 +316,18 @@ def validation_split(
     if not options.early_stopping:
         return None
     event, clusters, fraction = data.target.event, data.clusters, options.validation_fraction
-    rng, had_event = np.random.default_rng(data.seed), np.bincount(clusters, event) > 0
-    drawn = np.zeros(len(had_event), dtype=np.bool_)
-    for flag in (True, False):
-        members = np.flatnonzero(had_event == flag)
-        drawn[rng.permutation(members)[: round(fraction * len(members))]] = True
-    validation = drawn[clusters]
+    # Clusters are numbered in the order of their first rows.
+    unit = pd.factorize(clusters[data.order])[0]
+    had_event = np.bincount(unit, event[data.order]) > 0
+    sizes = np.bincount(had_event, minlength=2)
+    drawn = np.round(fraction * sizes).astype(np.intp)
+    parts = draw_places(
+        had_event.astype(np.intp),
+        np.stack([sizes - drawn, drawn], axis=1),
+        np.random.default_rng([data.seed, 2]),
+    )
+    validation = np.empty(len(event), dtype=np.bool_)
+    validation[data.order] = parts[unit] == 1
     events = int(event[validation].sum())
     too_few = events < FEWEST_EVENTS or int(event[~validation].sum()) < FEWEST_EVENTS
     if options.early_stopping == "auto" and (too_few or not divisible):

@@ -9,8 +9,8 @@ import numpy as np
 
 from drosurv.errors import OnProcessorOnly
 from drosurv.losses.loss import stack
+from drosurv.patients.target import IntArray
 from drosurv.solvers.criterion import Criterion
-from drosurv.target import IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype

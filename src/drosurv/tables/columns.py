@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, warn_caller
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
-from drosurv.tables.ids import counts_rows
-from drosurv.tables.number_texts import like_number
+from drosurv.tables.ids import counts_rows, names_people
+from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     coded,
@@ -27,7 +28,6 @@ from drosurv.tables.values import (
     shown,
     to_floats,
 )
-from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50
@@ -231,7 +231,12 @@ def learn_column(
     if holds_numbers(column) and not categorical:
         return _learn_number(column, n_missing, standardize)
     counts = label_counts(column)
-    if not categorical:
+    # Whoever gives a column the type of categories says that they are; a name for most rows is none.
+    declared = isinstance(column.dtype, pd.CategoricalDtype) and len(counts) <= sum(counts.values()) / 2
+    if names_people(name, column) and not categorical:
+        warn_caller(f"column {name!r} holds names of people and is no feature.", argument="drop")
+        return LeftOutColumn(name, "it holds names of people", n_missing)
+    if not (categorical or declared):
         _check_texts(counts, name)
     return _learn_category(column, counts, n_missing, standardize, reference)
 
@@ -299,11 +304,8 @@ def _learn_category(
 def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
     """Return the texts of a column that are not numbers, if most of its distinct texts are numbers."""
     texts = sorted(counts, key=lambda text: -counts[text])
-    numeric = ~np.isnan(pd.to_numeric(np.array(texts, dtype=object), errors="coerce").astype(np.float64))
-    numbers = numeric | np.array([*map(has_decimal_comma, texts)])
-    if numbers.sum() <= _MOST_NUMBERS_AS_CODES or numbers.mean() <= 0.5:
-        return []
-    return [text for text, number in zip(texts, numbers, strict=True) if not number]
+    others = [text for text in texts if number(text) is None and not has_decimal_comma(text)]
+    return others if len(texts) - len(others) > max(_MOST_NUMBERS_AS_CODES, len(others)) else []
 
 
 def stray_texts(column: pd.Series[Any]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""CSV files: their separator, decimal mark, encoding and header are recognised, and their cells read as text."""
+"""CSV files: their separator, encoding and header are recognised, and their cells read as text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,15 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg
-from drosurv.tables.number_texts import decimal_mark
+from drosurv.tables.cells import Cells
+from drosurv.tables.number_texts import like_number
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Numbers of lines that are read at once.
 _LINES = 50_000
 _SEPARATORS = (",", ";", "\t", "|")
-# Bytes and lines from which separator and decimal mark are detected.
-SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 2_000
+# Bytes and lines from which separator and header are detected.
+_SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 2_000
 # Excel reads the separator from such a first line.
 _SEPARATOR_LINE = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 # Appended to a file: where it becomes a part of a field, a quote was never closed.
@@ -35,37 +35,40 @@ _MOST_TITLES = 20
 # Shares of the columns for which a header has a name; a smaller one is tried if no row has the larger.
 _SHARES = 0.75, 0.5
 _NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*\s?%?")
+# A spreadsheet would run such a text, and one that `harmless` wrote.
+_FORMULA = re.compile(r"[=+\-@\t\r].*\w", re.DOTALL)
+_WAS_FORMULA = re.compile(r"'[=+\-@\t\r].*\w", re.DOTALL)
 
 
-@contextmanager
-def binary(path: Path) -> Iterator[Any]:
-    """Open a file, decompressed where it is gzip."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if not packed:
-            yield file
-            return
-        try:
-            with gzip.open(file) as unpacked:
-                yield unpacked
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise InputError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
+def content(path: Path) -> bytes:
+    """Return the bytes of a file, decompressed where it is gzip."""
+    data = path.read_bytes()
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
 
 
-def encoding_of(path: Path, sample: bytes) -> str:
-    """Return UTF-16 if the file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
-    if sample.startswith(_UTF_16):
+def encoding_of(data: bytes) -> str:
+    """Return UTF-16 if a file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
+    if data.startswith(_UTF_16):
         return "utf-16"
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with binary(path) as file:
-        try:
-            while block := file.read(1 << 20):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
     return "utf-8"
+
+
+def sample_of(data: bytes, codec: str) -> str:
+    """Return the first lines of a file as text."""
+    try:
+        return data[:_SAMPLE_BYTES].decode(codec, errors="ignore" if len(data) > _SAMPLE_BYTES else "strict")
+    except UnicodeError:
+        # Reading the whole file will report the byte that cannot be decoded.
+        return data[:_SAMPLE_BYTES].decode("latin-1")
 
 
 def separator_of(text: str, decimal: str | None) -> str:
@@ -83,12 +86,6 @@ def separator_of(text: str, decimal: str | None) -> str:
     rows = _sampled(text, " ") if most[1] == 1 else []
     # R's write.table separates by spaces.
     return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
-
-
-def decimal_of(text: str, separator: str, header_row: int) -> str | None:
-    """Return the decimal mark of the first lines; None if they do not show it."""
-    columns = zip_longest(*_sampled(text, separator, header_row), fillvalue="")
-    return decimal_mark(([cell.strip() for cell in column] for column in columns), separator)
 
 
 def first_row(text: str) -> int:
@@ -144,61 +141,99 @@ def _numbered(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         return
 
 
-def _sampled(text: str, separator: str, after: int = 0) -> list[list[str]]:
-    rows = [row for line, row in _numbered(text, separator) if line > after]
+def _sampled(text: str, separator: str) -> list[list[str]]:
+    rows = [row for _, row in _numbered(text, separator)]
     # The sample may end within a line.
     return rows[:-1] if len(rows) > 2 else rows
 
 
-def csv_texts(path: Path, separator: str, codec: str, header_row: int) -> pd.DataFrame:
-    """Read the cells of a CSV file as text; `header_row` is the number of the line that names the columns."""
-    with _lines(path, separator, codec, header_row) as lines:
-        first = next(lines)
-        names = _header([] if first == [_END] else first, path, separator)
-        blocks = []
-        while rows := list(islice(lines, _LINES)):
-            if rows[-1] == [_END]:
-                rows.pop()
-            elif _END in rows[-1][-1]:
-                raise csv.Error("a quote is never closed")
-            whole = [row for row in rows if len(row) == len(names)]
-            if len(whole) < len(rows) and any(
-                len(row) != len(names) and any(map(str.strip, row)) for row in rows
-            ):
-                raise _ragged(path, separator, codec, header_row, len(names))
-            blocks.append(pd.DataFrame(dict(zip(names, zip(*whole, strict=True), strict=False)), dtype=str))
-    return pd.concat([block for block in blocks if len(block)] or [pd.DataFrame(columns=names, dtype=str)])
+def csv_cells(data: bytes, path: Path, separator: str, codec: str, header_row: int) -> dict[str, Cells]:
+    """Read the cells of a CSV file; `header_row` is the number of the line that names the columns.
+
+    Lines without any value are left out.
+    """
+    lines = _lines(data, separator, codec)
+    first = next((row for number, row in lines if number >= header_row), [_END])
+    names = _header([] if first == [_END] else first, path, separator)
+    blocks: list[list[Cells]] = [[] for _ in names]
+    rows_only = (row for _, row in lines)
+    while rows := list(islice(rows_only, _LINES)):
+        if rows[-1] == [_END]:
+            rows.pop()
+        elif _END in rows[-1][-1]:
+            raise csv.Error("a quote is never closed")
+        whole = [row for row in rows if len(row) == len(names)]
+        if len(whole) < len(rows) and any(
+            len(row) != len(names) and any(map(str.strip, row)) for row in rows
+        ):
+            raise _ragged(data, separator, codec, header_row, len(names))
+        for block, texts in zip(blocks, zip(*whole, strict=True), strict=False):
+            block.append(Cells.of_texts(texts))
+    if not any(blocks):
+        return {name: Cells.of(()) for name in names}
+    columns = {name: _stripped(Cells.joined(block)) for name, block in zip(names, blocks, strict=True)}
+    filled = np.zeros(len(columns[names[0]].places), dtype=np.bool_)
+    for column in columns.values():
+        filled |= column.places >= 0
+        if filled.all():
+            return columns
+    return {name: Cells(column.places[filled], column.values) for name, column in columns.items()}
 
 
-@contextmanager
-def _lines(path: Path, separator: str, codec: str, header_row: int) -> Iterator[Any]:
-    """Open a CSV file; return an iterator over its rows from the header on, the last of which marks the end."""
-    with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
-        reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
-        rows = (row for row in reader if reader.line_num >= header_row)
-        yield chain([next(rows, [_END])], reader)
+def _stripped(cells: Cells) -> Cells:
+    """Return cells without spaces around their texts, and empty where nothing else was there."""
+    if cells.plain:
+        return cells
+    texts: list[Any] = list(map(str.strip, cells.values))
+    if "\n'" in "\n".join(["", *texts]):
+        texts = list(map(_cell, texts))
+    found = Cells(cells.places, texts)
+    return found.kept(list(map(bool, texts))) if "" in texts else found
 
 
-def _ragged(path: Path, separator: str, codec: str, header_row: int, expected: int) -> csv.Error:
+def _cell(text: str) -> str:
+    text = text.strip()
+    return text[1:] if text.startswith("'") and _WAS_FORMULA.match(text) else text
+
+
+def harmless(text: Any) -> Any:
+    """Return a value so that a spreadsheet shows it: an apostrophe stands before a text that it would run.
+
+    Numbers, and signs alone such as "+", are not changed. Reading a CSV file removes the apostrophe.
+
+    Examples
+    --------
+    >>> [harmless(value) for value in ("=1+1", "-1.5", "@SUM(A1)", "++", "+pos", -2)]
+    ["'=1+1", '-1.5', "'@SUM(A1)", '++', "'+pos", -2]
+    """
+    runs = isinstance(text, str) and _FORMULA.match(text) and not like_number(text)
+    return f"'{text}" if runs else text
+
+
+def _lines(data: bytes, separator: str, codec: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of a CSV file with their numbers, the last of which marks the end."""
+    text = io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline="")
+    reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _ragged(data: bytes, separator: str, codec: str, header_row: int, expected: int) -> csv.Error:
     """Return an error that names the first line with another number of fields than the header."""
-    with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
-        lines = csv.reader(text, delimiter=separator, skipinitialspace=True)
-        for row in lines:
-            if lines.line_num >= header_row and len(row) != expected and any(map(str.strip, row)):
-                return csv.Error(f"line {lines.line_num:,} has {len(row)} fields, the header {expected}")
+    for number, row in _lines(data, separator, codec):
+        if number >= header_row and len(row) != expected and any(map(str.strip, row)):
+            return csv.Error(f"line {number:,} has {len(row)} fields, the header {expected}")
     raise AssertionError("no line is ragged")
 
 
-def undecodable(path: Path, encoding: str) -> ArgumentError:
+def undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:
     """Return the error of a file that is not text in this encoding, with the encoding that may be its own."""
-    with binary(path) as file:
-        content = file.read()
     position = ""
     try:
-        content.decode(encoding)
+        data.decode(encoding)
     except UnicodeDecodeError as error:
         position = f" (byte {error.start:,})"
-    other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
+    other = "utf-16" if data.startswith(_UTF_16) else "cp1252"
     usual = ", which is usual for files from Windows" if other == "cp1252" else ""
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
     advice = "" if known else f", or pass {arg('encoding', other)}{usual}"
@@ -210,7 +245,7 @@ def undecodable(path: Path, encoding: str) -> ArgumentError:
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:
     if not any(field.strip() for field in fields):
         raise InputError(f"{path} is empty: its first line must name the columns.")
-    names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
+    names = [_cell(field) or f"column {place}" for place, field in enumerate(fields, start=1)]
     if len(names) == 1:
         other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
         if other is not None:

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, row_number
+from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.presentation import counted
-from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
-from drosurv.target import BoolArray, FloatArray
+from drosurv.tables.values import first_wrong, holds_numbers, label, labels, quoted, to_floats
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
@@ -19,6 +19,8 @@ _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _LONGEST = {"days": 120 * 365.25, "months": 120 * 12.0}
 # Calendar years of dates.
 YEARS = 1900, 2100
+# Dates such as 10321 have lost a zero; at least this share have six digits, as no number of days has.
+_SIX_DIGITS = 0.1
 # Share of the numbers of a column that may be no dates if it holds dates.
 _SLIPS = 0.05
 
@@ -34,20 +36,56 @@ def holds_dates(column: pd.Series[Any]) -> bool:
 
 
 def dates_in_numbers(column: pd.Series[Any]) -> str:
-    """Return "YYYYMM" or "YYYYMMDD" if the numbers of a column are dates written so, else an empty text."""
+    """Return "YYYYMM", "YYYYMMDD", "DDMMYYYY" or "MMDDYYYY" if the numbers of a column are dates written so, else "".
+
+    It is "?" if they are dates of which the day or the month may come first.
+    """
     if not holds_numbers(column):
         return ""
     values = to_floats(column)
     known = values[np.isfinite(values)]
-    for form, month, day, year in (
-        ("YYYYMM", known % 100, np.ones(len(known)), known // 100),
-        ("YYYYMMDD", known // 100 % 100, known % 100, known // 10_000),
+    first, second, last = known // 1_000_000, known // 10_000 % 100, known % 10_000
+    found: dict[str, float] = {}
+    for form, year, month, day in (
+        ("YYYYMM", known // 100, known % 100, np.ones(len(known))),
+        ("YYYYMMDD", known // 10_000, known // 100 % 100, known % 100),
+        ("DDMMYYYY", last, second, first),
+        ("MMDDYYYY", last, first, second),
     ):
-        valid = (known % 1 == 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        valid &= (year >= YEARS[0]) & (year <= YEARS[1])
+        valid = (known % 1 == 0) & (year >= YEARS[0]) & (year <= YEARS[1]) & _may_be_date(month, day)
         if len(known) and valid.mean() >= 1 - _SLIPS:
-            return form
-    return ""
+            found[form] = float(valid.mean())
+    best = [form for form, share in found.items() if share == max(found.values())]
+    return "?" if len(best) > 1 else best[0] if best else ""
+
+
+def holds_years(column: pd.Series[Any]) -> bool:
+    """Whether the numbers of a column are several years of the calendar."""
+    if not holds_numbers(column):
+        return False
+    values = to_floats(column)
+    known = values[np.isfinite(values)]
+    return bool(len(known) and np.ptp(known) > 0 and known.min() >= YEARS[0] and known.max() <= YEARS[1])
+
+
+def _may_be_date(month: FloatArray, day: FloatArray) -> BoolArray:
+    return np.asarray((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31), np.bool_)
+
+
+def _short_dates(column: pd.Series[Any]) -> bool:
+    """Whether numbers are dates with two digits for the year, such as 310321, in any order."""
+    values = to_floats(column)
+    known = values[np.isfinite(values)]
+    a, b, c = known // 10_000, known // 100 % 100, known % 100
+    if (
+        not len(known)
+        or (known % 1 > 0).any()
+        or not (known > 100_000).mean() > _SIX_DIGITS
+        or known.max() >= 10**6
+    ):
+        return False
+    orders = ((b, a), (a, b), (b, c))
+    return any(_may_be_date(month, day).mean() >= 1 - _SLIPS for month, day in orders)
 
 
 def unit_between(start: pd.Series[Any], end: pd.Series[Any]) -> str:
@@ -66,6 +104,13 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     """
     unit = unit_between(start, end)
     if unit == "time":
+        for column, argument in ((start, "start"), (end, "end")):
+            if _short_dates(column):
+                raise ArgumentError(
+                    argument,
+                    f"{arg(argument)} column {column.name!r} holds numbers such as {column.dropna().iloc[0]:.0f}, "
+                    "which look like dates with two digits for the year: write them like 2021-03-31.",
+                )
         time = to_floats(end, "end") - to_floats(start, "start")
     elif unit == "months":
         time = _months(end, "end") - _months(start, "start")
@@ -110,7 +155,9 @@ def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
     if column.dtype.kind == "M":
         return _possible(column, pd.to_datetime(column, utc=True), argument)
     form = dates_in_numbers(column)
-    if not holds_dates(column) and form != "YYYYMMDD":
+    if form == "?":
+        raise _unclear_order(column, argument)
+    if not holds_dates(column) and form not in ("YYYYMMDD", "DDMMYYYY", "MMDDYYYY"):
         known = labels(column).value_counts()
         others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
@@ -118,7 +165,10 @@ def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
             f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like 2021-03-31: correct it.",
         )
     if form:
-        text = column.astype("Int64").astype("string")
+        text = column.astype("Int64").astype("string").str.zfill(8)
+        day, month = (0, 2) if form == "DDMMYYYY" else (2, 0)
+        if form != "YYYYMMDD":
+            text = text.str[4:] + text.str[month : month + 2] + text.str[day : day + 2]
         parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
     else:
         text = column.astype("string").str.strip()
@@ -190,6 +240,15 @@ def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
     return ""
 
 
+def _unclear_order(column: pd.Series[Any], argument: str) -> ArgumentError:
+    first = label(column.dropna().iloc[0])
+    return ArgumentError(
+        argument,
+        f"{arg(argument)} column {column.name!r} holds dates such as {first!r}, and no row shows "
+        "whether the day or the month comes first: write them like 2021-03-31.",
+    )
+
+
 def _format(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None) -> tuple[str, str]:
     """Return the format of the dates, and which dates show it.
 
@@ -203,11 +262,7 @@ def _format(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None)
         its_mark, its_first = _written(other)
         first, shown_by = its_first if its_mark == mark else "", f"dates of column {other.name!r}"
     if not first:
-        raise ArgumentError(
-            argument,
-            f"{arg(argument)} column {column.name!r} holds dates such as {column.dropna().iloc[0]!r}, and no row shows "
-            "whether the day or the month comes first: write them like 2021-03-31.",
-        )
+        raise _unclear_order(column, argument)
     return f"%{first}{mark}%{'m' if first == 'd' else 'd'}{mark}%Y", shown_by
 
 

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, InputError, arg, as_names, require, warn_caller
-from drosurv.observation import in_pandas
+from drosurv.patients.observation import in_pandas
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.columns import (
     CategoryColumn,
@@ -26,7 +27,6 @@ from drosurv.tables.leaks import KeptColumnWarning, LeakWarning, find_leaks
 from drosurv.tables.problems import mostly_missing
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import holds_numbers, quoted
-from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")
 # An error describes at most so many columns.

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_names
-from drosurv.outcome_names import names_event, names_time, plain, words
+from drosurv.patients.outcome_names import names_event, names_time, plain, same_endpoint, words
+from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
 from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
-from drosurv.target import FloatArray
 
 _GROUPS = re.compile(
     r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
@@ -211,7 +211,9 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
             for t, a in times.items()
             for e, b in events.items()
             # By themselves, or because their names match.
-            if t != e and ((related := _related(t, e)) >= 4 or (b >= 2 and (a >= 2 or related >= 3)))
+            if t != e
+            and same_endpoint(t, e)
+            and ((related := _related(t, e)) >= 4 or (b >= 2 and (a >= 2 or related >= 3)))
         ),
         key=lambda pair: -pair.score,
     )

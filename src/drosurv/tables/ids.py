@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.patients.outcome_names import plain
 from drosurv.tables.values import coded, floats, holds_numbers
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
@@ -28,6 +29,11 @@ _CLUSTER_NAME = re.compile(
     r"((study|trial|birth|matched|twin)[._ -]?)?(litter|family|sibship|pair|couple|twins?|household|hospital|clinic|"
     r"cent(er|re)|site|inst(itution)?|wurf|familie|paar|zwilling|haushalt|klinik|krankenhaus|zentrum|famille|paire|"
     r"menage|hopital)([._ -]*(no|nr|num|number|code))?",
+    re.IGNORECASE,
+)
+_PEOPLE = re.compile(
+    r"((first|last|family|given|full|middle|maiden|patient|pat|person|sur|nach|vor|familien)[._ -]*)?names?"
+    r"|((pre)?nom)([._ -]*(de[._ -]*famille|patient))?",
     re.IGNORECASE,
 )
 # With fewer different values, the column is a feature rather than a name of clusters.
@@ -51,6 +57,15 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
         return False
     values = floats(column) if holds_numbers(column) else np.zeros(0)
     return bool((values[np.isfinite(values)] % 1 == 0).all())
+
+
+def names_people(name: Any, column: pd.Series[Any]) -> bool:
+    """Whether a column holds names of people, by its name: texts that no feature, group or message may show."""
+    return (
+        _PEOPLE.fullmatch(plain(str(name))) is not None
+        and not holds_numbers(column)
+        and column.dtype.kind != "b"
+    )
 
 
 def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> list[str]:
@@ -94,9 +109,11 @@ def counts_rows(column: pd.Series[Any]) -> bool:
 
 
 def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the columns that identify patients or number the rows."""
+    """Return the columns that identify or name patients, or number the rows."""
     return tuple(
-        name for name in frame.columns if names_patients(name, frame[name]) or counts_rows(frame[name])
+        name
+        for name in frame.columns
+        if names_patients(name, frame[name]) or names_people(name, frame[name]) or counts_rows(frame[name])
     )
 
 
@@ -115,7 +132,7 @@ def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[
         constant = [
             str(other)
             for other in features
-            if other != name and not names_patients(other, frame[other]) and _is_constant(frame[other], codes)
+            if other != name and not names_patients(other, frame[other]) and constant_in(frame[other], codes)
         ]
         # A number of rows, such as Nr, that comes several times is likely to be that of a patient.
         numbered = _ROW_NAME.search(str(name)) is not None and len(levels) <= _MOST_NUMBERS * len(frame)
@@ -123,7 +140,7 @@ def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[
             yield str(name), constant
 
 
-def _is_constant(column: pd.Series[Any], codes: Any) -> bool:
+def constant_in(column: pd.Series[Any], codes: Any) -> bool:
     """Whether a column has one value for each code, and would not by chance."""
     values = coded(column)[0]
     shares = np.bincount(values[values >= 0]) / max(len(values), 1)

@@ -9,9 +9,10 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from drosurv.errors import ArgumentWarning, BlockingWarning
+from drosurv.patients.target import BoolArray, FloatArray, of_any_cause, parse_target
 from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.dates import holds_years
 from drosurv.tables.values import coded, floats, holds_numbers
-from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
 
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
@@ -62,6 +63,9 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     if len(target) > _MOST_PATIENTS:
         rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
         frame, target, start = frame.iloc[rows], target.take(rows), start[rows]
+    frame = frame.drop(
+        columns=[name for name in frame.columns if _is_year_of_start(frame[name], target.time)]
+    )
     numbers = _amounts(frame)
     found = {
         name: "it is the time in other units"
@@ -84,6 +88,16 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
         if how:
             found[str(name)] = how
     return found
+
+
+def _is_year_of_start(column: pd.Series[Any], time: FloatArray) -> bool:
+    """Whether a column holds calendar years of all patients that fall with the time, as that of diagnosis does.
+
+    Patients of later years are followed for a shorter time, and fewer of them have had the event.
+    """
+    if not holds_years(column) or column.isna().any() or np.ptp(time) == 0:
+        return False
+    return bool(np.corrcoef(floats(column), time)[0, 1] < 0)
 
 
 def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:

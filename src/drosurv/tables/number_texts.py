@@ -1,45 +1,70 @@
-"""Numbers written as text: decimal marks, separators of thousands, percent signs, and codes that are no numbers."""
+"""Numbers written as text: one grammar for each decimal mark, and the mark that the texts of a table show."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-
-import pandas as pd
+from functools import cache
 
 from drosurv.errors import ArgumentError, arg
 
-# Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
-CODE = r"[+-]?(?:0\d|\d{16})"
 DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?"
-# Before pandas 3.1, `to_numeric` may return a neighbour of the float that is nearest to a text with many digits.
-# Patients held out in a file would then not be recognised in their table, and would be trained on.
-_TO_NUMERIC_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+# Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
+_CODE = re.compile(r"[+-]?(?:0\d|\d{16})")
 _POWER = r"(?:[eE][+-]?\d+)?"
-_NUMBER = rf"[+-]?\d*[.,]?\d[\d.,]*{_POWER}"
-# Thousands are also separated by spaces, of which there are three, and in Switzerland by apostrophes.
-_SPACES = " \u00a0\u202f'’"
-_SPACED = rf"[+-]?[1-9]\d{{0,2}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?"
 _OTHER = {",": ".", ".": ","}
-# A number that shows its decimal mark, by mark: "1.5" and "1,234.5", but not "1.234", which may be 1234.
-_SURE = {
-    mark: re.compile(
-        rf"[+-]?(?:(?:\d+|[1-9]\d{{0,2}}(?:{re.escape(other)}\d{{3}})+){re.escape(mark)}\d+{_POWER}"
-        rf"|{re.escape(mark)}\d+{_POWER}|[1-9]\d{{0,2}}(?:{re.escape(other)}\d{{3}}){{2,}})"
-    )
-    for mark, other in _OTHER.items()
-}
+# Signs of other alphabets and typesetters. Thousands are also separated by spaces, and in Switzerland by apostrophes.
+_SIGNS = str.maketrans("−－＋．，％\u00a0\u202f\u2009’", "--+.,%   '")
+# Characters of plain numbers in lines, lines that are codes, and one whose point cannot separate thousands.
+_PLAIN, _CODES = b"0123456789.+-eE\n", re.compile(r"\n[+-]?(?:0\d|\d{16})")
+_SURE_POINT = re.compile(r"\n(?![+-]?[1-9]\d{0,2}\.\d{3}\n)[+-]?\d*\.\d")
+# What a person may have meant as a number, with whatever marks.
+_LIKE_NUMBER = re.compile(rf"[+-]?\d*[.,]?\d[\d.,]*{_POWER}|[+-]?[1-9]\d{{0,2}}(?:[ ']\d{{3}})+(?:[.,]\d+)?")
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}")
-_ANY_NUMBER, _IS_SPACED, _SPACE = re.compile(_NUMBER), re.compile(_SPACED), re.compile(rf"[{_SPACES}]")
 _WHOLE = re.compile(r"[+-]?\d+")
-# Most numbers, which have no signs to remove.
-_PLAIN = re.compile(r"-?\d+\.?\d*")
 # With so many different whole numbers, all below 1,000, a mark before three digits separates thousands: it would be
 # a strange accident that numbers with three decimals are so often whole.
 _FEWEST_WHOLE = 3
 # A column with a smaller share of numbers is no column of numbers.
 _SMALLEST_SHARE = 1 / 3
+
+
+@cache
+def _grammar(mark: str) -> re.Pattern[str]:
+    """Return the form of numbers with a decimal mark; thousands are separated by the other mark, or by spaces."""
+    decimal, other = re.escape(mark), re.escape(_OTHER.get(mark, "."))
+    return re.compile(
+        rf"[+-]?(?:(?:\d+(?:{decimal}\d*)?|{decimal}\d+){_POWER}"
+        rf"|[1-9]\d{{0,2}}(?:(?:{other}\d{{3}})+|(?:[ ']\d{{3}})+)(?:{decimal}\d+)?|(?i:inf(?:inity)?))"
+    )
+
+
+def _in_ascii(text: str) -> str:
+    """Return a number with the digits 0 to 9 and without a percent sign."""
+    if not text.isascii():
+        text = re.sub(r"\d", lambda digit: str(int(digit[0])), text).translate(_SIGNS)
+    return text[:-1].rstrip() if text.endswith("%") else text
+
+
+def _value(plain: str, mark: str) -> float | None:
+    """Return the number of a text in ASCII; None if it is none with this decimal mark."""
+    if not _grammar(mark).fullmatch(plain):
+        return None
+    for sign in (" ", "'", _OTHER.get(mark, ".")):
+        plain = plain.replace(sign, "")
+    return float(plain.replace(mark, "."))
+
+
+def number(text: str) -> float | None:
+    """Return the number that a text shows in itself; None if it is none, or may be another with another decimal mark.
+
+    Examples
+    --------
+    >>> [number(text) for text in ("-1.5", "１２", "1,234", "1,5", "n/k")]
+    [-1.5, 12.0, None, None, None]
+    """
+    plain = _in_ascii(text.strip())
+    return None if "," in plain else _value(plain, ".")
 
 
 def like_number(text: str) -> bool:
@@ -50,54 +75,100 @@ def like_number(text: str) -> bool:
     >>> [like_number(text) for text in ("1,5", "36 %", "1.234.567", "1.2.2010", "<5")]
     [True, True, True, False, False]
     """
-    plain = _without_signs(text.strip())
-    return _ANY_NUMBER.fullmatch(plain) is not None and re.fullmatch(DATE, plain) is None
+    plain = _in_ascii(text.strip())
+    return _LIKE_NUMBER.fullmatch(plain) is not None and re.fullmatch(DATE, plain) is None
 
 
-def _without_signs(text: str) -> str:
-    """Return a number without a percent sign and spaces between thousands, its minus a hyphen."""
-    plain = text.removesuffix("%").rstrip().replace("−", "-")
-    return _SPACE.sub("", plain) if _IS_SPACED.fullmatch(plain) else plain
+def numbers(texts: Sequence[str], decimal: str | None, name: str) -> list[float] | None:
+    """Return the numbers of the different texts of a column; None if it is not one of numbers.
 
-
-def decimal_mark(columns: Iterable[Sequence[str]], separator: str) -> str | None:
-    r"""Return the decimal mark of a table from the texts of its columns; None if they do not show it.
-
-    Where no number shows it, "1.234" is taken as a decimal number in files that do not separate fields by semicolons.
-
-    Examples
-    --------
-    >>> decimal_mark([["1,5", "2"]], ";"), decimal_mark([["1,204", "365", "12", "45"]], "\t")
-    (',', '.')
-    >>> decimal_mark([["1,204", "2,531"]], "\t") is None
-    True
+    With `decimal` None, a column whose numbers may have two meanings is an error that asks for it.
     """
-    found = [_mark_of(column) for column in columns]
+    if decimal is not None and _plain_lines(texts, decimal) and (known := _floats(texts, decimal)):
+        return known
+    plain = list(map(_in_ascii, texts))
+    # Such as 36 % beside 0.36.
+    some_percent = len({text.endswith(("%", "％")) for text in texts}) > 1
+    if some_percent or any(map(_CODE.match, plain)):
+        return None
+    mark = decimal or _own_mark(plain, name)
+    values = [_value(text, mark) for text in plain]
+    found = [value for value in values if value is not None]
+    if len(found) == len(values):
+        return found
+    if mark != "." and all(map(like_number, texts)):
+        wrong = [repr(text) for text, value in zip(texts, values, strict=True) if value is None]
+        raise ArgumentError(
+            "decimal",
+            f"column {name!r} holds {', '.join(wrong[:3])}, with a point that does not separate thousands, although "
+            f"{arg('decimal', mark)}: write all numbers with the same decimal mark.",
+        )
+    return None
+
+
+def plain_numbers(texts: Sequence[str]) -> tuple[list[float], str | None] | None:
+    """Return the numbers of texts that all are plain, as most are, and the decimal mark that they show; else None.
+
+    The mark is None if all are whole. This is the common case of :func:`numbers`, without a search in every text.
+    """
+    for mark in (".", ","):
+        lines = _plain_lines(texts, mark)
+        if lines and ("." not in lines or _SURE_POINT.search(lines)) and (found := _floats(texts, mark)):
+            return found, mark if "." in lines else None
+    return None
+
+
+def _plain_lines(texts: Sequence[str], mark: str) -> str:
+    """Return texts as lines with decimal points; empty if they have other characters than plain numbers have."""
+    lines = "\n".join(["", *texts, ""])
+    if mark != ".":
+        lines = lines.replace(".", "no number").replace(mark, ".")
+    plain = lines.isascii() and not lines.encode().translate(None, _PLAIN)
+    return lines if plain and not _CODES.search(lines) else ""
+
+
+def _floats(texts: Sequence[str], mark: str) -> list[float] | None:
+    try:
+        return list(map(float, texts if mark == "." else (text.replace(mark, ".") for text in texts)))
+    except ValueError:
+        return None
+
+
+def decimal_mark(found: Sequence[str | None], separator: str) -> str | None:
+    """Return the decimal mark of a table from what its columns show, as :func:`mark_of` says it.
+
+    None if they do not show it. Where no number does, "1.234" is taken as a decimal number in files that do not
+    separate fields by semicolons.
+    """
     commas, points = found.count(","), found.count(".")
     if commas or points:
         return "," if commas > points else "."
-    open_marks = {mark for mark in found if mark is not None and mark.startswith("either")}
-    asked = "either ," in open_marks or ("either ." in open_marks and separator == ";")
+    asked = "either ," in found or ("either ." in found and separator == ";")
     return None if asked else "."
 
 
-def _mark_of(texts: Sequence[str]) -> str | None:
-    """Return the decimal mark of a column, "either" and the mark if it may separate thousands, None if it has none."""
-    counts = Counter(filter(None, texts))
-    sure, either, whole, numbers, dated = dict.fromkeys(_SURE, 0), [], set(), 0, False
-    for text, times in counts.items():
-        plain = text if _PLAIN.fullmatch(text) else _without_signs(text)
+def mark_of(counts: Iterable[tuple[str, int]]) -> str | None:
+    """Return the decimal mark of a column of texts, given with their numbers of cells; None if it has none.
+
+    "either" and the mark if it may separate thousands.
+    """
+    sure, either, whole, known, total = {",": 0, ".": 0}, [], set(), 0, 0
+    for text, cells in counts:
+        total += cells
+        plain = _in_ascii(text)
+        if re.fullmatch(DATE, plain):
+            return None
+        if not _LIKE_NUMBER.fullmatch(plain):
+            continue
+        marks = [mark for mark in sure if _value(plain, mark) is not None]
         if _WHOLE.fullmatch(plain):
             whole.add(int(plain))
         elif match := _EITHER.fullmatch(plain):
             either.append(match[1])
-        elif mark := next((mark for mark, form in _SURE.items() if form.fullmatch(plain)), None):
-            sure[mark] += times
-        else:
-            dated = dated or re.fullmatch(DATE, plain) is not None
-            continue
-        numbers += times
-    if dated or numbers < _SMALLEST_SHARE * counts.total():
+        elif len(marks) == 1:
+            sure[marks[0]] += cells
+        known += cells if marks else 0
+    if known < _SMALLEST_SHARE * total:
         return None
     if any(sure.values()):
         return "," if sure[","] > sure["."] else "."
@@ -109,65 +180,16 @@ def _mark_of(texts: Sequence[str]) -> str | None:
     return f"either {mark}"
 
 
-def number_column(texts: pd.Series[str], decimal: str | None) -> pd.Series[float] | None:
-    """Return the numbers of a column of texts, NaN where a text is missing; None if it is not one of numbers.
-
-    With `decimal` None, a column whose numbers may have two meanings is an error that asks for it.
-    """
-    known = texts.dropna()
-    # Most columns of texts are known by their first one; pandas' search in all of them takes milliseconds.
-    if len(known) == 0 or not _ANY_NUMBER.fullmatch(_without_signs(known.iloc[0])):
-        return None
-    if known.str.match(CODE).any():
-        return None
-    percent = known.str.endswith("%")
-    if percent.any() and not percent.all():
-        # Such as 36 % beside 0.36.
-        return None
-    known = known.map(_without_signs)
-    if not known.str.fullmatch(_NUMBER).all() or known.str.fullmatch(DATE).any():
-        return None
-    plain = _with_point(known, decimal or _own_mark(known))
-    return None if plain is None else nearest_floats(plain.reindex(texts.index))
-
-
-def _own_mark(known: pd.Series[str]) -> str:
-    mark = _mark_of(known.tolist()) or "."
+def _own_mark(plain: Sequence[str], name: str) -> str:
+    """Return the decimal mark that the numbers of a column show; raise if they may have two meanings."""
+    mark = mark_of((text, 1) for text in plain) or "."
     if not mark.startswith("either"):
         return mark
-    example = next(text for text in known if _EITHER.fullmatch(text))
+    example = next(text for text in plain if _EITHER.fullmatch(text))
     held = mark[-1]
     as_thousands, as_decimal = example.replace(held, ""), example.replace(held, ".")
     raise ArgumentError(
         "decimal",
-        f"column {known.name!r} holds numbers such as {example!r}, which may be {as_thousands} or {as_decimal}: pass "
+        f"column {name!r} holds numbers such as {example!r}, which may be {as_thousands} or {as_decimal}: pass "
         f"{arg('decimal', _OTHER[held])} if it is {as_thousands}, {arg('decimal', held)} if it is {as_decimal}.",
     )
-
-
-def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str] | None:
-    """Return numbers with a decimal point and without separators of thousands; None if a comma is neither mark."""
-    other = _OTHER.get(decimal, ".")
-    mark, thousands = re.escape(decimal), re.escape(other)
-    marked = text[text.str.contains(other, regex=False)]
-    fits = marked.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+(?:{mark}\d+)?")
-    if not fits.all():
-        if decimal == ".":
-            return None
-        raise ArgumentError(
-            "decimal",
-            f"column {text.name!r} holds {', '.join(map(repr, marked[~fits].unique()[:3].tolist()))}, with a point "
-            f"that does not separate thousands, although {arg('decimal', decimal)}: write all numbers with the same "
-            "decimal mark.",
-        )
-    return text.str.replace(other, "", regex=False).str.replace(decimal, ".", regex=False)
-
-
-def nearest_floats(text: pd.Series[str]) -> pd.Series[float]:
-    """Return the float nearest to each text, NaN where a text is no number."""
-    numbers = pd.to_numeric(text, errors="coerce").astype(float)
-    if not _TO_NUMERIC_IS_EXACT:
-        exact = (text.str.len() <= 15) & numbers.abs().between(1e-9, 1e22)
-        again = numbers.notna() & ~exact
-        numbers[again] = text[again].astype(float)
-    return numbers

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, row_number
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation import counted, listing
 from drosurv.tables.ids import names_of_rows
-from drosurv.tables.values import first_wrong, has_decimal_comma, to_floats
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.tables.values import first_wrong, has_decimal_comma, numbers_in, to_floats
 
 _ROUNDING = 1e-6
 _NAMES = "x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence"
@@ -308,13 +308,8 @@ def _like_numbers(column: pd.Series[Any]) -> bool:
     if pd.api.types.is_numeric_dtype(column):
         return True
     present = column.dropna().astype(object)
-    numbers = _coerced(present).notna() | present.map(has_decimal_comma).astype(bool)
-    return bool(numbers.mean() > 0.5)
-
-
-def _coerced(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the numbers of a column, missing where it holds text."""
-    return pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+    numbers = ~np.isnan(numbers_in(present)) | present.map(has_decimal_comma).to_numpy(dtype=np.bool_)
+    return bool(len(present)) and bool(numbers.mean() > 0.5)
 
 
 class _Candidate(NamedTuple):
@@ -335,7 +330,7 @@ class _Candidate(NamedTuple):
         """Judge columns by their values."""
         ordered = _by_time(named)
         table = frame[ordered]
-        values: FloatArray = table.apply(_coerced).to_numpy(dtype=np.float64)
+        values = np.column_stack([numbers_in(table[name]) for name in ordered])
         text = np.isnan(values) & table.notna().to_numpy()
         known, percent = values[~np.isnan(values)], in_percent(values)
         fault, wrong = _no_probabilities(table, values, percent)

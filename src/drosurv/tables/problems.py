@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning, InputError, arg, row_number
-from drosurv.outcome_names import names_entry, names_other_outcome, words
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, row_number
+from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
+from drosurv.patients.target import FloatArray, IntArray, field_names
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.dates import holds_dates
-from drosurv.tables.ids import is_id_name, names_clusters
+from drosurv.tables.dates import holds_dates, holds_years
+from drosurv.tables.ids import constant_in, is_id_name, names_clusters
 from drosurv.tables.rows import row_numbers
+from drosurv.tables.units import mixed_units
 from drosurv.tables.values import (
     coded,
     floats,
@@ -26,7 +28,6 @@ from drosurv.tables.values import (
     quoted,
     to_floats,
 )
-from drosurv.target import FloatArray, IntArray
 
 # Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
@@ -48,6 +49,8 @@ _FEWEST_INTERVALS = 10
 _BEFORE_TIME = 0.95
 # No age in years is above.
 _OLDEST = 120
+# At least so many patients repeat their outcome; of rows without ids, at most this share differs in it.
+_FEWEST_REPEATED, _MOST_ALONE = 5, 0.7
 
 
 def table_problems(
@@ -92,9 +95,9 @@ def table_problems(
         yield from _clusters(frame, named)
         amounts = [name for name in amounts if name not in named]
     yield from _codes(frame, amounts)
-    for name in [*features, *target]:
-        if name not in categorical:
-            yield from _sentinels(frame[name])
+    yield from _years(frame, [name for name in features if name not in keep_columns])
+    amounts = [name for name in features if name not in categorical]
+    yield from mixed_units(frame, amounts, time, [*_SENTINELS])
     for name in features:
         yield from _spellings(frame[name])
     yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
@@ -115,6 +118,61 @@ def refuse_totals(frame: pd.DataFrame) -> None:
         raise InputError(
             f"row {row_number(len(frame) - 1, frame)}, the last, holds the sum of "
             f"{listing([repr(name) for name in found], 4)}: it is a row of totals and no patient. Remove it."
+        )
+
+
+def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
+    """Raise if rows of one patient repeat the outcome, as those of several visits with the whole follow-up do.
+
+    `patients` (n,) are the numbers of the patients, and `y` (n,) are event and time.
+    """
+    event, time = (y[name] for name in field_names(y)[:2])
+    rows = pd.DataFrame({"event": event > 0, "time": time}).groupby(np.asarray(patients))
+    first, last = rows.min(), rows.max()
+    several = (rows.size() > 1) & last["event"]
+    same = several & (first == last).all(axis=1)
+    if same.sum() >= _FEWEST_REPEATED and same.sum() > several.sum() / 2:
+        n, had = rows.ngroups, int(last["event"].sum())
+        raise ArgumentError(
+            "id",
+            f"column {id!r} names {counted(n, 'patient')} in {len(y):,} rows, and all rows of a patient have the same "
+            f"time and event: {counted(had, 'patient')} had the event, which would count {int((event > 0).sum()):,} "
+            f"times. Keep one row for each patient, such as the first (table.drop_duplicates({id!r}) of pandas). If "
+            f"each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}.",
+        )
+
+
+def repeated_outcomes(
+    frame: pd.DataFrame, features: Sequence[str], target: Sequence[str]
+) -> Iterator[ArgumentWarning]:
+    """Warn where rows of equal time and event have other values in common too, as rows of one patient have."""
+    codes = row_numbers(frame[list(target)], target)
+    alone = len(np.unique(codes))
+    if len(frame) < _FEWEST_ROWS or alone > _MOST_ALONE * len(frame):
+        return
+    # The year of entry may determine the time of those who are followed until today.
+    constant = [name for name in features if not holds_years(frame[name]) and constant_in(frame[name], codes)]
+    if constant:
+        same = listing([repr(str(name)) for name in constant], 4)
+        yield ArgumentWarning(
+            "id",
+            f"{len(frame):,} rows hold {alone:,} different pairs of time and event, and {same} "
+            f"{'is' if len(constant) == 1 else 'are'} the same in all rows of a pair: rows seem to repeat patients, "
+            f"whose events then count several times. Keep one row for each patient, or pass "
+            f"{arg('id', text='COLUMN')}.",
+        )
+
+
+def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Name features that hold years of the calendar."""
+    if found := [str(name) for name in features if holds_years(frame[name])]:
+        named = listing([repr(name) for name in found], 4)
+        yield ArgumentWarning(
+            None,
+            f"{'column' if len(found) == 1 else 'columns'} {named} {'holds' if len(found) == 1 else 'hold'} calendar "
+            "years, used as amounts: patients of later years are followed for a shorter time, and new patients have "
+            f"years that the model never saw. Drop what should not predict ({arg('drop', found)}), or name it in "
+            f"{arg('keep_columns')}.",
         )
 
 
@@ -352,7 +410,17 @@ def _levels(column: pd.Series[Any]) -> str:
     return ", ".join(levels[:4]) + (", ..." if len(levels) > 4 else "")
 
 
-def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
+def refuse_sentinels(frame: pd.DataFrame) -> None:
+    """Raise if columns of numbers hold values such as 999 that may mean a missing value."""
+    if told := [text for name in frame.columns for text in sentinels(frame[name])]:
+        columns = listing(
+            [arg("numeric", [str(name)]) for name in frame.columns if [*sentinels(frame[name])]], 4
+        )
+        raise ArgumentError("missing", f"{' '.join(told[:4])} If it is an amount, pass {columns}.")
+
+
+def sentinels(column: pd.Series[Any]) -> Iterator[str]:
+    """Say which numbers of a column may mean a missing value, far outside the rest."""
     if not holds_numbers(column) or len(column) < _FEWEST_ROWS:
         return
     values = _finite(column)
@@ -361,10 +429,9 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
         meant = arg("missing", [f"{column.name}={value:g}"])
-        yield ArgumentWarning(
-            None,
+        yield (
             f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
-            f"to {rest.max():g}). If it means a missing value, pass {meant}.",
+            f"to {rest.max():g}). If it means a missing value, pass {meant}."
         )
 
 

@@ -11,14 +11,12 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from drosurv.errors import (
@@ -33,44 +31,26 @@ from drosurv.errors import (
     warn_caller,
 )
 from drosurv.files import whole_file
-from drosurv.observation import in_pandas
+from drosurv.patients.observation import in_pandas
+from drosurv.tables.cells import ANY_TEXT, ERRORS, MISSING, Cells, Column, typed, without
 from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (
-    SAMPLE_BYTES,
-    binary,
-    csv_texts,
-    decimal_of,
+    content,
+    csv_cells,
     encoding_of,
     first_row,
+    harmless,
     header_row_of,
     refuse_repeated,
+    sample_of,
     separator_of,
     undecodable,
 )
-from drosurv.tables.number_texts import CODE, decimal_mark, like_number, nearest_floats, number_column
+from drosurv.tables.number_texts import decimal_mark
+from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
 from drosurv.tables.values import holds_numbers, labels
 from drosurv.tables.workbook import read_workbook
 
-# What pandas reads as missing, and the point of SAS and Stata. "None" is not among them: it is a level of many medical
-# columns.
-MISSING = (
-    *("", ".", "<NA>", "#NA", "#N/A", "#N/A N/A", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-    *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
-)
-# Errors of Excel's formulas.
-_ERRORS = ("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
-# A missing value `column=*` means each text of the column that is no number.
-ANY_TEXT = "*"
-# Number of cells that are converted at once.
-_CELLS = 1_000_000
-# Readers of other formats by suffix, and the package of the extra `formats` that they need.
-_OTHERS: dict[str, tuple[str, str]] = {
-    ".dta": ("read_stata", ""),
-    ".sav": ("read_spss", "pyreadstat"),
-    ".zsav": ("read_spss", "pyreadstat"),
-    ".sas7bdat": ("read_sas", ""),
-    ".xpt": ("read_sas", ""),
-}
 _WORKBOOKS = (".xlsx", ".xlsm")
 _NOT_TABLES = {b"PK\x03\x04": "a zip archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
 
@@ -126,28 +106,7 @@ def read_frame(
     DataFrame
         Columns of floats or of text, or as the file has them where it is neither CSV nor Excel.
     """
-    path = local_file(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it.")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
-    require(header_row is None or header_row >= 1, "header_row", "be at least 1", header_row)
-    kind = _kind_of(path)
-    require(sheet is None or kind == "workbook", "sheet", "be given for an Excel workbook only", sheet)
-    if kind == "csv":
-        marks = FileFormat(separator, decimal, encoding, header_row=header_row).recognised(path)
-        frame, missing = _read_csv(path, marks, missing), ()
-    elif kind == "workbook":
-        frame, missing = _read_workbook(path, sheet, header_row, decimal, missing), ()
-    else:
-        frame = _parquet(path) if kind == "parquet" else _other_format(path)
-    frame.columns = frame.columns.map(str)
-    refuse_repeated(list(frame.columns), path)
-    if missing:
-        frame = _with_missing(frame, missing)
-    if len(frame) == 0:
-        raise InputError(f"{path} has no rows.")
-    return frame
+    return FileFormat(separator, decimal, encoding, tuple(as_names(missing)), sheet, header_row).read(path)
 
 
 def local_file(path: str | os.PathLike[str]) -> Path:
@@ -171,7 +130,7 @@ def _kind_of(path: Path) -> str:
         start = file.read(4)
     if start == b"PAR1":
         return "parquet"
-    if path.suffix.lower() in _OTHERS:
+    if path.suffix.lower() in READERS:
         return "other"
     if path.suffix.lower() in _WORKBOOKS or (start == b"PK\x03\x04" and _is_workbook(path)):
         return "workbook"
@@ -188,6 +147,12 @@ def _is_workbook(path: Path) -> bool:
         return False
 
 
+def _version(path: Path) -> tuple[Path, int, int]:
+    """Return what tells a file from another, and from what it was before it was written again."""
+    known = path.stat()
+    return path.absolute(), known.st_mtime_ns, known.st_size
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """How to read a file: marks of CSV, missing values, sheet, header; parameters as in :func:`read_frame`."""
@@ -201,39 +166,107 @@ class FileFormat:
 
     def read(self, path: str | os.PathLike[str]) -> pd.DataFrame:
         """Read the table of a file."""
-        return read_frame(path, **asdict(self))
+        return self.table(path)[0]
+
+    def table(self, path: str | os.PathLike[str]) -> tuple[pd.DataFrame, FileFormat]:
+        """Read the table of a file; return it with the format, in which the settings that were None are recognised."""
+        path = local_file(path)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it.")
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
+        columns, absent, found = self._columns(path)
+        refuse_repeated([*columns], path)
+        frame = pd.DataFrame(
+            {
+                name: typed(column, name, found.decimal, absent[name])
+                if isinstance(column, Cells)
+                else column
+                for name, column in columns.items()
+            }
+        )
+        if len(frame) == 0:
+            raise InputError(f"{path} has no rows.")
+        return frame, found
 
     def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
-        """Detect the settings that are None from a CSV file; give a note of unusual ones.
+        """Return the format of a CSV file, in which settings that are None are recognised; give a note of unusual ones.
 
-        The decimal mark stays None where numbers do not show it.
+        The decimal mark stays None where no cell shows it. A file that was read is not read again.
         """
         path = local_file(path)
-        for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
-            require(mark is None or len(mark) == 1, name, "be one character", mark)
         if not path.is_file() or _kind_of(path) != "csv":
             return self
-        with binary(path) as file:
-            sample = file.read(SAMPLE_BYTES)
-        found = replace(self, encoding=self.encoding or encoding_of(path, sample))
-        try:
-            text = sample.decode(found.codec, errors="ignore" if len(sample) == SAMPLE_BYTES else "strict")
-        except UnicodeError:
-            # Reading the whole file will report the byte that cannot be decoded.
-            text = sample.decode("latin-1")
+        return _recognised.get((self, _version(path))) or self._columns(path)[2]
+
+    def _columns(self, path: Path) -> tuple[dict[str, Column], dict[str, set[str]], FileFormat]:
+        """Return the columns of a file, without what means missing there, the texts that do, and the format."""
+        require(
+            self.header_row is None or self.header_row >= 1, "header_row", "be at least 1", self.header_row
+        )
+        kind = _kind_of(path)
+        require(
+            self.sheet is None or kind == "workbook",
+            "sheet",
+            "be given for an Excel workbook only",
+            self.sheet,
+        )
+        columns: Mapping[str, Column]
+        found = self
+        notes: list[str] = []
+        if kind == "csv":
+            columns, found, usual = self._csv(path)
+        elif kind == "workbook":
+            with read_by("openpyxl", path, "cannot be read as a .xlsx file"):
+                columns, notes = read_workbook(path, self.sheet, self.header_row)
+        else:
+            columns, notes = parquet(path) if kind == "parquet" else other_format(path)
+        for note in notes:
+            warn_caller(note, category=TableNote)
+        absent = _missing_texts(self.missing, columns)
+        present = {name: without(column, absent[name]) for name, column in columns.items()}
+        for name in (one for one in columns if ANY_TEXT in absent[one]):
+            _refuse_all_missing(name, columns[name], present[name])
+        marks = [
+            column.mark() for column in present.values() if isinstance(column, Cells) and not self.decimal
+        ]
+        found = replace(found, decimal=self.decimal or decimal_mark(marks, found.separator or ""))
+        if kind == "csv":
+            _recognised[self, _version(path)] = found
+            self._tell(path, found, usual)
+        return present, absent, found
+
+    def _csv(self, path: Path) -> tuple[dict[str, Cells], FileFormat, dict[str, Any]]:
+        """Return the cells of a CSV file, its format but for the decimal mark, and the settings that need no note."""
+        for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
+            require(mark is None or len(mark) == 1, name, "be one character", mark)
+        data = content(path)
+        found = replace(self, encoding=self.encoding or encoding_of(data))
+        text = sample_of(data, found.codec)
         separator = self.separator or separator_of(text, self.decimal)
-        found = replace(found, separator=separator)
         header_row = self.header_row or header_row_of(text, separator)
-        decimal = self.decimal or decimal_of(text, separator, header_row)
-        found = replace(found, decimal=decimal, header_row=header_row if header_row > 1 else self.header_row)
+        try:
+            columns = csv_cells(data, path, separator, found.codec, header_row)
+        except UnicodeError as error:
+            raise undecodable(data, path, found.encoding or "utf-8") from error
+        except csv.Error as error:
+            raise InputError(
+                f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
+            ) from error
+        found = replace(
+            found, separator=separator, header_row=header_row if header_row > 1 else self.header_row
+        )
         usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": first_row(text)}
+        return columns, found, usual
+
+    def _tell(self, path: Path, found: FileFormat, usual: Mapping[str, Any]) -> None:
+        """Give a note of settings that were recognised and are not the usual ones."""
         if marks := [
             arg(name, getattr(found, name))
             for name, value in usual.items()
             if getattr(self, name) is None and getattr(found, name) not in (value, None)
         ]:
             warn_caller(f"{path} was read with {', '.join(marks)}.", category=Confirmation)
-        return found
 
     @property
     def codec(self) -> str:
@@ -257,16 +290,26 @@ class FileFormat:
         return str(self._to_csv(frame, None))
 
     def _to_csv(self, frame: pd.DataFrame, part: Any) -> str | None:
-        """Write whole floats as integers: patient 10165 is read as a float but not written as 10165.0."""
+        """Write whole floats as integers, and texts so that no spreadsheet runs them.
+
+        Patient 10165 is read as a float but not written as 10165.0.
+        """
         whole = {
             name: "Int64"
             for name, column in frame.select_dtypes("float").items()
             if column.dropna().abs().lt(2**53).all() and column.dropna().mod(1).eq(0).all()
         }
+        texts: dict[Any, Any] = {
+            name: column.map(harmless) for name, column in frame.items() if column.dtype.kind == "O"
+        }
         marks: Any = {"sep": self.separator or ",", "decimal": self.decimal or "."}
-        written = frame.astype(whole)
+        written = frame.astype(whole).assign(**texts).rename(columns=harmless)
         text: str | None = written.to_csv(part, index=False, encoding=self.encoding or "utf-8", **marks)
         return text
+
+
+# Formats of files that were read, by the settings that were given.
+_recognised: dict[tuple[FileFormat, tuple[Path, int, int]], FileFormat] = {}
 
 
 def as_table(given: Any, name: str = "table") -> pd.DataFrame:
@@ -303,134 +346,41 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
             )
 
 
-@contextmanager
-def _read_by(package: str, path: Path, fault: str) -> Iterator[None]:
-    """Turn errors of a package that reads a file into input errors with a `fault`; it may not be installed."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except ImportError as error:
-        raise InputError(
-            f'{path} needs the package {package} to be read: pip install "drosurv[formats]".'
-        ) from error
-    except Exception as error:
-        raise InputError(f"{path} {fault}: {error}") from error
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    with _read_by("pyarrow", path, "begins like a Parquet file but cannot be read"):
-        frame = pd.read_parquet(path, engine="pyarrow")
-    return frame.reset_index(drop=frame.index.names == [None])
-
-
-def _other_format(path: Path) -> pd.DataFrame:
-    """Read a Stata, SPSS or SAS file."""
-    name, package = _OTHERS[path.suffix.lower()]
-    read: Callable[..., pd.DataFrame] = getattr(pd, name)
-    with _read_by(package, path, f"cannot be read as a {path.suffix} file"):
-        frame = read(path, encoding="utf-8") if name == "read_sas" else read(path)
-    # These formats store missing text as empty text.
-    texts = [column for column in frame if frame[column].dtype.kind == "O" or frame[column].dtype == "str"]
-    for column in texts:
-        frame[column] = frame[column].mask(frame[column].isin(MISSING))
-    return frame
-
-
-def _read_workbook(
-    path: Path, sheet: str | None, header_row: int | None, decimal: str | None, missing: Sequence[str]
-) -> pd.DataFrame:
-    """Read the table of an Excel workbook; columns in which all texts are numbers become numbers."""
-    with _read_by("openpyxl", path, "cannot be read as a .xlsx file"):
-        frame, notes = read_workbook(path, sheet, header_row)
-    for note in notes:
-        warn_caller(note, category=TableNote)
-    everywhere, by_column = _missing_texts(missing, frame)
-    texts = [
-        name
-        for name in frame.columns
-        if frame[name].dtype.kind == "O" and all(isinstance(cell, str) for cell in frame[name].dropna())
-    ]
-    decimal = decimal or decimal_mark((frame[name].dropna().tolist() for name in texts), "")
-    for name in frame.columns:
-        absent = everywhere | by_column.get(name, set())
-        if name in texts:
-            cells = frame[name].fillna("").astype("str").str.strip()
-            ((_, values),) = _typed(cells, [name], decimal, absent | {*_ERRORS})
-            frame[name] = pd.Series(values, frame.index)
-        elif labels(frame[name]).isin(absent).any():
-            frame[name] = frame[name].mask(labels(frame[name]).isin(absent).to_numpy())
-    return frame
-
-
-def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:
-    """Read the columns of a CSV file as floats or text."""
-    try:
-        text = csv_texts(path, marks.separator or ",", marks.codec, marks.header_row or 1)
-    except UnicodeError as error:
-        raise undecodable(path, marks.encoding or "utf-8") from error
-    except csv.Error as error:
-        raise InputError(
-            f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
-        ) from error
-    everywhere, by_column = _missing_texts(missing, text)
-    others = [name for name in text.columns if name not in by_column]
-    # Short columns are converted together, because each conversion has a fixed cost.
-    step = max(1, _CELLS // max(len(text), 1))
-    blocks = [[name] for name in by_column] + [others[k : k + step] for k in range(0, len(others), step)]
-    filled = np.zeros(len(text), dtype=np.bool_)
-    columns: dict[str, Any] = {}
-    for names in blocks:
-        cells = pd.concat([text[name] for name in names], ignore_index=True).str.strip()
-        filled |= (cells != "").to_numpy().reshape(len(names), len(text)).any(axis=0)
-        columns.update(_typed(cells, names, marks.decimal, everywhere | by_column.get(names[0], set())))
-    return pd.DataFrame({name: columns[name] for name in text.columns})[filled].reset_index(drop=True)
-
-
-def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str], dict[str, set[str]]]:
-    """Return the texts that mean missing in every column, and those given as ``column=text``, by column."""
-    everywhere: set[str] = {*MISSING}
+def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dict[str, set[str]]:
+    """Return the texts that mean missing, by column; some are given as ``column=text``."""
+    everywhere: set[str] = {*MISSING, *ERRORS}
     by_column: dict[str, set[str]] = {}
     for entry in as_names(missing):
         # Texts such as ">=90", and names of columns, may themselves hold an equals sign.
-        named = [name for name in text.columns if re.match(rf"{re.escape(name)}\s*=", entry)]
+        named = [name for name in columns if re.match(rf"{re.escape(name)}\s*=", entry)]
         if named:
             name = max(named, key=len)
             by_column.setdefault(name, set()).add(entry.removeprefix(name).lstrip()[1:].strip())
             continue
         # If a mistyped column were not an error, its codes would be used as numbers.
         mistyped = re.match(r"([\w .-]*\w)\s*=", entry)
-        if mistyped and not text.isin([entry.strip()]).any(axis=None):
-            require_columns(text, [mistyped[1]], "missing")
+        if mistyped and not any(_holds(column, entry.strip()) for column in columns.values()):
+            require_columns(pd.DataFrame(columns=[*columns]), [mistyped[1]], "missing")
         everywhere.add(entry.strip())
-    return everywhere, by_column
+    return {name: everywhere | by_column.get(name, set()) for name in columns}
 
 
-def _typed(
-    cells: pd.Series[str], names: Sequence[str], decimal: str | None, missing: set[str]
-) -> Iterator[tuple[str, Any]]:
-    """Yield columns of floats or of text; `cells` holds the cells of all columns, one column after the other."""
-    n = len(cells) // len(names)
-    texts = cells.mask(cells.isin(missing - {ANY_TEXT}))
-    codes = texts.str.match(CODE, na=False).to_numpy()
-    numbers = nearest_floats(texts)
-    # Other marks than a decimal point are looked for in these columns only.
-    marked = (numbers.isna() & texts.notna()).to_numpy()
-    if decimal != ".":
-        marked = marked | texts.str.contains(r"[.,]", na=False).to_numpy()
-    # A missing value 999 may also be written 999.0.
-    absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
-    values = numbers.mask(numbers.isin(absent)).to_numpy()
-    for k, name in enumerate(names):
-        at = slice(k * n, (k + 1) * n)
-        column = texts[at].rename(name)
-        if ANY_TEXT in missing:
-            column = column.where(column.map(like_number, na_action="ignore").eq(True))
-        if not marked[at].any() and not codes[at].any():
-            yield name, values[at]
-            continue
-        found = number_column(column, decimal)
-        yield name, texts.array[at] if found is None else found.mask(found.isin(absent)).to_numpy()
+def _refuse_all_missing(name: str, column: Column, present: Column) -> None:
+    """Raise if every text of a column would be missing because it holds no number."""
+    values, rest = (
+        one.values if isinstance(one, Cells) else one.dropna().tolist() for one in (column, present)
+    )
+    if rest or all(value in MISSING for value in values):
+        return
+    here = [f"{name}={ANY_TEXT}"]
+    raise ArgumentError(
+        "missing",
+        f"{arg('missing', here)}: column {name!r} holds no number, so that all of it would be missing.",
+    )
+
+
+def _holds(column: Column, text: str) -> bool:
+    return text in column.values if isinstance(column, Cells) else bool(labels(column).eq(text).any())
 
 
 def strays_as_missing(
@@ -444,29 +394,10 @@ def strays_as_missing(
     changed = frame.copy(deep=False)
     for name in (one for one in frame.columns if one not in kept):
         if texts := stray_texts(frame[name]):
-            column = _without(frame[name], {*texts}, decimal)
+            known = labels(frame[name])
+            cells = Cells.of(known.where(known.notna() & ~known.isin(texts), None))
+            column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
             # Numbers with leading zeros are codes, and stay text.
             if holds_numbers(column):
                 changed[name], found[str(name)] = column, texts
     return changed, found
-
-
-def _with_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
-    """Make the texts `missing` of a table that is not from a CSV file missing values."""
-    everywhere, by_column = _missing_texts(missing, frame)
-    for name in frame.columns:
-        texts = everywhere.difference(MISSING) | by_column.get(str(name), set())
-        if ANY_TEXT in texts or labels(frame[name]).isin(texts).any():
-            frame[name] = _without(frame[name], texts)
-    return frame
-
-
-def _without(column: pd.Series[Any], texts: set[str], decimal: str | None = ".") -> pd.Series[Any]:
-    """Return a column whose values with these texts are missing; it holds numbers if all other values are numbers."""
-    known = labels(column)
-    rest = column.mask(known.isin(texts).to_numpy())
-    if holds_numbers(rest):
-        return rest
-    cells = known.reset_index(drop=True).fillna("").astype("str")
-    ((_, values),) = _typed(cells, [str(column.name)], decimal, {*MISSING, *texts})
-    return pd.Series(values, column.index, name=column.name) if values.dtype.kind == "f" else rest

@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.tables.ids import counts_rows, names_patients
 from drosurv.tables.values import floats, holds_numbers, label, labels
-from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Odd, so that no bit of a column's hash is lost; the order of columns matters.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)

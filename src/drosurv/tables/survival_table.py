@@ -23,23 +23,26 @@ from drosurv.errors import (
     row_number,
     warn_caller,
 )
-from drosurv.observation import check_clusters, given_arguments, label_codes
+from drosurv.patients.observation import check_clusters, given_arguments, label_codes
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names, with_fields
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import in_future
-from drosurv.tables.ids import patient_columns, repeated_id, unnamed_ids
+from drosurv.tables.ids import names_people, patient_columns, repeated_id, unnamed_ids
 from drosurv.tables.problems import (
     copied_rows,
     entry_not_given,
     numbered_patients,
+    refuse_repeated_outcomes,
+    refuse_sentinels,
     refuse_totals,
+    repeated_outcomes,
     table_problems,
 )
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
-from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
 _CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>[<>]=?)\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
@@ -71,6 +74,11 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
                 "groups",
                 f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for "
                 f"example {arg('groups', [f'{spec}>{middle}'])}, or name it in {arg('categorical')} if they are codes.",
+            )
+        if names_people(spec, column) and spec not in categorical:
+            raise ArgumentError(
+                "groups",
+                f"{arg('groups')} column {spec!r} holds names of people, which no page may show: leave it out.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
@@ -135,12 +143,18 @@ class SurvivalTable:
         drop: Sequence[str] = (),
         observed: Mapping[str, str] | None = None,
         categorical: Sequence[str] = (),
+        numeric: Sequence[str] = (),
         id: str | None = None,
         clusters: str | None = None,
         drop_missing_target: bool = False,
         complete_cases: bool = False,
+        modelled: Sequence[str] | None = None,
     ) -> SurvivalTable:
-        """Divide a DataFrame; parameters as in :func:`read_survival_table`."""
+        """Divide a DataFrame; parameters as in :func:`read_survival_table`.
+
+        All commands read a table by this function, which raises where one of its questions must be answered first.
+        `modelled` are the columns that a model uses, by default all features.
+        """
         columns.require(frame)
         named = {**(observed or {}), **given_arguments(id=id, clusters=clusters)}
         for role, column in named.items():
@@ -157,6 +171,9 @@ class SurvivalTable:
             known = frame[used].notna().all(axis=1).to_numpy()
             frame = _keep_rows(frame, known, "no value in some feature")
         refuse_totals(frame)
+        values = [*(used if modelled is None else modelled), *groups, *columns.names]
+        known_columns = [name for name in dict.fromkeys(values) if name in frame.columns]
+        refuse_sentinels(frame[[name for name in known_columns if name not in (*categorical, *numeric)]])
         complete = frame[list(columns.names)].notna().all(axis=None)
         columns = columns.resolved(frame) if complete else columns
         labelled = group_labels(frame, groups, categorical)
@@ -166,6 +183,10 @@ class SurvivalTable:
         if clusters is not None and id is not None:
             check_clusters(patients, frame[id], frame[clusters])
         y = columns.parse(frame)
+        if id is not None and columns.entry is None:
+            # Copies of a row are named elsewhere.
+            once = ~pd.Series(row_numbers(frame, [*columns.names, id])).duplicated().to_numpy()
+            refuse_repeated_outcomes(id, patients[once], y[once])
         return SurvivalTable(frame, columns, y, frame[used], labelled, patients, id, clusters=clusters)
 
     @property
@@ -175,7 +196,7 @@ class SurvivalTable:
             return None
         column = self.frame[self.columns.entry]
         since = to_floats(column, "entry")
-        late = since >= self.y[self.columns.time_name]
+        late = since >= self.y["time"]
         if late.any():
             fault = first_wrong(column, late, "not before the time of the row")
             raise ArgumentError(
@@ -187,7 +208,7 @@ class SurvivalTable:
     @property
     def event(self) -> BoolArray:
         """Who had the event, of any cause, (n,)."""
-        return np.asarray(self.y[self.columns.event] > 0)
+        return np.asarray(self.y[field_names(self.y)[0]] > 0)
 
     @property
     def groups(self) -> pd.DataFrame | None:
@@ -231,10 +252,28 @@ class SurvivalTable:
         return counted_patients(self.n_patients, len(self), clusters, self.clusters or "")
 
     @property
-    def judged_rows(self) -> dict[str, Any]:
-        """Arguments of functions that judge a model: entry times, ids and clusters, each (n,) or None."""
-        clusters = None if self.clusters is None else self.frame[self.clusters]
-        return {"entry": self.entry, "id": self.ids, "clusters": clusters}
+    def judged_y(self) -> NDArray[Any]:
+        """The target for functions that judge a model: with entry times, ids and clusters."""
+        return with_fields(self.y, entry=self.entry, id=self.ids, clusters=self._clusters)
+
+    @property
+    def trained_y(self) -> NDArray[Any]:
+        """The target for training: with entry times, and ids and clusters as :attr:`columns_of_rows` says."""
+        clusters: Any = self._clusters
+        ids = self.ids
+        if self.entry is None and clusters is None:
+            clusters, ids = ids, None
+        return with_fields(
+            self.y, entry=self.entry, id=None if self.entry is None else ids, clusters=clusters
+        )
+
+    @property
+    def _clusters(self) -> pd.Series[Any] | None:
+        """Labels of the clusters, (n,), numbers or texts."""
+        if self.clusters is None:
+            return None
+        column = self.frame[self.clusters]
+        return column if column.dtype.kind in "iu" else labels(column).astype(str).rename(self.clusters)
 
     @property
     def columns_of_rows(self) -> dict[str, str]:
@@ -245,26 +284,21 @@ class SurvivalTable:
         return found
 
     @property
-    def row_arguments(self) -> dict[str, Any]:
-        """Arguments of a repair about the rows: entry times, and what :attr:`columns_of_rows` says.
-
-        Patients of clusters have ids, as each row is one.
-        """
-        found = given_arguments(**self.judged_rows)
-        if self.entry is None:
-            ids = found.pop("id", None)
-            if self.clusters is not None and ids is None:
-                found["id"] = np.arange(len(self))
-            elif ids is not None:
-                found.setdefault("clusters", ids)
-        return found
+    def repaired_y(self) -> NDArray[Any]:
+        """The target for a repair: that of training; patients of clusters have ids, as each row is one."""
+        alone = self.entry is None and self.clusters is not None and self.ids is None
+        return with_fields(self.trained_y, id=np.arange(len(self))) if alone else self.trained_y
 
     def warn_of_copies(self, table_name: str) -> None:
         """Warn if rows are equal, also in their ids."""
         kept = [*self.columns.names, self.id]
         numbers = self.patients if self.id is None else row_numbers(self.frame, kept)
-        for warning in copied_rows(self.frame, numbers, table_name, self.id):
+        for warning in (*copied_rows(self.frame, numbers, table_name, self.id), *self._repeated_outcomes()):
             warn_caller(warning)
+
+    def _repeated_outcomes(self) -> Iterator[ArgumentWarning]:
+        if self.id is None and self.columns.entry is None:
+            yield from repeated_outcomes(self.frame, list(self.X.columns), self.columns.names)
 
     def ask_for_entry(self) -> None:
         """Warn if a column is named like an entry time and was not given as such."""
@@ -282,6 +316,7 @@ class SurvivalTable:
         yield from self._several_events()
         yield from self._nobody_censored()
         yield from self._in_future()
+        yield from self._repeated_outcomes()
         yield from table_problems(
             self.frame,
             features=list(self.X.columns),
@@ -311,7 +346,7 @@ class SurvivalTable:
                 )
 
     def _zero_times(self) -> Iterator[ArgumentWarning]:
-        zero = self.y[self.columns.time_name] == 0
+        zero = self.y["time"] == 0
         if zero.any():
             n, events = int(zero.sum()), int(self.event[zero].sum())
             first = row_number(zero.argmax(), self.frame)
@@ -355,7 +390,7 @@ class SurvivalTable:
 
     def until_first_event(self) -> SurvivalTable:
         """Return the table without rows that begin at or after the first event of their patient."""
-        time, patients = self.y[self.columns.time_name], np.asarray(self.patients)
+        time, patients = self.y["time"], np.asarray(self.patients)
         first = np.full(patients.max() + 1, np.inf)
         np.minimum.at(first, patients[self.event], time[self.event])
         return self.take(time <= first[patients])
@@ -525,6 +560,7 @@ def read_survival_table(
         drop=drop,
         observed=observed,
         categorical=categorical,
+        numeric=numeric,
         id=id,
         clusters=clusters,
         drop_missing_target=drop_missing_target,
@@ -565,7 +601,12 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
         rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
         category = TableNote if repeated else Confirmation
         warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=category)
-    return found
+    people = [
+        name for name in frame.columns if name not in (*others, *found) and names_people(name, frame[name])
+    ]
+    for name in people:
+        warn_caller(f"column {name!r} holds names of people and is no feature.", category=TableNote)
+    return [*found, *people]
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:

@@ -12,21 +12,16 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, call, row_number
-from drosurv.outcome_names import YES, names_event, value_word
+from drosurv.patients.target import BoolArray
 from drosurv.presentation import cause_in_words, counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.ids import names_patients, patient_columns
+from drosurv.tables.ids import names_patients, names_people, patient_columns
 from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import FileFormat, as_table, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable, refuse_same_column
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import labels, quoted, to_floats
-from drosurv.target import BoolArray
-
-# Of pairs of a row with the event and one without, the first has the longer time in at most 0.69 of the pairs in 50
-# public tables (docs/guessing.md).
-_LONGER, _UNLIKELY = 0.75, 0.01
+from drosurv.tables.values import quoted, to_floats
 
 
 @dataclass(frozen=True)
@@ -86,11 +81,9 @@ class WantedColumns:
         columns.refuse_unknown(frame[found.event], also=None)
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
-            columns = columns.resolved(frame[known], guessed="event" in found.guessed)
+            columns = columns.resolved(frame[known])
         if self.cause is not None:
             found = replace(found, notes=(*found.notes, _judged_cause(frame[known], columns, self.cause)))
-        elif self.event_value is None:
-            _ask_if_reversed(frame[known], columns)
         # Raises if the unit that is given contradicts the columns.
         columns.unit_or(self.time_unit)
         if self.start is not None:
@@ -114,28 +107,6 @@ def _judged_cause(frame: pd.DataFrame, columns: TargetColumns, cause: str) -> st
     verb = "competes" if len(others) == 1 else "compete"
     beside = f"; {listing(others)} {verb} with it" if others else ""
     return f"the event is {called} of column {columns.event!r}{beside}."
-
-
-def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:
-    """Raise if 1 is taken as the event by convention only, and rows with a 1 have longer times, as survivors have."""
-    value = str(columns.event_value)
-    if names_event(columns.event)[1] != "status" or value_word(value) not in YES | {"2"}:
-        return
-    from scipy.stats import mannwhitneyu
-
-    times, event = columns.times(frame), labels(frame[columns.event]).eq(value).to_numpy()
-    with_event, others = (times[rows & np.isfinite(times)] for rows in (event, ~event))
-    if not len(with_event) or not len(others):
-        return
-    test = mannwhitneyu(with_event, others)
-    if test.statistic > _LONGER * len(with_event) * len(others) and test.pvalue < _UNLIKELY:
-        values = labels(frame[columns.event]).dropna().unique()
-        remedies = " or ".join(arg("event_value", str(one)) for one in values)
-        raise ArgumentError(
-            "event_value",
-            f"which value of event column {columns.event!r} means the event? Rows with {value!r} have longer times "
-            f"than the others, as those of survivors have: pass {remedies}.",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +145,7 @@ def prepare_table(
         # Of a table that is no file, texts with a comma are no numbers.
         marks = file_format or FileFormat(decimal=None if isinstance(table, (str, os.PathLike)) else ".")
         if isinstance(table, (str, os.PathLike)):
-            marks = marks.recognised(table)
-            frame = marks.read(table)
+            frame, marks = marks.table(table)
         else:
             frame = as_table(table)
         kept = [*patient_columns(frame), *wanted.categorical]
@@ -225,6 +195,7 @@ def _patients(
         groups=found.groups,
         drop=[*wanted.drop, *left_out],
         categorical=list(wanted.categorical),
+        numeric=list(wanted.numeric),
         id=found.id,
         clusters=wanted.clusters,
     )
@@ -277,6 +248,9 @@ def _unusable_columns(
     for name in (one for one in frame.columns if one not in others):
         if names_patients(name, frame[name]) and name not in categorical:
             useless[name] = f"column {name!r} was left out: it names patients."
+            continue
+        if names_people(name, frame[name]) and name not in categorical:
+            useless[name] = f"column {name!r} was left out: it holds names of people."
             continue
         try:
             with warnings.catch_warnings(action="ignore"):

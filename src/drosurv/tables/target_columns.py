@@ -13,7 +13,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, call, row_number, warn_caller
-from drosurv.outcome_names import ALIVE, NO, UNKNOWN, YES, names_event, value_of_event, value_word, words
+from drosurv.patients.outcome_names import (
+    ALIVE,
+    NO,
+    UNKNOWN,
+    EventReading,
+    doubt_of_event,
+    endpoint,
+    same_endpoint,
+    value_of_event,
+    value_word,
+    words,
+)
+from drosurv.patients.target import BoolArray, FloatArray, Surv, number_of_cause, parse_competing_target
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, how_read, time_between, unit_between
 from drosurv.tables.reading import TableNote, require_columns
@@ -24,11 +36,11 @@ from drosurv.tables.values import (
     label,
     labels,
     may_be_quoted,
+    numbers_in,
     quoted,
     shown,
     to_floats,
 )
-from drosurv.target import BoolArray, FloatArray, Surv, number_of_cause, parse_competing_target
 
 # A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
@@ -144,6 +156,22 @@ class TargetColumns:
                 f"{arg('event')} column {self.event!r} holds dates, and not whether the event happened: name a "
                 "column that says so, with 1 where there is a date and 0 where there is none.",
             )
+        ends = self.time or self.end or ""
+        if not same_endpoint(ends, self.event):
+            told = (
+                f"{arg('time')} column {ends!r} is named after {endpoint(ends)}, and {arg('event')} column "
+                f"{self.event!r} after {endpoint(self.event)}"
+            )
+            if self.event_value is None:
+                raise ArgumentError(
+                    "time",
+                    f"{told}: name the time and the event of one outcome. If they belong together, say so by naming "
+                    f"the value that means the event too: {arg('event_value', text='VALUE')}.",
+                )
+            warn_caller(
+                f"{told}; they were taken as one outcome, as {arg('event_value')} is given.",
+                category=TableNote,
+            )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
         """Return which rows (n,) have an event and a time that is not negative."""
@@ -152,11 +180,8 @@ class TargetColumns:
             return complete & ~(floats(frame[self.time]) < 0)
         return complete
 
-    def resolved(self, frame: pd.DataFrame, *, guessed: bool = False) -> TargetColumns:
-        """Return the columns with `event_value` and `time_unit` set from the table; raise if it is ambiguous.
-
-        If the event was `guessed`, a column that is named after censoring is ambiguous too.
-        """
+    def resolved(self, frame: pd.DataFrame) -> TargetColumns:
+        """Return the columns with `event_value` and `time_unit` set from the table; raise if it is ambiguous."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value",
@@ -175,17 +200,22 @@ class TargetColumns:
             )
         if self.event_value is not None or self.causes:
             return columns
-        counts = labels(frame[self.event]).value_counts()
-        found = value_of_event([str(value) for value in counts.index], self.event)
-        unsure = names_event(self.event)[1] == "censored" and value_word(found or "") in YES
-        if found is None:
+        held = labels(frame[self.event])
+        counts = held.value_counts()
+        reading = value_of_event([str(value) for value in counts.index], self.event)
+        if reading.value is None:
             self.refuse_unknown(frame[self.event])
-        if found is None or (guessed and unsure):
             raise self._ambiguous(counts)
-        if found != "1" and found.casefold() != "true":
+        if why := self._doubt(frame, reading, held.eq(reading.value).to_numpy(dtype=np.bool_)):
+            raise self._ambiguous(counts, why)
+        found, reason = reading.value, ""
+        if reading.by == "nothing":
+            reason = ", because rows with it have shorter times"
+        elif found in ("0", "2"):
+            named = reading.by == "name"
+            reason = ", because of the name of the column" if named else ", as in R's survival package"
+        if reason or found.casefold() not in ("1", "true"):
             rows = int(counts.get(found, 0))
-            reason = ", as in R's survival package" if found == "2" else ""
-            reason = ", because of the name of the column" if found == "0" else reason
             warn_caller(
                 f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
                 f"event{reason}; pass {arg('event_value')} if another value means it.",
@@ -193,14 +223,22 @@ class TargetColumns:
             )
         return replace(columns, event_value=found)
 
+    def _doubt(self, frame: pd.DataFrame, reading: EventReading, event: BoolArray) -> str:
+        """Say why the times contradict the event as it was read; empty if they do not."""
+        times = self.times(frame)
+        if self.entry is not None:
+            times = times - to_floats(frame[self.entry], "entry")
+        known = np.isfinite(times) & frame[self.event].notna().to_numpy()
+        return doubt_of_event(reading, times[known], event[known])
+
     def causes_in(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return what the causes 1, 2, ... of a table are called: texts, or numbers; none if there are no causes."""
         if not self.causes:
             return ()
         with warnings.catch_warnings(action="ignore", category=TableNote):
             named = self.resolved(frame).cause_names
-        codes = pd.to_numeric(frame[self.event], errors="coerce")
-        return named or tuple(str(k) for k in range(1, int(codes.max()) + 1))
+        codes = numbers_in(frame[self.event])
+        return named or tuple(str(k) for k in range(1, int(np.nanmax(codes)) + 1))
 
     def cause_number(self, cause: str) -> int:
         """Return the number of a cause that is given by its number or, where the column holds texts, by its text."""
@@ -221,9 +259,10 @@ class TargetColumns:
         if self.causes:
             return columns._with_causes(frame)
         events, times = columns._events(frame[self.event]), columns._times(frame)
-        return Surv.from_arrays(events, times, event_name=self.event, time_name=columns.time_name)
+        return Surv.from_arrays(events, times)
 
     def _with_causes(self, frame: pd.DataFrame) -> NDArray[Any]:
+        codes = numbers_in(frame[self.event])
         if self.cause_names:
             held = labels(frame[self.event])
             unknown = ~held.map(value_word).isin(_CENSORED) & ~held.isin(self.cause_names)
@@ -234,11 +273,8 @@ class TargetColumns:
                     f"that is not one of {shown(self.cause_names)}: correct it.",
                 )
             numbers = {name: number for number, name in enumerate(self.cause_names, start=1)}
-            codes = held.map(numbers).fillna(0)
-        else:
-            codes = pd.to_numeric(frame[self.event], errors="coerce")
-        named = {"event_name": self.event, "time_name": self.time_name}
-        y = Surv.competing(codes.to_numpy(), self._times(frame), self.cause_names, **named)
+            codes = np.asarray(held.map(numbers).fillna(0), dtype=np.float64)
+        y = Surv.competing(codes, self._times(frame), self.cause_names)
         parse_competing_target(y, name=f"event column {self.event!r}")
         return y
 
@@ -274,7 +310,7 @@ class TargetColumns:
     def _events(self, column: pd.Series[Any]) -> BoolArray:
         found = labels(column)
         counts = found.value_counts()
-        wanted, expected = label(self.event_value), value_of_event(list(counts.index), self.event)
+        wanted, expected = label(self.event_value), value_of_event(list(counts.index), self.event).value
         # Upper and lower case are the same where the meaning is clear.
         same = [
             value
@@ -337,7 +373,7 @@ class TargetColumns:
         )
         return tuple(causes)
 
-    def _ambiguous(self, counts: pd.Series[int]) -> ArgumentError:
+    def _ambiguous(self, counts: pd.Series[int], why: str = "") -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
                 "event",
@@ -347,7 +383,8 @@ class TargetColumns:
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         held = _with_counts(counts)
-        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}"
+        asked = f"which value of event column {self.event!r} means the event?"
+        question = f"{asked} {f'{why}. ' if why else ''}It holds {held}{more}"
         if len(counts) == 2:
             first, second = (arg("event_value", str(value)) for value in counts.index)
             return ArgumentError("event_value", f"{question}: pass {first} or {second}.")

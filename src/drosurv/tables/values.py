@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, row_number
-from drosurv.outcome_names import STATES, value_word
+from drosurv.patients.outcome_names import STATES, value_word
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation import counted
-from drosurv.tables.number_texts import DATE, like_number
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.tables.number_texts import DATE, like_number, number
 
 # A text is quoted in messages only if so many rows have it, and if it is not longer than a label.
 FEWEST_QUOTED, _LONGEST_QUOTED = 5, 40
@@ -97,6 +97,12 @@ def may_be_quoted(text: str, rows: int) -> bool:
     return bool(known) or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
 
 
+def means_absent(text: str) -> bool:
+    """Whether a text says that a value is not known; "none" may also be zero."""
+    plain = text.strip().casefold()
+    return plain != "none" and _ABSENT.fullmatch(plain) is not None
+
+
 def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6) -> str:
     """List texts, given with their numbers of rows, as far as they may be quoted, and count the others."""
     known = [repr(text) for text, rows in counts.items() if may_be_quoted(str(text), int(rows))][:limit]
@@ -133,9 +139,20 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     return values
 
 
+def numbers_in(column: pd.Series[Any]) -> FloatArray:
+    """Return the numbers of a column, (n,), also those written as text; NaN where a value is missing or is none."""
+    codes, values = factorized(column)
+    # Missing values have the code -1, which takes the last element.
+    return np.array([*map(_number, values), np.nan], dtype=np.float64)[codes]
+
+
+def _number(value: Any) -> float:
+    found = number(value) if isinstance(value, str) else value
+    return float(found) if isinstance(found, (Real, Decimal)) else np.nan
+
+
 def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
-    numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
-    values: FloatArray = numbers.to_numpy(dtype=np.float64)
+    values = numbers_in(column)
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+import zipfile
 from collections.abc import Sequence
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
-import numpy as np
-import pandas as pd
-
-from drosurv.errors import ArgumentError, InputError, arg, did_you_mean, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, did_you_mean
 from drosurv.presentation import counted, listing
+from drosurv.tables.cells import Cells
 from drosurv.tables.csv_file import header_place, refuse_repeated
 
 # A sheet with fewer rows or columns is no table of patients but, for example, a legend.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 10, 2
-# Excel keeps 15 digits of a number.
-_MOST_DIGITS = 1e15
 
 
 class Sheet(NamedTuple):
@@ -34,11 +32,13 @@ class Sheet(NamedTuple):
         return len(filled) > _FEWEST_ROWS
 
 
-def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table of a workbook, and notes on what was chosen in it.
+def read_workbook(
+    path: Path, sheet: str | None, header_row: int | None
+) -> tuple[dict[str, Cells], list[str]]:
+    """Return the columns of the table of a workbook, and notes on what was chosen in it.
 
     `sheet` is the name or the number of a sheet, counted from 1; `header_row` is the number of the row that names the
-    columns. Columns hold numbers, dates, booleans or texts; numbers typed as texts are texts.
+    columns.
     """
     sheets = _sheets(path)
     chosen, notes = _chosen(path, sheets, sheet)
@@ -51,22 +51,25 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
         notes.append(
             f"{path} was read with {arg('header_row', at + 1)}: {counted(at, 'row')} above it named no columns."
         )
-    names = _names(chosen.rows[at])
+    header = chosen.rows[at]
+    names = _names(header)
     width = max(len(row) for row in chosen.rows[at:])
     names += [f"column {place}" for place in range(len(names) + 1, width + 1)]
     body = [row for row in chosen.rows[at + 1 :] if any(cell is not None for cell in row)]
     columns = [[row[place] if place < len(row) else None for row in body] for place in range(width)]
-    named = {
-        place: name
-        for place, name in enumerate(names)
-        if (place < len(chosen.rows[at]) and chosen.rows[at][place] is not None)
+    used = [
+        place
+        for place in range(width)
+        if (place < len(header) and header[place] is not None)
         or any(cell is not None for cell in columns[place])
-    }
-    refuse_repeated(list(named.values()), path)
-    empty = [name for place, name in named.items() if all(cell is None for cell in columns[place])]
-    if body and empty:
-        _refuse_formulas(path, chosen.name, empty, at)
-    return pd.DataFrame({name: _column(columns[place], name) for place, name in named.items()}), notes
+    ]
+    refuse_repeated([names[place] for place in used], path)
+    if empty := _formulas_without_value(path, chosen.name, at + 1):
+        raise InputError(
+            f"sheet {chosen.name!r} of {path} has {counted(len(empty), 'formula')} without a value in the file, in "
+            f"{listing(empty, 6)}: open and save it in Excel or LibreOffice first."
+        )
+    return {names[place]: Cells.of(columns[place]) for place in used}, notes
 
 
 def _sheets(path: Path) -> list[Sheet]:
@@ -129,57 +132,38 @@ def _names(cells: Sequence[Any]) -> list[str]:
     ]
 
 
-def _refuse_formulas(path: Path, sheet: str, empty: Sequence[str], at: int) -> None:
-    """Raise if columns are empty because they hold formulas that no program has computed yet."""
-    from openpyxl import load_workbook
-
-    with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
-        rows = list(load_workbook(file, read_only=True)[sheet].iter_rows(values_only=True))[at:]
-    for place, name in enumerate(_names(rows[0])):
-        below = (row[place] for row in rows[1:] if place < len(row))
-        if name in empty and any(isinstance(cell, str) and cell.startswith("=") for cell in below):
-            raise InputError(
-                f"column {name!r} of {path} holds formulas whose values are not in the file: open and save it in "
-                "Excel or LibreOffice first."
-            )
-
-
-def _column(cells: list[Any], name: str) -> pd.Series[Any]:
-    """Return a column of numbers, of booleans, of dates, or of texts."""
-    known = [cell for cell in cells if cell is not None]
-    kinds = {_kind(cell) for cell in known}
-    if kinds <= {"number"}:
-        return pd.Series(np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64))
-    if kinds == {"bool"}:
-        return pd.Series(cells, dtype=bool if len(known) == len(cells) else object)
-    if kinds == {"date"}:
-        moments = [None if cell is None else pd.Timestamp(cell) for cell in cells]
-        try:
-            return pd.Series(pd.to_datetime(moments))  # type: ignore[arg-type]
-        except (ValueError, OverflowError):
-            # Before pandas 3 a year such as 9999 is no date.
-            return pd.Series([None if cell is None else str(cell) for cell in cells], dtype=object)
-    if "long number" in kinds and any(isinstance(cell, float) for cell in known):
-        warn_caller(
-            f"column {name!r} holds numbers with more than 15 digits, of which Excel keeps 15: different ones may have "
-            "become equal. Store such numbers as text."
-        )
-    return pd.Series([None if cell is None else _text(cell) for cell in cells], dtype=object)
+def _formulas_without_value(path: Path, sheet: str, after: int) -> list[str]:
+    """Return the cells of a sheet, below row `after`, with formulas that no program has computed yet."""
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read(_file_of(archive, sheet))
+    if not re.search(rb"<(?:\w+:)?f[\s/>]", content):
+        return []
+    found = []
+    for cell in (one for one in ElementTree.fromstring(content).iter() if _tag(one) == "c"):
+        parts = {_tag(part): part.text for part in cell}
+        # A formula may have an empty text as its value.
+        computed = parts.get("v") or "is" in parts or cell.get("t") == "str"
+        place = cell.get("r", "")
+        if "f" in parts and not computed and int(re.sub(r"\D", "", place) or 0) > after:
+            found.append(place)
+    return found
 
 
-def _kind(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "bool"
-    if isinstance(cell, (int, float)):
-        return "long number" if abs(cell) >= _MOST_DIGITS else "number"
-    if isinstance(cell, (datetime, date)):
-        return "date"
-    return "text"
+def _file_of(archive: zipfile.ZipFile, sheet: str) -> str:
+    """Return the name of the file of a sheet in a workbook."""
+    sheets = ElementTree.fromstring(archive.read("xl/workbook.xml")).iter()
+    (key,) = (
+        value
+        for one in sheets
+        if _tag(one) == "sheet" and one.get("name") == sheet
+        for name, value in one.items()
+        if name.endswith("}id")
+    )
+    links = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    target = next(link.get("Target", "") for link in links if link.get("Id") == key)
+    return target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
 
 
-def _text(cell: Any) -> str:
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    if isinstance(cell, (datetime, date)):
-        return str(cell).removesuffix(" 00:00:00")
-    return str(cell)
+def _tag(element: ElementTree.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]

@@ -39,7 +39,7 @@ from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote
 from drosurv.tables.table_to_check import TableToCheck, WantedColumns, prepare_table
-from drosurv.workflows.training import Trained, audit_rows, plain_cox_table, train
+from drosurv.workflows.training import Trained, audit_folds, plain_cox_table, train
 
 _FOLDS = 5
 # With fewer events a model cannot be evaluated.
@@ -107,7 +107,7 @@ class CheckResult:
 
     def summary(self, width: int = 100) -> str:
         """Return what was found as text of at most 40 lines of the given width."""
-        time, of = self.table.y[self.table.columns.time_name], ""
+        time, of = self.table.y["time"], ""
         if self.cause is not None:
             of = f" of {cause_in_words(self.cause, self.table.columns.cause_names)}"
         size = (
@@ -198,7 +198,6 @@ def check(
     time_unit: str | None = None,
     horizon: float | None = None,
     file_format: FileFormat | None = None,
-    n_bootstrap: int = 200,
     random_state: int = 0,
     verbose: bool | None = None,
 ) -> CheckResult:
@@ -236,8 +235,6 @@ def check(
         Time at which survival is compared; the median follow-up by default.
     file_format : FileFormat, optional
         Separator, decimal mark, encoding and missing values of a CSV file; recognised by default.
-    n_bootstrap : int
-        Number of bootstrap replicates for intervals.
     random_state : int
         Random seed.
     verbose : bool, optional
@@ -253,7 +250,7 @@ def check(
     >>> import drosurv
     >>> data = drosurv.datasets.make_hidden_minority(600, random_state=0)
     >>> patients = data.X.assign(time=data.y["time"], event=data.y["event"])
-    >>> found = drosurv.check(patients, groups=["x1>0"], n_bootstrap=20)  # doctest: +SKIP
+    >>> found = drosurv.check(patients, groups=["x1>0"])  # doctest: +SKIP
     >>> found.to_html("check.html")  # doctest: +SKIP
     """
     wanted = WantedColumns(
@@ -279,7 +276,6 @@ def check(
         return check_prepared(
             prepare_table(table, wanted, file_format, name),
             horizon=horizon,
-            n_bootstrap=n_bootstrap,
             random_state=random_state,
             on_step=lambda doing, steps: progress(doing=doing, of=steps),
         )
@@ -290,7 +286,6 @@ def check_prepared(
     *,
     on_step: Callable[[str, int], None],
     horizon: float | None = None,
-    n_bootstrap: int = 200,
     random_state: int = 0,
 ) -> CheckResult:
     """Check a prepared table, as :func:`check` does; `on_step` gets each step and the number of steps."""
@@ -305,10 +300,10 @@ def check_prepared(
         )
     if cause is not None and patients.entry is not None:
         fit = call(
-            "CauseSpecificCox().fit(X, y, entry=entry)",
+            "CauseSpecificCox().fit(X, Surv.competing(cause, time, entry=entry))",
             "drosurv fit --model cause-specific-cox --hold-out test.csv",
         )
-        judge = call("audit(model, X_test, y_test, entry=entry_test, cause=1)", "drosurv audit --cause")
+        judge = call("audit(model, X_test, y_test, cause=1)", "drosurv audit --cause")
         raise ArgumentError(
             "cause", f"{arg('cause')} cannot be used with {arg('entry')} here: use {fit}, and then {judge}."
         )
@@ -331,7 +326,7 @@ def check_prepared(
         repaired = None
         if cause is None:
             repaired = RepairedCox(base=clone(unfitted), random_state=random_state)
-            repaired.fit(X, patients.y, **patients.row_arguments)
+            repaired.fit(X, patients.repaired_y)
         else:
             cox = summary(trained.model)
         on_step("audit", _STEPS)
@@ -347,14 +342,13 @@ def check_prepared(
         report = audit(
             unfitted,
             X,
-            patients.y,
+            patients.judged_y,
             sensitive_features=patients.groups,
-            **audit_rows(patients, _FOLDS, random_state),
+            folds=audit_folds(patients, _FOLDS, random_state),
             features=X,
             keep_columns=list(X.columns),
             horizon=horizon,
             cause=cause,
-            n_bootstrap=n_bootstrap,
             random_state=random_state,
             verbose=False,
             page=Page(
@@ -383,7 +377,7 @@ def check_prepared(
 
 
 def _n_events(patients: SurvivalTable, cause: int | None) -> int:
-    causes = patients.y[patients.columns.event]
+    causes = patients.y["cause" if patients.columns.causes else "event"]
     return int((causes > 0 if cause is None else causes == cause).sum())
 
 

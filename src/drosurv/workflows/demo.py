@@ -17,16 +17,20 @@ from drosurv.estimators import CoxPH, CoxPHCV
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.group_table import group_table, rows_of
-from drosurv.observation import Inference
+from drosurv.evaluation.risks_by_time import risks_by_time
+from drosurv.judging.words import SUBGROUP
+from drosurv.patients.observation import Inference
+from drosurv.patients.target import BoolArray, parse_target
 from drosurv.predictions import as_predictions
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
-from drosurv.target import BoolArray, parse_target
 
 PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired Cox"
 WILMS, SIMULATED, NOTHING_FOUND = "nwtco", "simulated", "flc"
 # Share of the patients that is held out.
 _HELD_OUT = 1 / 3
+#: Time by which risks are compared, and its name in sentences.
+HORIZONS = {WILMS: (1826.0, "5 years"), SIMULATED: (1.0, "time 1"), NOTHING_FOUND: (3652.0, "10 years")}
 # The subgroup that make_hidden_minority simulates.
 _TRUTH = "x5 > 1.04"
 
@@ -36,9 +40,10 @@ class Comparison:
     """Three models of the dataset `data`, trained on the same patients and compared on others with `n_events`.
 
     `rules` are the subgroups that the repaired model found; `group` is the subgroup of the table, "" for none. The
-    table has one row per model: ``gain`` and ``c_index`` of all held-out patients; of the subgroup ``observed`` and
-    ``expected`` events and ``group_gain``; ``seconds`` of training. A gain is in log likelihood per patient over the
-    null model.
+    table has one row per model: ``gain`` and ``c_index`` of all held-out patients; of the subgroup the mean
+    ``predicted`` risk `by` a time, the ``observed`` one with its interval ``low`` to ``high``
+    (:mod:`drosurv.metrics.observed_risk`), and ``group_gain``; ``seconds`` of training. A gain is in log likelihood per
+    patient over the null model.
     """
 
     data: str
@@ -48,6 +53,7 @@ class Comparison:
     rules: tuple[str, ...]
     group: str
     n_group: int
+    by: str
     table: pd.DataFrame
 
     def number(self, model: str, column: str) -> float:
@@ -116,6 +122,7 @@ def _compare(
         seconds[model_name] = perf_counter() - start
     rules = [repair.rule for repair in fitted[REPAIRED].repairs_ if repair.rule is not None]
     X, y = data.X[test], data.y[test]
+    horizon, by = HORIZONS[name]
     group, inside = "", np.zeros(len(y), dtype=np.bool_)
     if truth is not None:
         group, inside = _TRUTH, truth[test]
@@ -131,16 +138,19 @@ def _compare(
                 y_train=data.y[~test],
                 sensitive_features=None,
                 reference=fitted[PLAIN],
+                horizon=horizon,
                 wanted=["concordance_index"],
             )
-            numbers = rows_of(evaluator, evaluator.draw(), {}, (), 0.95)
+            numbers, _ = rows_of(evaluator, (), 0.95)
             subgroups = {group: inside} if group else None
             scored = group_table(evaluator, numbers, Horizon(), Inference(), subgroups=subgroups).table
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:
-            there = scored[scored["attribute"] == "subgroup"].iloc[0]
-            row |= {name: there[name] for name in ("observed", "expected")} | {"group_gain": there["gain"]}
+            row["group_gain"] = scored.loc[scored["attribute"] == SUBGROUP, "gain"].iloc[0]
+            risks = risks_by_time(evaluator, 0.95, {group: np.flatnonzero(inside)}, alone=True)
+            there = risks[risks["time"] == horizon].iloc[0]
+            row |= {column: there[column] for column in ("predicted", "observed", "low", "high")}
         rows.append({**row, "seconds": seconds[model_name]})
     return Comparison(
         name,
@@ -150,12 +160,13 @@ def _compare(
         tuple(map(str, rules)),
         group,
         int(inside.sum()),
+        by,
         pd.DataFrame(rows),
     )
 
 
 def reports(
-    *, random_state: int = 0, n_bootstrap: int = 200, on_step: Callable[[str, int], None] | None = None
+    *, random_state: int = 0, on_step: Callable[[str, int], None] | None = None
 ) -> dict[str, AuditReport]:
     """Audit plain and repaired Cox on the held-out children with Wilms tumour; by the names of the models."""
     data = load_nwtco()
@@ -174,8 +185,6 @@ def reports(
                 sensitive_features=data.sensitive_features[test],
                 X_train=data.X[~test],
                 y_train=data.y[~test],
-                alpha_path=(),
-                n_bootstrap=n_bootstrap,
                 random_state=random_state,
                 verbose=False,
                 page=Page(

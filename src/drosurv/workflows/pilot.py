@@ -13,10 +13,10 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPHCV
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.metrics import default_horizon
+from drosurv.patients.target import of_any_cause, parse_target
 from drosurv.predictions import as_predictions
 from drosurv.presentation import counted, group_name
 from drosurv.tables import read_survival_table
-from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.saved_model import OpenedModel
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, row_number
-from drosurv.given_predictions import Form, ReadPredictions
 from drosurv.predictions import Predictions
+from drosurv.predictions.given import Form, ReadPredictions
 from drosurv.presentation import cause_label, counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
@@ -38,19 +38,20 @@ def repair_from_table(
     model, `opened`, which is not refitted. Or `predictions` of the table's patients are given.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
-    options |= table.row_arguments
+    y = table.repaired_y
     if opened is not None:
+        opened.ask_unit(table)
         X = opened.describing(table)
         kept = opened.kept_columns(keep_columns, table.frame, X)
-        return repair(opened.model, X, table.y, frozen=True, keep_columns=kept, **options)
+        return repair(opened.model, X, y, frozen=True, keep_columns=kept, **options)
     refuse_leaks(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     encoder = table_encoder(table, categorical, keep_columns=keep_columns)
     X, base = readable_and_base(table, encoder, unfitted)
     how = {"keep_columns": list(X.columns), **options}
     if predictions is not None:
-        return repair(predictions, X, table.y, frozen=True, **how)
-    return repair(base, X, table.y, **how)
+        return repair(predictions, X, y, frozen=True, **how)
+    return repair(base, X, y, **how)
 
 
 def corrected(

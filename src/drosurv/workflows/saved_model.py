@@ -12,22 +12,24 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.any_model import columns_used
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.observation import Rows
-from drosurv.patient_rows import one_row_each
+from drosurv.patients.observation import Rows
+from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.target import of_any_cause, parse_target, with_fields
+from drosurv.predictions.any_model import columns_used
+from drosurv.predictions.given import ask_unit_of_score
 from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows
+from drosurv.tables.problems import sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
 from drosurv.tables.survival_table import noted_id
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.training import fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
@@ -170,6 +172,9 @@ class OpenedModel:
             # `findings` reports it.
             features = self.features(frame)
         self._warn_of_far(features)
+        for name in (one for one in self._features_in if one in frame.columns):
+            for text in sentinels(frame[name]):
+                warn_caller(text)
         model, found = self.estimator, frame[list(keep)]
         causes = {k: cause_label(k, self.cause_names) for k in range(1, getattr(model, "n_causes_", 0) + 1)}
         columns = {f"log_risk_{called}": model.predict(features, cause=k) for k, called in causes.items()}
@@ -240,6 +245,7 @@ class OpenedModel:
         *,
         groups: Sequence[str] = (),
         categorical: Sequence[str] = (),
+        numeric: Sequence[str] = (),
         id: str | None = None,
         clusters: str | None = None,
         drop_missing_target: bool = False,
@@ -291,19 +297,29 @@ class OpenedModel:
             columns,
             groups=groups,
             categorical=[*categorical, *(name for name in known if name in frame.columns)],
+            numeric=numeric,
+            modelled=self._features_in,
             id=id,
             clusters=clusters,
             drop_missing_target=drop_missing_target,
         )
         if table.entry is not None and id is not None and not all_rows:
-            table = _one_row_each(table, id, [name for name in self._features_in if name in table.X.columns])
+            table = _one_row_each(table, [name for name in self._features_in if name in table.X.columns])
         if not table.event.any() and not in_use:
             raise ArgumentError(
                 "event_value",
                 f"event column {columns.event!r} holds no event, so a model cannot be evaluated: pass "
                 f"{arg('event_value')} if another value means the event, or give more patients.",
             )
+        self.ask_unit(table)
         return table
+
+    def ask_unit(self, table: SurvivalTable) -> None:
+        """Raise if the baseline of a published score seems to be at times in another unit than those of a table."""
+        if isinstance(self.estimator, PublishedCox) and table.entry is None and table.event.any():
+            survival = self.estimator.predict_survival_function(table.frame, return_array=True)
+            at = self.estimator.unique_times_
+            ask_unit_of_score(survival, at, parse_target(of_any_cause(table.y)), table.columns.unit)
 
     @property
     def warnings(self) -> list[dict[str, str]]:
@@ -362,16 +378,15 @@ class OpenedModel:
         return seen
 
 
-def _one_row_each(table: SurvivalTable, patient: str, used: list[str]) -> SurvivalTable:
+def _one_row_each(table: SurvivalTable, used: list[str]) -> SurvivalTable:
     """Return the first row of each patient with several rows (entry, time], with the target of the patient.
 
     Notes name the `used` columns that change over time.
     """
-    target = parse_target(of_any_cause(table.y))
-    rows = Rows.parse(target, entry=table.entry, id=table.frame[patient])
-    patients = one_row_each(table.y, rows, table.X[used])
+    y = with_fields(table.y, entry=table.entry, id=table.patients)
+    patients = one_row_each(y, Rows.parse(y), table.X[used])
     for note in patients.notes:
         warn_caller(first_upper(note), category=TableNote)
-    if patients.rows is None:
+    if patients.taken is None:
         return table
-    return replace(table.take(patients.rows), y=patients.y, all_rows=table)
+    return replace(table.take(patients.taken), y=patients.y, all_rows=table)

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.any_model import columns_used
 from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
@@ -26,7 +26,19 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.observation import given_arguments
+from drosurv.patients.draws import row_order
+from drosurv.patients.observation import given_arguments
+from drosurv.patients.target import (
+    Target,
+    cause_names,
+    field_names,
+    of_any_cause,
+    parse_competing_target,
+    parse_target,
+    with_fields,
+    y_field,
+)
+from drosurv.predictions.any_model import columns_used
 from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported
@@ -38,13 +50,11 @@ from drosurv.tables.leaks import copies_of_time, find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import labels
-from drosurv.target import Target, cause_names, parse_competing_target, parse_target
 
 # With fewer events per feature, coefficients are mostly chance.
 EVENTS_PER_FEATURE = 10
 # A smaller error of survival curves is not reported, nor one where fewer patients are at risk.
 _TOO_HIGH, _FEWEST_AT_RISK = 0.02, 50
-_OBSERVED = ("entry", "strata", "clusters", "id")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +62,15 @@ class Trained:
     """A fitted model and its training patients.
 
     The model takes columns of the table, not encoded: it is a Pipeline of a :class:`TableEncoder` and an estimator, or
-    a :class:`drosurv.RepairedCox` of one. `fit_options` are the arguments of the estimator's ``fit`` besides features
+    a :class:`drosurv.RepairedCox` of one. `y` is the target with the fields
+    that it was trained with, `fit_options` are the arguments of the estimator's ``fit`` besides features
     and target; `observed` is as in :func:`train`.
     """
 
     model: Any
     encoder: TableEncoder
     table: SurvivalTable
+    y: NDArray[Any]
     fit_options: dict[str, Any]
     observed: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,10 +83,6 @@ class Trained:
     def _features(self) -> pd.DataFrame:
         """The encoded features of the training patients."""
         return self.encoder.transform(self.table.X)
-
-    def columns_of(self, table: SurvivalTable) -> pd.DataFrame:
-        """Return the columns of a table that the model takes."""
-        return table.X[list(self.model.feature_names_in_)]
 
     def save(
         self,
@@ -148,13 +156,13 @@ class Trained:
         estimator = self.estimator
         if self.is_plain and estimator._uses_convex and "strata" not in self.observed:
             return cast(CoxPH, estimator)
-        return self.fit_plain_cox(entry=self.table.entry)
+        return self.fit_plain_cox(with_fields(self.table.y, entry=self.table.entry))
 
-    def fit_plain_cox(self, **options: Any) -> CoxPH:
-        """Fit plain Cox to the same patients and features; `options` are arguments of ``CoxPH.fit``."""
+    def fit_plain_cox(self, y: NDArray[Any], strata: Any = None) -> CoxPH:
+        """Fit plain Cox to the same patients and features."""
         with warnings.catch_warnings(action="ignore"):
             # The model has given the same warnings.
-            return plain_cox(self.estimator).fit(self._features, self.table.y, **options)
+            return plain_cox(self.estimator).fit(self._features, y, strata=strata)
 
     def summary(self) -> dict[str, Any]:
         """Return a summary of the model in numbers and words."""
@@ -244,9 +252,12 @@ def train(
         warn_caller(
             f"{listing(list(table.codes))} define groups, and are taken as categories.", category=TableNote
         )
-    for name, column in (observed or {}).items():
-        require_supported(estimator, name)
-        options[name] = table.frame[column]
+    named = observed or {}
+    if "strata" in named:
+        require_supported(estimator, "strata")
+        options["strata"] = table.frame[named["strata"]]
+    y, known = with_fields(table.y, entry=table.entry), table.trained_y
+    y = with_fields(y, **{name: y_field(known, name) for name in ("id", "clusters") if name in named})
     if bootstrap and (repaired or not hasattr(estimator, "summary")):
         raise ArgumentError(
             "bootstrap",
@@ -255,17 +266,17 @@ def train(
         )
     if repaired:
         X, base = readable_and_base(table, encoder, estimator._base())
-        model = estimator.set_params(base=base).fit(X, table.y, **options)
+        model = estimator.set_params(base=base).fit(X, y, **options)
     else:
         model = Pipeline([("table", encoder), ("model", estimator)])
-        model.fit(table.X, table.y, **{f"model__{name}": values for name, values in options.items()})
+        model.fit(table.X, y, **{f"model__{name}": values for name, values in options.items()})
     if bootstrap:
         estimator.summary(method="bootstrap", n_bootstrap=bootstrap)
     if has_verbose:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     _warn_of_coarse_times(estimator, table)
-    trained = Trained(model, encoder, table, options, observed or {})
+    trained = Trained(model, encoder, table, y, options, named)
     if trained.unpenalised and trained.without_events:
         warn_caller(
             f"{trained.without_events}, so the model predicts that such patients never have it. Merge levels, or use "
@@ -302,13 +313,12 @@ def plain_cox_table(trained: Trained) -> tuple[CoxTable | None, str]:
     table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
         return None, f"{UNTESTED}events have several causes."
-    options = {name: values for name, values in trained.fit_options.items() if name in _OBSERVED}
-    if "clusters" in table.row_arguments:
-        options.setdefault("clusters", table.row_arguments["clusters"])
+    y, strata = table.trained_y, trained.fit_options.get("strata")
     if trained.is_plain and isinstance(trained.model, Pipeline):
         cox = trained.estimator
     else:
-        cox = trained.plain_cox if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
+        alone = strata is None and set(field_names(y)[2:]) <= {"entry"}
+        cox = trained.plain_cox if alone else trained.fit_plain_cox(y, strata)
     with warnings.catch_warnings(action="ignore"):
         found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]))
     found.caption = sized("Plain Cox", *found.counts)
@@ -374,24 +384,23 @@ def readable_and_base(
 
 
 def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
-    """Return the arguments of ``fit`` besides features and target: groups and entry times, if the table has them."""
+    """Return the arguments of ``fit`` besides features and target: groups, if the table has them."""
     options: dict[str, Any] = {}
     if getattr(estimator, "_compares_groups", None) is not None and table.groups is not None:
         options["sensitive_features"] = table.groups
-    if table.entry is not None:
-        require_supported(estimator, "entry")
-        options["entry"] = table.entry
     return options
 
 
-def audit_rows(table: SurvivalTable, folds: int | None = None, seed: int = 0) -> dict[str, Any]:
-    """Return arguments of :func:`drosurv.audit` about the rows of a table: entry times, ids, clusters, and folds."""
-    found = table.judged_rows
-    if folds is not None:
-        # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
-        intervals = table.entry is not None and table.id is not None
-        found["folds"] = folds if intervals else fold_parts(table.event, folds, seed, table.together)
-    return found
+def audit_folds(table: SurvivalTable, folds: int | None, seed: int = 0) -> Any:
+    """Return the argument `folds` of :func:`drosurv.audit` for a table."""
+    # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
+    intervals = table.entry is not None and table.id is not None
+    if folds is None or intervals:
+        return folds
+    y = table.judged_y
+    cause = y[field_names(y)[0]]
+    order = row_order(parse_target(of_any_cause(y)), table.X, cause, table.entry)
+    return fold_parts(table.event, folds, seed, table.together, order)
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:

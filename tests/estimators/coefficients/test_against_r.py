@@ -6,7 +6,7 @@ import pytest
 
 from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def simulated(seed=0, n=120):

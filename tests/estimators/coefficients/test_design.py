@@ -7,7 +7,7 @@ import pytest
 
 from drosurv import CoxPH, Surv
 from drosurv.estimators import check_design
-from drosurv.target import Target
+from drosurv.patients.target import Target
 
 
 def simulated(n=200, seed=0):

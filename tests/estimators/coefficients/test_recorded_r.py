@@ -20,7 +20,7 @@ from scipy.stats import f
 from drosurv import CoxPH, Surv
 from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.target import Target
+from drosurv.patients.target import Target, with_fields
 
 DATA = pd.DataFrame(
     {
@@ -158,7 +158,11 @@ def test_with_clusters_the_test_uses_the_variance_of_their_sums_if_p_is_larger(s
     model = CoxPH(tol=1e-12).fit(x[:, None], y)
     coef, clusters = float(model.coef_[0]), np.arange(40) // 5
     alone = model.check_proportional_hazards("identity")
-    together = CoxPH(tol=1e-12).fit(x[:, None], y, clusters=clusters).check_proportional_hazards("identity")
+    together = (
+        CoxPH(tol=1e-12)
+        .fit(x[:, None], with_fields(y, clusters=clusters))
+        .check_proportional_hazards("identity")
+    )
     g = time - time[event].mean()
     wanted = by_definition(x, time, event, coef, g, clusters)
     assert (f.sf(wanted, 1, 7) > alone.p[0]) == larger
@@ -170,7 +174,11 @@ def test_with_clusters_the_test_uses_the_variance_of_their_sums_if_p_is_larger(s
     # Copies in clusters are no evidence.
     rows = np.repeat(np.arange(40), 5)
     copies = CoxPH(tol=1e-12).fit(x[rows, None], y[rows]).check_proportional_hazards("identity")
-    five = CoxPH(tol=1e-12).fit(x[rows, None], y[rows], clusters=rows).check_proportional_hazards("identity")
+    five = (
+        CoxPH(tol=1e-12)
+        .fit(x[rows, None], with_fields(y[rows], clusters=rows))
+        .check_proportional_hazards("identity")
+    )
     np.testing.assert_allclose(copies.chi_square, 5 * alone.chi_square, rtol=1e-6)
     once = by_definition(x, time, event, coef, g, np.arange(40))
     np.testing.assert_allclose(five.chi_square[0], once, rtol=1e-6)

@@ -6,7 +6,8 @@ from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.evaluation import evaluate_by_cause
 from drosurv.evaluation.by_cause import at_middle, findings_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
-from drosurv.observation import Rows
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import with_fields
 from drosurv.predictions import as_predictions
 from drosurv.report import audit
 from drosurv.report.sections.calibration_sections import cause_statements
@@ -52,9 +53,9 @@ def test_a_horizon_is_that_of_the_table_by_cause_and_one_cause_has_one_c_index(e
     first = rng.exponential(np.exp(-0.2 * X[:, 0]))
     y = Surv.competing(np.where(first < second, 1, 2), np.minimum(first, second))
     model = CauseSpecificCox().fit(X, y)
-    whole = evaluate(model, X, y, horizon=0.7, n_bootstrap=0).by_cause.set_index("cause")
+    whole = evaluate(model, X, y, horizon=0.7).by_cause.set_index("cause")
     assert whole["horizon"].unique().tolist() == [0.7]
-    alone = evaluate(model, X, y, horizon=0.7, n_bootstrap=0, cause=1)
+    alone = evaluate(model, X, y, horizon=0.7, cause=1)
     assert whole["c_index"][1] == pytest.approx(alone.value("concordance_index"))
     assert whole["c_index"][1] > 0.55 > model.score(X, y, 1)
     assert whole["observed"][1] == pytest.approx(1 - alone.groups["survival_observed"][0])
@@ -76,7 +77,7 @@ def test_groups_of_other_patients_are_refused(evaluated):
 def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evaluated):
     model, X, cause, time, group, _ = evaluated
     y = Surv.competing(cause, time)
-    result = evaluate(model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=0)
+    result = evaluate(model, X, y, sensitive_features=pd.Series(group, name="site"))
     assert result.select(metric="concordance_index", kind="overall")[0].events == (cause > 0).sum()
     # Ranked by the predicted probability of any event by the horizon.
     survival = model.predict_survival_function(X, times=[result.settings.horizon])[:, 0]
@@ -84,7 +85,7 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
     assert result.value("concordance_index") == pytest.approx(concordance_index(anything, -survival))
     wanted = evaluate_by_cause(model, X, y, sensitive_features=pd.Series(group, name="site"))
     pd.testing.assert_frame_equal(result.by_cause, wanted)
-    told = evaluate(model, X, y, y_train=y, reference=model, n_bootstrap=0)
+    told = evaluate(model, X, y, y_train=y, reference=model)
     assert told.value("brier_skill") == pytest.approx(result.value("brier_skill"))
     assert told.groups["gain_over_reference"].tolist() == [0.0]
     # A probability of any event is no log hazard.
@@ -95,18 +96,20 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
 def test_late_entries_are_judged_from_entry_on(evaluated):
     model, X, cause, time, group, table = evaluated
     sites, y = pd.Series(group, name="site"), Surv.competing(cause, time)
-    at_zero = evaluate_by_cause(model, X, y, [0.5, 1.0], sensitive_features=sites, entry=np.zeros(len(X)))
+    at_zero = evaluate_by_cause(
+        model, X, with_fields(y, entry=np.zeros(len(X))), [0.5, 1.0], sensitive_features=sites
+    )
     pd.testing.assert_frame_equal(at_zero, table)
     kept = time > 0.3
-    late = {"entry": np.full(kept.sum(), 0.3)}
-    found = evaluate_by_cause(model, X[kept], y[kept], [0.5], **late).iloc[0]
+    late = with_fields(y[kept], entry=np.full(kept.sum(), 0.3))
+    found = evaluate_by_cause(model, X[kept], late, [0.5]).iloc[0]
     by = model.predict_cumulative_incidence(X[kept], times=[0.3, 0.8], cause=1)
     alive = model.predict_survival_function(X[kept], times=[0.3])[:, 0]
     assert found["predicted"] == pytest.approx(((by[:, 1] - by[:, 0]) / alive).mean())
     observed = aalen_johansen(cause[kept], time[kept] - 0.3).at(np.array([0.5]))
     assert found["observed"] == pytest.approx(observed.item())
-    result = evaluate(model, X[kept], y[kept], **late, n_bootstrap=0)
-    wanted = evaluate_by_cause(model, X[kept], y[kept], **late)
+    result = evaluate(model, X[kept], late)
+    wanted = evaluate_by_cause(model, X[kept], late)
     pd.testing.assert_frame_equal(result.by_cause, wanted)
 
 
@@ -114,7 +117,9 @@ def test_patients_from_different_entries_on_are_ranked_by_their_incidence(evalua
     model, X, cause, time = evaluated[0], *(part[:120] for part in evaluated[1:4])
     entry = np.random.default_rng(1).uniform(0, 0.9) * time
     entry[::3] = 0.0
-    found = evaluate_by_cause(model, X, Surv.competing(cause, time), [0.4, 0.5, 0.6], entry=entry).iloc[0]
+    found = evaluate_by_cause(
+        model, X, with_fields(Surv.competing(cause, time), entry=entry), [0.4, 0.5, 0.6]
+    ).iloc[0]
     incidence = []
     for x, since in zip(X, entry, strict=True):
         by = model.predict_cumulative_incidence(x[None], times=[since, since + 0.5], cause=1)[0]
@@ -146,7 +151,7 @@ def test_scored_patients_need_not_have_had_every_cause(evaluated):
     assert table["predicted"][1] > 0.1
     assert np.isnan(table["c_index"][1])
     assert table["c_index"][2] > 0.4
-    assert set(evaluate(model, X[some], y, n_bootstrap=0).by_cause["cause"]) == {1, 2}
+    assert set(evaluate(model, X[some], y).by_cause["cause"]) == {1, 2}
 
 
 def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
@@ -161,9 +166,7 @@ def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
 def test_the_audit_has_a_section_by_cause(evaluated):
     model, X, cause, time, group, _ = evaluated
     y = Surv.competing(cause, time)
-    report = audit(
-        model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=10, search_rules=False
-    )
+    report = audit(model, X, y, sensitive_features=pd.Series(group, name="site"), search_rules=False)
     shown = report.tables["causes"]
     assert len(shown) == 2 * 3 * 3
     said = [s.text for s in report.parts["causes"].statements]
@@ -202,7 +205,7 @@ def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):
     c_index = evaluate_by_cause(alone, X, y, [0.5], offset=offset)["c_index"].iloc[0]
     incidence = alone.predict_cumulative_incidence(X, times=[0.5], cause=1, offset=offset)[:, 0]
     assert c_index == pytest.approx(concordance_by_cause(cause, time, incidence, of=1))
-    result = evaluate(model, X, y, strata=group, offset=offset, n_bootstrap=0)
+    result = evaluate(model, X, y, strata=group, offset=offset)
     assert set(result.by_cause["cause"]) == {1, 2}
 
 
@@ -218,9 +221,7 @@ def test_a_wrong_cause_is_found_among_both_and_named_on_the_page(evaluated):
     # The model, which does not know the site, expects too few events of cause 2 in b and too many in a.
     wrong = {(k, row.group) for k, row in found if row.status == "miscalibrated"}
     assert wrong == {(2, "a"), (2, "b")}
-    report = audit(
-        model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=0, search_rules=False
-    )
+    report = audit(model, X, y, sensitive_features=pd.Series(group, name="site"), search_rules=False)
     said = [s.text for s in report.parts["causes"].statements if s.concern]
     assert len(said) == 2
     assert all(text.startswith("Cause 2: ") for text in said)

@@ -12,7 +12,7 @@ from drosurv import CauseSpecificCox, CoxPH, Surv
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import CompetingRisks
 from drosurv.metrics import concordance_by_cause
-from drosurv.target import CompetingTarget, Target
+from drosurv.patients.target import CompetingTarget, Target, with_fields
 
 
 def simulated(seed=0, n=250):
@@ -97,10 +97,10 @@ def test_names_of_causes_stay_with_selected_patients_and_with_the_saved_model(tm
     assert "events of 'cancer' and" in str(table)
     labels = [label.get_text() for label in table.forest_plot().get_yticklabels()]
     assert labels[:2] == ["a, cancer", "b, cancer"]
-    found = drosurv.evaluate(model, X, y, cause=2, n_bootstrap=0)
+    found = drosurv.evaluate(model, X, y, cause=2)
     assert found.by_cause["cause"].unique().tolist() == ["cancer", "other death"]
     assert "events are those of 'other death'" in found.notes[0]
-    plain = drosurv.evaluate(CauseSpecificCox().fit(X[10:], Y[10:]), X, Y, cause=2, n_bootstrap=0)
+    plain = drosurv.evaluate(CauseSpecificCox().fit(X[10:], Y[10:]), X, Y, cause=2)
     assert plain.by_cause["predicted"].equals(found.by_cause["predicted"])
     for names in (["cancer"], "cancer"):
         with pytest.raises(ValueError, match="names must be a text for each of 2 causes"):
@@ -230,9 +230,10 @@ def test_a_null_model_is_warned_about():
 
 
 def test_a_fit_that_fails_leaves_no_model_behind():
-    model = CauseSpecificCox().fit(X, Y)
+    model, y = CauseSpecificCox().fit(X, Y), with_fields(Y, entry=np.zeros(len(X)))
+    y["entry"] = y["time"]
     with pytest.raises(ValueError, match="entry must be before"):
-        model.fit(X, Y, entry=DATA["time"])
+        model.fit(X, y)
     with pytest.raises(NotFittedError):
         model.predict(X)
 
@@ -298,13 +299,13 @@ def test_robust_models_take_late_entry():
     seen = time > entry
     y = Surv.competing(cause[seen], time[seen])
     # A share of nearly everybody: the plain full likelihood, but for a little shrinking.
-    late = CauseSpecificCox(0.9999, tol=1e-6).fit(x[seen], y, entry=entry[seen])
+    late = CauseSpecificCox(0.9999, tol=1e-6).fit(x[seen], with_fields(y, entry=entry[seen]))
     np.testing.assert_allclose(late.coef_[:, 0], 0.7, atol=0.1)
     ignored = CauseSpecificCox(0.9999, tol=1e-6).fit(x[seen], y)
     assert ignored.coef_.mean() < late.coef_.mean() - 0.05
     incidence = late.predict_cumulative_incidence([[0.0]], times=[1.0], cause=1)
     assert incidence.item() == pytest.approx((1 - np.exp(-1)) / 2, abs=0.03)
-    nothing = CauseSpecificCox(0.9, tol=1e-9).fit(X, Y, entry=np.zeros(len(X)) - 1)
+    nothing = CauseSpecificCox(0.9, tol=1e-9).fit(X, with_fields(Y, entry=np.zeros(len(X)) - 1))
     np.testing.assert_allclose(nothing.coef_, CauseSpecificCox(0.9, tol=1e-9).fit(X, Y).coef_, atol=1e-6)
     assert np.isfinite(nothing.summary(1, method="bootstrap", n_bootstrap=5)["se(coef)"]).all()
 
@@ -312,9 +313,13 @@ def test_robust_models_take_late_entry():
 def test_rows_of_patients_are_counted_as_patients():
     cut = DATA["time"] / 2
     rows = pd.concat([X, X], ignore_index=True)
-    y = Surv.competing(np.r_[np.zeros(len(X), int), DATA["cause"]], np.r_[cut, DATA["time"]])
-    given = {"entry": np.r_[np.full(len(X), -1.0), cut], "id": np.r_[: len(X), : len(X)]}
-    model, whole = CauseSpecificCox().fit(rows, y, **given), CauseSpecificCox().fit(X, Y)
+    y = Surv.competing(
+        np.r_[np.zeros(len(X), int), DATA["cause"]],
+        np.r_[cut, DATA["time"]],
+        entry=np.r_[np.full(len(X), -1.0), cut],
+        id=np.r_[: len(X), : len(X)],
+    )
+    model, whole = CauseSpecificCox().fit(rows, y), CauseSpecificCox().fit(X, Y)
     assert model.n_patients_ == len(X)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
     at = np.array([0.2, 0.5])

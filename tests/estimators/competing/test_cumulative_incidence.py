@@ -1,7 +1,6 @@
 import numpy as np
 
-from drosurv.curve_values import TableValues
-from drosurv.curves import CompetingCurves, StepCurves
+from drosurv.curves import CompetingCurves, StepCurves, TableValues
 
 
 def cumulative_incidence(hazards):

@@ -8,6 +8,7 @@ import pytest
 
 import drosurv
 from drosurv import CauseSpecificCox, CoxPH, Surv
+from drosurv.patients.target import with_fields
 
 from .test_cause_specific_cox import simulated
 
@@ -33,7 +34,7 @@ def observed():
 
 DATA = observed()
 X, Y = DATA[FEATURES], Surv.competing(DATA["cause"], DATA["time"])
-ALL = {"entry": DATA["entry"], "strata": DATA["stratum"], "offset": DATA["offset"]}
+LATE = with_fields(Y, entry=DATA["entry"])
 PREDICT = {"strata": DATA["stratum"], "offset": DATA["offset"]}
 
 
@@ -49,9 +50,9 @@ def in_two_rows():
 ROWS = in_two_rows()
 
 
-def fit(data, alpha=ALPHA, weight=None, **more):
-    given = {"entry": data["entry"], "strata": data["stratum"], "offset": data["offset"], **more}
-    y = Surv.competing(data["cause"], data["time"])
+def fit(data, alpha=ALPHA, weight=None, **fields):
+    y = Surv.competing(data["cause"], data["time"], entry=data["entry"], **fields)
+    given = {"strata": data["stratum"], "offset": data["offset"]}
     return CauseSpecificCox(alpha, n_intervals=3, tol=1e-10).fit(data[FEATURES], y, weight, **given)
 
 
@@ -62,7 +63,7 @@ def model():
 
 def test_the_feature_that_defines_the_strata_has_coefficient_zero(model):
     both = CauseSpecificCox(ALPHA, n_intervals=3, tol=1e-10)
-    both.fit(X.assign(slow=1.0 * (DATA["stratum"] == "slow")), Y, **ALL)
+    both.fit(X.assign(slow=1.0 * (DATA["stratum"] == "slow")), LATE, **PREDICT)
     assert both.coef_[:, 2].tolist() == [0.0, 0.0]
     np.testing.assert_allclose(both.coef_[:, :2], model.coef_, atol=1e-5)
 
@@ -168,8 +169,8 @@ def test_the_unit_of_time_of_a_stratum_does_not_matter(model):
 
 def test_a_constant_offset_and_a_single_stratum_change_nothing():
     plain = CauseSpecificCox(ALPHA, tol=1e-10).fit(X, Y)
-    given = {"strata": ["all"] * len(X), "offset": np.full(len(X), 0.7), "entry": np.full(len(X), -1.0)}
-    model = CauseSpecificCox(ALPHA, tol=1e-10).fit(X, Y, **given)
+    given = {"strata": ["all"] * len(X), "offset": np.full(len(X), 0.7)}
+    model = CauseSpecificCox(ALPHA, tol=1e-10).fit(X, with_fields(Y, entry=np.full(len(X), -1.0)), **given)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     np.testing.assert_allclose(
         model.predict_cumulative_incidence(X, TIMES, strata=given["strata"], offset=given["offset"]),
@@ -184,7 +185,7 @@ def test_clusters_change_no_coefficient_and_are_drawn_together(model):
     drawn = []
     refit = clustered._trained
     clustered._trained = lambda training, target: (
-        drawn.append((training.observation.clusters, training.weight)),
+        drawn.append((training.rows.cluster, training.weight)),
         refit(training, target),
     )[1]
     assert clustered.summary(1, method="bootstrap", n_bootstrap=4, n_jobs=1)["se(coef)"].gt(0).all()
@@ -206,8 +207,9 @@ def test_saved_models_predict_with_strata_and_offset(model, tmp_path):
 
 
 def test_each_cause_equals_a_cox_model_with_entry_strata_and_offset():
-    model = CauseSpecificCox().fit(X, Y, **ALL)
-    alone = CoxPH().fit(X, Surv.from_arrays(DATA["cause"] == 2, DATA["time"]), **ALL)
+    model = CauseSpecificCox().fit(X, LATE, **PREDICT)
+    second = Surv.from_arrays(DATA["cause"] == 2, DATA["time"], entry=DATA["entry"])
+    alone = CoxPH().fit(X, second, **PREDICT)
     np.testing.assert_array_equal(model.coef_[1], alone.coef_)
 
 
@@ -267,7 +269,7 @@ def test_no_curve_for_a_stratum_without_any_event():
 
 
 def test_a_robust_reference_is_given_the_strata_it_was_fitted_with(model):
-    found = drosurv.evaluation.evaluate(model, X, Y, reference=model, n_bootstrap=0, **ALL)
+    found = drosurv.evaluation.evaluate(model, X, LATE, reference=model, **PREDICT)
     # The score of any cause is no log hazard, so gains are compared by curves.
     assert "share_of_gain" not in found.overall
     assert found.groups["gain_over_reference"].tolist() == pytest.approx([0.0])
@@ -283,7 +285,7 @@ def test_a_stratum_without_events_of_a_cause_has_incidence_zero_of_it(alpha):
     cause[strata == "none"] = 0
     with warnings.catch_warnings(action="ignore"):
         model = CauseSpecificCox(alpha, n_intervals=4).fit(X, Surv.competing(cause, time), strata=strata)
-    new, times = rng.normal(size=(8, 2)), [0.3, 1.0, 2.0]
+    new, times = rng.normal(size=(8, 2)), np.array([0.3, 1.0, 2.0])
     in_b = ["b"] * 8
     first, second = (model.predict_cumulative_incidence(new, times, cause=k, strata=in_b) for k in (1, 2))
     assert (second == 0).all()

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from drosurv import CoxPH, NullModel, Surv
+from drosurv.curves import parse_survival
 from drosurv.datasets import Dataset, make_hidden_minority
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains
@@ -68,7 +69,7 @@ def test_measures_are_those_of_their_definitions(parts):
     survival = model.predict_survival_function(test.X, times=times)
     found = judge(train, test, risk, survival, times, 0)
     assert set(found) == {measure.name for measure in MEASURES} - {"seconds_to_fit"}
-    gains = likelihood_gains(train.y, test.y, survival, times)
+    gains = likelihood_gains(train.y, test.y, parse_survival(survival, len(test.y), times, "step"))
     assert found["gain"] == pytest.approx(gains.mean())
     assert found["c_index"] == concordance_index(test.y, risk)
     labels = test.attributes["membership"].to_numpy()
@@ -90,7 +91,7 @@ def test_the_forest_finds_the_group_that_a_wrong_model_harms(parts, monkeypatch)
     # Twice the hazard for one half of the patients, half for the other: the opposite of nothing.
     survival = np.where(in_group[:, None], base**6, base)
     found = judge(train, test, np.where(in_group, 1.8, 0.0), survival, times, 0)
-    gains = likelihood_gains(train.y, test.y, survival, times)
+    gains = likelihood_gains(train.y, test.y, parse_survival(survival, len(test.y), times, "step"))
     assert found["found_gain"] < gains.mean()
     assert found["found_oe"] > 0.3
 

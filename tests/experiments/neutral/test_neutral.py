@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.target import Surv, parse_target
+from drosurv.patients.target import Surv, parse_target
 from experiments.neutral.__main__ import PUBLISHED
 from experiments.neutral.differences import SCORES, against, mean_ranks, own_less_cox, own_means
 from experiments.neutral.document import read_fits, text, write_document

@@ -11,7 +11,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 
-from drosurv.estimators import CoxPH, RegularizedCox
+import drosurv
+from drosurv import CoxPH, RegularizedCox
 from experiments.fingerprint import data_fingerprint
 from experiments.paper import Protocol, run
 from experiments.paper.methods import METHODS
@@ -140,7 +141,7 @@ def test_every_parameter_of_an_estimator_is_named(make_unit, monkeypatch, method
 
         return make
 
-    made = [(run.estimators, METHODS[method].estimator), (run.estimators, "MLP"), (run, "PublishedSplit")]
+    made = [(drosurv, METHODS[method].estimator), (drosurv, "MLP"), (run, "PublishedSplit")]
     for module, name in made:
         if hasattr(module, name):
             cls = getattr(module, name)

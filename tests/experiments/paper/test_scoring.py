@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 from drosurv.estimators import CoxPH
-from drosurv.metrics import bootstrap, concordance_fractions, concordance_index
-from drosurv.metrics.inference import largest_difference
-from drosurv.target import Surv
-from experiments.paper.scoring import HeldOut
+from drosurv.metrics import concordance_fractions, concordance_index
+from drosurv.patients.replicates import replicate_rng, seed_sequence
+from drosurv.patients.target import Surv
+from experiments.paper.scoring import HeldOut, interval_columns
 
 
 @pytest.fixture
@@ -18,29 +18,24 @@ def patients():
     return risk, y, labels
 
 
-def test_every_attribute_gets_the_interval_it_would_get_alone(patients):
+def test_the_interval_of_imparity_is_that_of_replicates_of_all_patients(patients):
     risk, y, labels = patients
-    held_out = HeldOut(y, risk[:, None], y, labels)
-    found = held_out.measure(risk, metrics=["concordance_imparity"], replicates=30)
+    found = HeldOut(y, risk[:, None], y, labels).imparity(risk, 30)
     for name in labels:
-        draws = bootstrap(
-            lambda w, name=name: list(concordance_fractions(y, risk, labels[name], sample_weight=w).values()),
-            len(y),
-            replicates=30,
-            random_state=0,
-        )
-        alone = largest_difference(draws.estimate, draws.draws, 1.0).interval(0.95)
-        ours = found[name, "concordance_imparity"].interval(0.95)
-        assert (ours.low, ours.high) == pytest.approx((alone.low, alone.high))
-        assert ours.standard_error == pytest.approx(alone.standard_error)
 
+        def fractions(weight=None, name=name):
+            return np.array([*concordance_fractions(y, risk, labels[name], sample_weight=weight).values()])
 
-def test_the_interval_of_the_c_index_is_the_bootstraps(patients):
-    risk, y, _ = patients
-    measured = HeldOut(y, risk[:, None], y).measure(risk, metrics=["concordance_index"], replicates=30)
-    found = measured["overall", "concordance_index"].interval(0.95)
-    draws = bootstrap(lambda weight: concordance_index(y, risk, weight), 120, replicates=30, random_state=0)
-    assert found.standard_error == pytest.approx(draws.interval().standard_error)
+        own, streams = fractions(), seed_sequence(0)
+        drawn = [
+            np.bincount(replicate_rng(streams, k).integers(120, size=120), minlength=120) for k in range(30)
+        ]
+        draws = np.array([fractions(weight.astype(float)) for weight in drawn])
+        columns = interval_columns("ci", found[name])
+        assert columns["ci_se"] == pytest.approx(np.ptp(draws, axis=1).std(ddof=1))
+        reach = np.quantile(np.ptp(draws - own, axis=1), 0.95)
+        assert columns["ci_low"] == pytest.approx(max(np.ptp(own) - reach, 0))
+        assert columns["ci_high"] == pytest.approx(np.ptp(own) + reach)
 
 
 def test_only_what_is_asked_for_is_computed(patients):
@@ -56,7 +51,7 @@ def test_hazards_that_overflow_have_no_disparity_and_keep_their_order(patients):
     found = HeldOut(y, risk[:, None], y, labels).measure(1000 * risk)
     assert ("overall", "individual_disparity") not in found
     assert ("sex", "group_disparity") not in found
-    assert found["overall", "concordance_index"].estimate == pytest.approx(concordance_index(y, risk))
+    assert found["overall", "concordance_index"] == pytest.approx(concordance_index(y, risk))
 
 
 def test_without_attributes_there_is_nothing_to_compare(patients):
@@ -76,4 +71,4 @@ def test_breslow_curves_are_those_of_the_model_with_these_scores(patients):
         curves.survival(times), model.predict_survival_function(risk[:, None], times=times)
     )
     own = model.predict_survival_function(risk[:, None], times=y["time"][:5])
-    np.testing.assert_allclose(curves.at_patient_times(y["time"])[:5], np.diag(own[:5]))
+    np.testing.assert_allclose(curves.survival(y["time"][:, None])[:5, 0], np.diag(own[:5]))

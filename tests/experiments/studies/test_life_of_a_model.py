@@ -11,8 +11,8 @@ from experiments.studies import life_of_a_model as life
 ROOT = Path(__file__).parents[3]
 # What a command printed, and the words of the guide on it.
 SAID = [
-    ("plan", "factor of 1.107", "within a factor of 1.11"),
-    ("plan", "power of 4 %", "with a power of 4 %"),
+    ("plan", "factor of 1.154", "within a factor of 1.15"),
+    ("plan", "power of 2 %", "with a power of 2 %"),
     ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
     ("certify", "over no model (all patients: 0.122)", "0.122 against"),
     ("repair", "corrected for marker > 0.5", "a marker above 0.5"),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 WIDTHS = {"desktop": 1280, "phone": 390}
 LEAST_CONTRAST = 4.5
 # The first chart of survival over time, of the audited model.
-SURVIVAL = "document.querySelector('#calibration [data-stop=\"1\"] .panels ~ .panels svg')"
+SURVIVAL = "document.querySelector('#calibration .panels ~ .panels svg')"
 
 
 @pytest.fixture(scope="module")
@@ -68,44 +68,6 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def shown(page):
-    """What a reader sees of the model: its name, its headline, and the numbers of each part that is of one model."""
-    return page.run(
-        """[document.querySelector('#alpha-name').textContent,
-            document.querySelector('[data-headline="c-index"]').textContent,
-            ...[...document.querySelectorAll('[data-stop]')].filter((e) => !e.hidden)
-              .map((e) => e.textContent.trim())]"""
-    )
-
-
-def test_the_slider_changes_every_number_shown(page, report):
-    page.run("document.querySelector('#alpha').focus()")
-    before = shown(page)
-    page.press("ArrowRight", 39)
-    after = shown(page)
-    assert before[0] == report.models[1].name
-    assert after[0] == report.models[2].name
-    assert before[1] != after[1]
-    # A part whose numbers are the same for both models may stay.
-    assert sum(one != other for one, other in zip(before[2:], after[2:], strict=True)) >= 1
-    assert after[1] == report.models[2].headline["c-index"]
-    assert (
-        page.run("document.querySelector('#alpha').getAttribute('aria-valuetext')") == report.models[2].name
-    )
-    assert report.models[2].name in page.run("document.querySelector('#said').textContent")
-    page.press("ArrowLeft", 37)
-    assert shown(page) == before
-    assert page.complaints == []
-
-
-def test_the_point_of_the_model_shown_is_filled(page):
-    filled = "[...document.querySelectorAll('.mark.current')].map((e) => e.dataset.point)"
-    assert set(page.run(filled)) == {"1"}
-    page.run("document.querySelector('#alpha').focus()")
-    page.press("Home", 36)
-    assert set(page.run(filled)) == {"0"}
-
-
 def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
     page.run(f"{SURVIVAL}.focus()")
     page.press("ArrowRight", 39)
@@ -133,13 +95,11 @@ def in_csv(value):
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def test_downloads_are_the_tables_of_the_model_shown(page, report):
+def test_downloads_are_the_tables_of_the_report(page, report):
     page.run(
         """window.saved = []; URL.createObjectURL = (blob) => { saved.push(blob); return '#'; };
            HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };"""
     )
-    page.run("document.querySelector('#alpha').focus()")
-    page.press("ArrowRight", 39)
     for form in ("csv", "json"):
         page.run(
             f"""[...document.querySelectorAll('[data-table="by_group"][data-format="{form}"]')]
@@ -148,7 +108,7 @@ def test_downloads_are_the_tables_of_the_model_shown(page, report):
     text, name, content, _ = page.run(
         "Promise.all(saved.map((entry) => (entry instanceof Blob ? entry.text() : entry)))"
     )
-    table = report.models[2].tables["by_group"]
+    table = report.tables["by_group"]
     assert name == "by_group.csv"
     cells = [[in_csv(row.get(key)) for key in table.keys] for row in table.rows]
     assert list(csv.reader(io.StringIO(text))) == [list(table.keys), *cells]
@@ -161,7 +121,7 @@ def test_hostile_values_run_nowhere(browser, report_with, hostile, tmp_path):
     browser.open(path)
     assert browser.run("document.title") == hostile
     assert browser.run("document.querySelectorAll('img, iframe').length") == 0
-    browser.run("document.querySelector('[data-stop=\"1\"] svg').focus()")
+    browser.run("document.querySelector('#calibration svg').focus()")
     browser.press("ArrowRight", 39)
     assert browser.run("document.querySelectorAll('img, iframe').length") == 0
     assert browser.complaints == []
@@ -175,8 +135,7 @@ def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, wi
     report_with(long, f"{long} and words {long}", f"{long} > 3", title=long).to_html(path)
     browser.open(path, width=width)
     assert browser.run("document.documentElement.scrollWidth") <= width
-    # The numbers of the bar stand whole on one line, and no cell of a phone's tables is cut.
-    assert browser.run("document.querySelector('.alpha-numbers dd').offsetHeight") < 30
+    # No cell of a phone's tables is cut.
     cut = "[...document.querySelectorAll('#groups td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
     assert width > 600 or browser.run(f"{cut}.length") == 0
 
@@ -258,7 +217,6 @@ def pictures(tmp_path_factory):
             y,
             sensitive_features={"age": age, "hospital": hospital},
             threshold=0.2,
-            n_bootstrap=5,
             search_rules=False,
         )
     path = tmp_path_factory.mktemp("pictures") / "report.html"
@@ -325,7 +283,7 @@ def test_printed_pictures_fit_the_paper(browser, pictures, tmp_path):
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
 
 
-def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_would_not_work(browser, path):
+def test_without_scripts_all_is_shown_and_nothing_is_offered_that_would_not_work(browser, path):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(path)
@@ -338,9 +296,7 @@ def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_
 
         browser.send("DOM.enable")
         browser.send("CSS.enable")
-        assert is_drawn('[data-stop="1"]')
-        assert not is_drawn('[data-stop="0"]')
-        assert not is_drawn(".alpha-range")
+        assert is_drawn("#calibration svg")
         assert not is_drawn(".downloads")
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drosurv.losses.loss import block_sums, constant_features
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 # A feature is a linear combination of others if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
@@ -74,7 +74,7 @@ def check_design(X: FloatArray, target: Target, names: Sequence[str]) -> DesignC
     --------
     >>> import numpy as np
     >>> from drosurv.estimators import check_design
-    >>> from drosurv.target import Target
+    >>> from drosurv.patients.target import Target
     >>> X = np.array([[1.0, 5.0, 2.0], [2.0, 5.0, 4.0], [0.0, 5.0, 0.0], [1.0, 5.0, 2.0]])
     >>> target = Target(np.array([True, True, False, True]), np.array([3.0, 1.0, 4.0, 2.0]))
     >>> for sentence in check_design(X, target, ["dose", "site", "twice"]).warnings:

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import constant_features
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 # Eigenvalues of the scaled information below this are rounding errors: the features are linearly dependent.
 _DEPENDENT = 1e-11

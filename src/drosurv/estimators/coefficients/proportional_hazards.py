@@ -18,10 +18,10 @@ from drosurv.estimators.coefficients.fitted_cox import (
     score,
     squares,
 )
-from drosurv.metrics.inference import holm
+from drosurv.metrics.intervals import holm
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.patients.target import FloatArray, IntArray, Target
 from drosurv.presentation import axes_or_new, counted, p_text
-from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

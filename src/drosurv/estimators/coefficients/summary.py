@@ -13,7 +13,8 @@ from scipy.special import ndtri
 from scipy.stats import chi2, norm
 
 from drosurv.errors import InputError, as_number, require
-from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
+from drosurv.patients.replicates import in_parallel, replicate_rng, seed_sequence
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation import (
     Column,
     Table,
@@ -25,7 +26,6 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.presentation.progress import bar
-from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,17 +6,16 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.group_table import JUDGED_GAPS, Row
-from drosurv.evaluation.result_views import BETWEEN, per_pair
+from drosurv.evaluation.group_table import Row
 from drosurv.presentation import Column, Table, aligned, moment, plain
-from drosurv.report.charts import forests
+from drosurv.report.charts import forest
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import PATIENTS, WHO, Part, Section, judged_counts
 from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
-SHOWN_STATEMENTS = ("overall", "shrinkage", "small_groups", "hazards", "hazards_untested")
+SHOWN_STATEMENTS = ("overall", "small_groups", "hazards", "hazards_untested")
 STRIPS = (
     Column.measured("ratio", "Observed / expected events"),
     Column.measured("gain", "Gain over no model"),
@@ -25,36 +24,22 @@ STRIPS = (
 # Left out with survival curves: the group table has gain and slope with adjusted intervals, and the p-value would not
 # be adjusted.
 JUDGED_ELSEWHERE = ("likelihood_gain", "calibration_slope", "d_calibration_p")
-# Names of metrics that the catalogue labels by symbols.
-NAMES = {
-    "concordance_imparity": "Concordance imparity",
-    "group_disparity": "Group disparity of risk (F_G)",
-    "intersectional_disparity": "Intersectional disparity of risk (F_cap)",
-    "individual_disparity": "Individual disparity of risk (F_I)",
-}
+# Gaps that the page shows; those of the c-index and the gain depend on how long groups were followed.
+GAPS = ("uno_concordance", "brier_skill", "calibration_difference")
 # Values of the thin lines in the forest plot.
 GUIDES = {"ratio": 1.0, "gain": 0.0}
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return, for every model, the group table, tables of all metrics, and statements about them."""
-    tables = tuple(
-        (forest_table(result, evidence.time_unit), accuracy_table(result), gap_table(result))
-        for result in evidence.results
-    )
-    codes = (
-        SHOWN_STATEMENTS
-        if evidence.is_compared
-        else [code for code in SHOWN_STATEMENTS if code != "shrinkage"]
-    )
-    statements = tuple(
-        tuple(s for s in result.statements(reference=evidence.page.reference_name) if s.code in codes)
-        for result in evidence.results
-    )
+    """Return the group table, tables of all metrics, and statements about them."""
+    result = evidence.audited
+    tables = (forest_table(result, evidence.time_unit), accuracy_table(result), gap_table(result))
+    said = result.statements(reference=evidence.page.reference_name)
+    statements = tuple(statement for statement in said if statement.code in SHOWN_STATEMENTS)
     # Intervals are adjusted for these tests; those of c-indices, which are plotted without expected events, are not.
-    adjusted = evidence.audited.groups["expected"].notna().any()
-    n_tests = evidence.audited.settings.n_tests if adjusted else None
-    return Part(by_model=tables, statements_by_model=statements, facts={"n_tests": n_tests})
+    adjusted = result.groups["expected"].notna().any()
+    n_tests = result.settings.n_tests if adjusted else None
+    return Part(statements=statements, tables=tables, facts={"n_tests": n_tests})
 
 
 def forest_table(result: EvaluationResult, time_unit: str) -> Table:
@@ -90,32 +75,25 @@ def accuracy_table(result: EvaluationResult) -> Table:
 
 
 def gap_table(result: EvaluationResult) -> Table:
-    """Return differences between groups and between patients."""
-    rows = []
-    for metric in (*JUDGED_GAPS, "group_disparity"):
-        words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
-        rows += [_worded(row) | words | {"between": row.whose} for row in result.gaps(metric)]
-    for metric, between in BETWEEN.items():
-        rows += [
-            _worded(row, per_pair(metric, result)) | {"between": between}
-            for row in result.select(metric=metric, kind="overall")
-        ]
+    """Return differences between groups that are large enough to be judged."""
+    rows = [
+        _worded(row) | {"metric": f"Gap of {CATALOGUE[metric].label}", "between": row.whose}
+        for metric in GAPS
+        for row in result.gaps(metric)
+    ]
     columns = (
         Column("metric", "Measure"),
         Column("between", "Between"),
         Column("value", "Estimate", "value", ENDS),
     )
-    caption = (
-        "Differences between groups and between patients; 0 is none. They depend on who the patients are, and decide "
-        "nothing"
-    )
+    caption = "Differences between groups; 0 is none. They depend on who the patients are, and decide nothing"
     return Table("fairness", caption, columns, tuple(rows))
 
 
-def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
+def _worded(row: Row) -> dict[str, Any]:
     metric = CATALOGUE[row.metric]
-    values = {name: plain(scale * getattr(row, name)) for name in ("value", *ENDS)}
-    return {"metric": NAMES.get(row.metric, metric.label), "meaning": metric.meaning, **values}
+    values = {name: plain(getattr(row, name)) for name in ("value", *ENDS)}
+    return {"metric": metric.label, "meaning": metric.meaning, **values}
 
 
 GROUPS = Section(
@@ -123,7 +101,7 @@ GROUPS = Section(
     heading="By group",
     place=20,
     collect=collect,
-    draw=lambda part: forests([tables[0] for tables in part.by_model], GUIDES),
+    draw=lambda part: forest(part.tables[0], GUIDES),
     intro="""
 <p>A dot is the estimate, the bar its {{ report.level }} interval; an arrow is an estimate beyond the axis.
 {% if part.facts.n_tests %}
@@ -134,18 +112,13 @@ Intervals are not adjusted. The thin line marks all patients.</p>
 {% endif %}
 """,
     template="""
-{% call(shown, k) m.each_model() %}
-  {% if not shown.audited %}
-  <p class="aside">This is {{ shown.name }}, a model trained for comparison, not the audited one.</p>
-  {% endif %}
-  {{ m.forest(drawn[k]) }}
-  {{ m.downloads(part.by_model[k][0]) }}
-  <ul class="statements">
-  {% for statement in part.statements_by_model[k] %}
-    <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
-  {% endfor %}
-  </ul>
-  {% for table in part.by_model[k][1:] if table.rows %}{{ m.folded(table, below=true) }}{% endfor %}
-{% endcall %}
+{{ m.forest(drawn) }}
+{{ m.downloads(part.tables[0]) }}
+<ul class="statements">
+{% for statement in part.statements %}
+  <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
+{% endfor %}
+</ul>
+{% for table in part.tables[1:] if table.rows %}{{ m.folded(table, below=true) }}{% endfor %}
 """,
 )

@@ -12,10 +12,10 @@ import pandas as pd
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, rows_by_group, whose
 from drosurv.evaluation.by_cause import at_middle, findings_by_cause
-from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
-from drosurv.findings.verdict import PROBLEMS
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.judging.verdict import PROBLEMS
 from drosurv.presentation import (
     Column,
     Statement,
@@ -40,31 +40,27 @@ _READINGS = 24
 _NUMBERS = {
     "ratio": "Observed / expected by {at}",
     "slope": "Slope of observed on predicted risk at {at}",
-    "ici": "ICI",
 }
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return calibration curves and survival curves of every model."""
-    unit, last = evidence.time_unit, evidence.audited.last_judged
-    tables = tuple(
-        (*curve_tables(result, unit), over_time(result, unit, of_cause=evidence.cause is not None))
-        for result in evidence.results
-    )
+    """Return calibration curves and survival curves."""
+    result, unit = evidence.audited, evidence.time_unit
+    last, (points, numbers) = result.last_judged, curve_tables(result, unit)
     return Part(
-        by_model=tables,
+        tables=(points, numbers, over_time(result, unit, of_cause=evidence.cause is not None)),
         facts={
             "time_unit": unit,
             "at_few_times": last is not None,
-            "shown": sorted({what for points, numbers, _ in tables for what in shown_in(points, numbers)}),
+            "shown": sorted(shown_in(points, numbers)),
             "event": evidence.event,
             "method": " (Kaplan-Meier)" if evidence.cause is None else "",
-            "horizon": plain(evidence.audited.settings.horizon),
-            "at": moment(evidence.audited.settings.horizon, unit),
+            "horizon": plain(result.settings.horizon),
+            "at": moment(result.settings.horizon, unit),
             "judged": "over the whole follow-up"
             if last is None
-            else f"by {moment(last, unit)}, weighted by a model of censoring",
-            "histograms": [histogram_rows(result) for result in evidence.results],
+            else f"by {moment(last, unit)}, weighted for censoring",
+            "histograms": histogram_rows(result),
             "why_not": "The model predicts no survival curves, so calibration cannot be judged."
             if evidence.rows.entry is None
             else "Patients enter late, and survival since entry is not known from these predictions, so that no curves "
@@ -96,6 +92,7 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
         Column("observed", f"Events by {at}, weighted", "time"),
         EXPECTED,
         *(Column.measured(key, label.format(at=at)) for key, label in _NUMBERS.items()),
+        Column("ici", "ICI", "value"),
     )
     return (
         Table("calibration_curves", f"Calibration curves at {at}: points", risks, points),
@@ -161,13 +158,13 @@ def over_time(result: EvaluationResult, time_unit: str, *, of_cause: bool = Fals
     return Table("incidence", "Mean predicted and observed cumulative incidence over time", columns, rows)
 
 
-def draw(part: Part) -> list[tuple[tuple[Chart, ...], tuple[Chart, ...]]]:
-    """Return the calibration curves of every model, and its curves over time."""
-    unit, dots = part.facts["time_unit"], part.facts["at_few_times"]
-    return [
-        (calibration_charts(points, numbers, bars), charts_over_time(curves, unit, dots=dots))
-        for (points, numbers, curves), bars in zip(part.by_model, part.facts["histograms"], strict=True)
-    ]
+def draw(part: Part) -> tuple[tuple[Chart, ...], tuple[Chart, ...]]:
+    """Return the calibration curves, and curves over time."""
+    (points, numbers, curves), facts = part.tables, part.facts
+    return (
+        calibration_charts(points, numbers, facts["histograms"]),
+        charts_over_time(curves, facts["time_unit"], dots=facts["at_few_times"]),
+    )
 
 
 def calibration_charts(
@@ -343,14 +340,13 @@ its interval is adjusted for the number of tests.</p>
 {% endif %}
 """,
     template="""
-{% call(shown, k) m.each_model() %}
-{% set curves, over_time = drawn[k] %}
-{% if not part.by_model[k][2].rows %}
+{% set curves, over_time = drawn %}
+{% if not part.tables[2].rows %}
   <p class="aside">{{ part.facts.why_not }}</p>
 {% else %}
   {{ m.panels(curves) }}
-  {{ m.folded(part.table("calibration_numbers", k)) }}
-  {{ m.downloads(part.table("calibration_curves", k)) }}
+  {{ m.folded(part.table("calibration_numbers")) }}
+  {{ m.downloads(part.table("calibration_curves")) }}
   {% if over_time %}
   {% set dots, interval = (" dot", "interval") if part.facts.at_few_times else ("", "band") %}
   <h3>Over time</h3>
@@ -358,10 +354,9 @@ its interval is adjusted for the number of tests.</p>
   <span class="key observed{{ dots }}">observed{{ part.facts.method }}, with its {{ report.level }} {{ interval }},
   while at least five patients are observed</span></p>
   {{ m.panels(over_time) }}
-  {{ m.downloads(part.by_model[k][2]) }}
+  {{ m.downloads(part.tables[2]) }}
   {% endif %}
 {% endif %}
-{% endcall %}
 """,
 )
 
@@ -398,7 +393,6 @@ def collect_causes(evidence: Evidence) -> Part | None:
         evidence.y,
         evidence.rows,
         rows_by_group(evidence.attributes),
-        features=evidence.features,
         level=evidence.level,
         time_unit=evidence.time_unit,
     )

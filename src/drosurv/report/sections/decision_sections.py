@@ -10,9 +10,9 @@ import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
-from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.result_views import DECISIONS, named
-from drosurv.findings.words import ALL_PATIENTS, percent
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.judging.words import ALL_PATIENTS, percent
 from drosurv.presentation import (
     Column,
     Statement,
@@ -32,17 +32,16 @@ _READINGS = 24
 
 
 def collect(evidence: Evidence) -> Part | None:
-    """Return the curves of every model, and a table of the threshold, if one is given."""
-    if not len(evidence.audited.decision_curves):
+    """Return the curves, and a table of the threshold, if one is given."""
+    result = evidence.audited
+    if not len(result.decision_curves):
         return None
-    tables = []
-    for result in evidence.results:
-        curves = curve_table(result, evidence.time_unit)
-        marked = tuple(row for row in curves.rows if row["threshold"] == result.settings.threshold)
-        columns = tuple(column for column in curves.columns if column.key != "threshold")
-        at = percent(result.settings.threshold or 0.0)
-        tables.append((curves, Table("at_threshold", f"If treated from a risk of {at}", columns, marked)))
-    return Part(by_model=tuple(tables), facts={"threshold": plain(evidence.audited.settings.threshold)})
+    curves, threshold = curve_table(result, evidence.time_unit), result.settings.threshold
+    marked = tuple(row for row in curves.rows if row["threshold"] == threshold)
+    columns = tuple(column for column in curves.columns if column.key != "threshold")
+    caption = f"If treated from a risk of {percent(threshold or 0.0)}"
+    tables = (curves, Table("at_threshold", caption, columns, marked))
+    return Part(tables=tables, facts={"threshold": plain(threshold)})
 
 
 def _shown(result: EvaluationResult) -> list[dict[str, Any]]:
@@ -71,9 +70,9 @@ def curve_table(result: EvaluationResult, time_unit: str) -> Table:
     return Table("decision_curves", f"Net benefit by risk at {when} from which one treats", columns, rows)
 
 
-def draw(part: Part) -> list[tuple[Chart, ...]]:
-    """Return the curves of every model, one small chart per group."""
-    return [decision_charts(table, part.facts["threshold"]) for table, _ in part.by_model]
+def draw(part: Part) -> tuple[Chart, ...]:
+    """Return the curves, one small chart per group."""
+    return decision_charts(part.tables[0], part.facts["threshold"])
 
 
 def decision_charts(table: Table, threshold: float | None) -> tuple[Chart, ...]:
@@ -144,12 +143,10 @@ accepted for one that is needed.</p>
 {% if part.facts.threshold %}The dashed line is the given threshold.{% endif %}</p>
 """,
     template="""
-{% call(shown, k) m.each_model() %}
-  {{ m.panels(drawn[k]) }}
-  {{ m.downloads(part.table("decision_curves", k)) }}
-  {% set marked = part.table("at_threshold", k) %}
-  {% if marked | length %}{{ m.plain_table(marked, below=true) }}{% endif %}
-{% endcall %}
+{{ m.panels(drawn) }}
+{{ m.downloads(part.table("decision_curves")) }}
+{% set marked = part.table("at_threshold") %}
+{% if marked | length %}{{ m.plain_table(marked, below=true) }}{% endif %}
 """,
 )
 

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
-from drosurv.evaluation.group_picture import GroupPicture, PictureRow
-from drosurv.evaluation.result_views import named
-from drosurv.findings.questions import KINDS
-from drosurv.findings.verdict import PROBLEMS, Judgement, briefly, from_frame
-from drosurv.findings.words import ALL_PATIENTS, period
+from drosurv.evaluation.result_views import named, times_tables
+from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
+from drosurv.judging.questions import KINDS
+from drosurv.judging.verdict import PROBLEMS, Judgement, briefly, from_frame
+from drosurv.judging.words import ALL_PATIENTS, events_sentence, period
+from drosurv.patients.target import has_causes
 from drosurv.presentation import (
     Column,
     Statement,
     Table,
     aligned,
     as_sentence,
-    complement,
-    first_upper,
-    in_years,
     listing,
     moment,
     plain,
     plain_rows,
     with_interval,
-    written,
 )
 from drosurv.report.charts import Picture, picture
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import PATIENTS, Part, Section, judged_counts
 from drosurv.tables.problems import spellings
-from drosurv.target import has_causes
 
 FOUND = "found by search"
 # Largest number of subgroups from the search in the table.
 _MOST_FOUND = 3
+# The note explains ratios of events and of risks that differ by more, on the log scale.
+_APART = 0.05
+# Largest number of groups whose left out patients are named.
+_MOST_LEFT_OUT = 4
 # Largest number of problems besides those of the headline.
 _MOST_PROBLEMS = 8
 
@@ -56,16 +57,19 @@ def collect(evidence: Evidence) -> Part:
         *_all_patients(evidence),
     )
     rows = [*group_rows(result), *_found(evidence)]
+    times = times_tables(result, evidence.time_unit) if len(result.times) else ()
     return Part(
         statements=statements,
-        tables=(group_table(rows, evidence),),
+        tables=(group_table(rows, evidence), *times),
         facts={
             "status": found.status,
             "problems": [{"who": row.who, **plain(row._asdict(), None)} for row in found.problems],
             "findings": [plain(row._asdict(), None) for row in evidence.findings],
             "warnings": [dict(warning) for warning in evidence.page.warnings],
             "note": _note(evidence, rows),
-            "picture": [plain(row._asdict()) for row in picture_rows(result, rows)],
+            "note_on_times": _note_on_times(evidence) if times else "",
+            "times": plain_rows(result.times),
+            "picture": [plain(row._asdict()) for row in picture_rows(result, rows, evidence.time_unit)],
         },
     )
 
@@ -82,14 +86,23 @@ def _other_problems(found: Judgement) -> Iterator[Statement]:
         yield Statement("problem", more, concern=True)
 
 
-def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[PictureRow, ...]:
-    """Return the rows of the picture: those of the evaluation, and the subgroups that were found."""
+def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]], unit: str) -> tuple[PictureRow, ...]:
+    """Return the rows of the picture: those of the evaluation, and the subgroups that were found.
+
+    Of subgroups found by events of a part of the follow-up, or after a correction, these are named beside the risk.
+    """
     if rows[0]["expected"] is None:
         return ()
-    shown = ("patients", "observed", "expected", "ratio", "note", "when")
-    found = [row for row in rows if row["attribute"] == FOUND]
-    subgroups = [PictureRow(row["who"], "found", **{key: row[key] for key in shown}) for row in found]
-    return (*result.picture.rows, *subgroups)
+    named, subgroups, by = result.picture_by(unit), [], result.horizon_in_words(unit)
+    for row in rows:
+        if row["attribute"] == FOUND:
+            shown = {key: row[key] for key in ("patients", "observed", "expected", "ratio", "note")}
+            if named.by:
+                events = f"{row['observed']:,.4g} events, {row['expected']:,.1f} expected"
+                how = " ".join(filter(None, (row["when"], row["note"])))
+                shown |= beside_risk(row["risk"], by) | {"note": f"{how}: {events}" if how else ""}
+            subgroups.append(PictureRow(row["group"] if named.by else row["who"], "found", **shown))
+    return (*named.rows, *subgroups)
 
 
 def draw(part: Part) -> Picture | None:
@@ -116,31 +129,20 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         if row.attribute == EVERYONE and row.question in ("level", "timing", "slope"):
             yield Statement(f"{row.question} of all", row.text)
     if everybody["expected"] is not None:
-        observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
         until = evidence.audited.last_judged
-        by = "" if until is None else f"by {moment(until, unit)}, allowing for those censored before"
+        by = "" if until is None else moment(until, unit)
+        text = events_sentence(everybody["observed"], everybody["expected"], by=by)
         if until is None and round(everybody["observed"]) < evidence.target.n_events:
-            by = "within the time that the model predicts"
-        if by:
-            text = f"{first_upper(by)}, {observed} events were observed and {expected} expected."
-            yield Statement("events", f"{text} {evidence.audited.not_judged}".rstrip())
-        at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
-        free = [everybody[f"survival_{one}"] for one in ("predicted", "observed")]
-        if evidence.cause is None:
-            predicted, observed = (written(share, "share") for share in free)
-            text = f"At {at}, {predicted} were predicted to be free of {evidence.event}; {observed} were."
-        else:
-            predicted, observed = (written(complement(share), "share") for share in free)
-            text = f"By {at}, {predicted} were predicted to have {evidence.event}; {observed} had it."
-        yield Statement("survival", text)
+            text = f"Within the time that the model predicts: {text}"
+        yield Statement("events", f"{text} {evidence.audited.not_judged}".rstrip())
 
 
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return the rows of the group table in words, by attribute, with incidences beside survival.
+    """Return the rows of the group table in words, by attribute, with risks by the horizon.
 
     Groups that are not judged have only their number of patients.
     """
-    rows = []
+    rows, risks = [], result.by_horizon(result.times)
     order, problems = ["overall", *result.headings], briefly(from_frame(result.findings))
     known = [row for row in plain_rows(result.groups) if row["attribute"] in order]
     for row in sorted(known, key=lambda row: order.index(row["attribute"])):
@@ -150,11 +152,11 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         kept = ("attribute", "group", "patients", "judged")
         shown = {key: None for key in row if key not in kept} if hidden else row
         under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
-        ends = ("predicted", "observed")
-        incidence = {f"incidence_{end}": complement(shown[f"survival_{end}"]) for end in ends}
+        ends, own = ("predicted", "observed"), risks.get((row["attribute"], row["group"]), {})
+        risk = {f"risk_{end}": None if hidden else own.get(end) for end in (*ends, "ratio")}
         finding = problems.get((row["attribute"], row["group"]), "")
         finding = finding if row["judged"] else f"not judged: {row['why']}"
-        rows.append({**row, **shown, **incidence, **under, "who": name, "finding": finding})
+        rows.append({**row, **shown, **risk, **under, "who": name, "finding": finding})
     return rows
 
 
@@ -168,6 +170,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
         # Events of a part of the follow-up are named as such.
         when = period(row["since"], row["until"], evidence.time_unit)
         name = f"{row['group']}, {when}" if when else row["group"]
+        risk = evidence.risks_of_subgroups.get(row["group"])
         yield {
             **empty,
             **row,
@@ -177,6 +180,11 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             "heading": FOUND,
             "label": name,
             "ratio_p": row["p"],
+            "risk": risk,
+            **{
+                f"risk_{end}": None if risk is None else risk[end]
+                for end in ("predicted", "observed", "ratio")
+            },
             "note": note,
             "finding": f"{KINDS[row['question']].briefly} (found by search{note and f', {note}'})",
         }
@@ -190,16 +198,15 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     )
     until = evidence.audited.last_judged
     when = "whole follow-up" if until is None else f"at {at}"
-    what = "survival" if evidence.cause is None else "incidence"
     columns = (
         Column("who", "Group"),
         PATIENTS,
         *judged_counts("" if until is None else moment(until, evidence.time_unit)),
-        Column.measured("ratio", "Observed / expected"),
+        Column.measured("ratio", "Observed / expected events"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),
-        Column(f"{what}_predicted", f"{first_upper(what)} at {at}, predicted", "share"),
-        Column(f"{what}_observed", f"{first_upper(what)} at {at}, observed", "share"),
+        Column("risk_predicted", f"Risk by {at}, predicted", "share"),
+        Column("risk_observed", f"Risk by {at}, observed", "share"),
         Column.measured("c_index", "c-index"),
         Column.measured("gain", "Gain over no model"),
         Column.measured("gain_over_reference", f"Gain over {reference}"),
@@ -214,7 +221,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name groups that may be one."""
     has_curves, until = rows[0]["expected"] is not None, evidence.audited.last_judged
-    expected = "predicted cumulative hazards, summed"
+    expected = "predicted cumulative hazards, summed over the whole follow-up of each patient"
     if until is not None:
         when = moment(until, evidence.time_unit)
         expected = (
@@ -225,6 +232,21 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
         "log likelihood per patient over giving everybody the same curve. Intervals and p-values of these are adjusted "
         f"for all {evidence.audited.settings.n_tests:,} tests of this report."
     ] * has_curves
+    apart = [
+        row["who"]
+        for row in rows
+        if row.get("risk_ratio")
+        and row["ratio"]
+        # Not where the events are those of a part of the follow-up, or after a correction.
+        and not (row.get("when") or row.get("note"))
+        and abs(math.log(row["ratio"] / row["risk_ratio"])) > _APART
+    ]
+    if apart:
+        sentences.append(
+            f"Observed over expected events differ from observed over predicted risk for {listing(apart, 3)}: "
+            "events are counted over the whole follow-up, in which patients who are followed long, and late times at "
+            "which few are at risk, count more; risks count each patient once, by one time."
+        )
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
     sentences.append(
         f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}."
@@ -239,6 +261,25 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     if spelled:
         sentences.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
     return " ".join(sentences)
+
+
+def _note_on_times(evidence: Evidence) -> str:
+    """Say what the observed risk is, and who is left out."""
+    times, level = evidence.audited.times, f"{100 * evidence.level:g} %"
+    how = "Kaplan-Meier" if evidence.cause is None else "Aalen-Johansen"
+    found = (
+        f"Observed: {how} within groups of like predicted risk, averaged over the same patients. {level} intervals "
+        "of each number alone; the verdict adjusts for all tests."
+    )
+    left = [
+        f"{row['left_out']:,} of {whose(row['attribute'], row['group'], ALL_PATIENTS)} by "
+        f"{moment(row['time'], evidence.time_unit)}"
+        for row in plain_rows(times[times["left_out"] > 0])
+    ]
+    if left:
+        who = listing(left, _MOST_LEFT_OUT)
+        found += f" Left out, because patients of like risk were not followed until then: {who}."
+    return found
 
 
 SECTION = Section(
@@ -278,7 +319,7 @@ SECTION = Section(
   <div>
     <h3>All patients</h3>
     {% for statement in said if statement.code in
-      ("ranking", "level of all", "timing of all", "slope of all", "events", "survival") %}
+      ("ranking", "level of all", "timing of all", "slope of all", "events") %}
     <p>{{ statement.text }}</p>
     {% endfor %}
     {% set more = said | selectattr("code", "equalto", "problem") | list %}
@@ -294,6 +335,11 @@ SECTION = Section(
     </ol>
   </div>
 </div>
+{% if part.table("of_100_patients") %}
+{{ m.plain_table(part.table("of_100_patients"), below=false) }}
+<p class="aside">{{ part.facts.note_on_times }}</p>
+{{ m.folded(part.table("times"), below=true) }}
+{% endif %}
 {{ m.plain_table(part.tables[0], below=true, by_heading=true) }}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
 """,

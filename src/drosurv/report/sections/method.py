@@ -43,23 +43,17 @@ LIMITS = (
     "Harm is measured against predicting the same curve for everybody, not against what clinicians would have decided.",
     "Subgroups show where predictions are wrong, not why, and are no reason to treat anybody differently.",
 )
-COMPARED = (
-    "The models of the slider were trained for comparison. If one of them is chosen by these numbers, its numbers are "
-    "too good: choose on other patients, then audit again."
-)
 
 
 def collect(evidence: Evidence) -> Part:
     """Return three tables of names and values, what was left out or computed otherwise, and the limits."""
-    compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
+    tiny = [group_name(*who) for who in evidence.tiny_groups]
     hidden = f"Groups of fewer than {FEWEST} patients are not shown: "
     single = compared_attributes(evidence.sensitive_features, len(evidence.target))[1]
     # Without a reference, `evidence.missing` already says that there is no comparison.
     said = () if evidence.reference else (evidence.audited.not_compared,)
     notes = [note for note in evidence.audited.notes if note not in said]
     how = {
-        "Bootstrap replicates, audited model": evidence.n_bootstrap,
-        **({"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}),
         "Level of intervals": evidence.level,
         "Seed": evidence.random_state,
         "drosurv version": __version__,
@@ -79,7 +73,6 @@ def collect(evidence: Evidence) -> Part:
                 *([sampled(len(evidence.sample.y))] if evidence.sample is not evidence else []),
                 *([f"{hidden}{listing(tiny)}."] if tiny else []),
                 *LIMITS,
-                *([COMPARED] if compares else []),
             ],
         },
     )

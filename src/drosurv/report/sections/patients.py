@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.attributes import Attribute, rows_by_group
-from drosurv.evaluation.curves_by_group import MANY_GROUPS
+from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.judging.rules import readable_table
 from drosurv.metrics import FollowUp, log_rank_test, median_follow_up
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
+from drosurv.patients.target import BoolArray, FloatArray, Target
 from drosurv.presentation import (
     NOTHING,
     Column,
@@ -27,7 +29,6 @@ from drosurv.presentation import (
     plain,
     written,
 )
-from drosurv.repairs.rules import readable_table
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.report.evidence import FEWEST, Evidence
 from drosurv.report.section import Part, Section
@@ -36,7 +37,6 @@ from drosurv.tables.columns import CategoryColumn, NumberColumn
 from drosurv.tables.dates import YEARS
 from drosurv.tables.problems import CODE_NAME
 from drosurv.tables.values import floats, labels
-from drosurv.target import BoolArray, FloatArray, Target
 
 # Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15

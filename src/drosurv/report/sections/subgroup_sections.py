@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.findings.verdict import NO_CORRECTION
-from drosurv.findings.words import period
-from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.observation import draw_folds
+from drosurv.judging.rules import readable_table
+from drosurv.judging.subgroup_bounds import BRIER, GAIN, SubgroupBounds
+from drosurv.judging.verdict import no_correction
+from drosurv.judging.words import period
+from drosurv.patients.draws import draw_folds, row_order
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, parse_competing_target
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.bayes_factors import likelihood_gains_of, poisson_ridge
 from drosurv.repairs.expected import Expected, expected_of_frozen, reference_times
-from drosurv.repairs.repair import Estimate
-from drosurv.repairs.rules import readable_table
-from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
+from drosurv.repairs.repair import HeldOutNumber
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, Part, Section
-from drosurv.target import BoolArray, FloatArray, IntArray, parse_competing_target
 
 WHOLE = "whole follow-up"
 SIGNIFICANT = (
@@ -106,8 +105,7 @@ REMEDIES = (
 )
 MEASURED = (
     "Repair, recalibration and flexible correction are fitted on folds of the audited patients and evaluated on "
-    "patients who were left out; models of the slider are evaluated without changes. Gain: log likelihood per patient "
-    "over the audited model. Intervals are not adjusted."
+    "patients who were left out. Gain: log likelihood per patient over the audited model. Intervals are not adjusted."
 )
 
 
@@ -115,8 +113,9 @@ def find_remedy(evidence: Evidence) -> Part | None:
     """Compare the repair of the audited model with other remedies, in the repaired groups.
 
     Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
-    evaluated on the patients left out; models of the slider are evaluated without changes.
+    evaluated on the patients left out.
     """
+    refit = evidence.refit
     repaired, cause, evidence = evidence.repaired, evidence.cause, evidence.sample
     target = evidence.target
     if cause is not None:
@@ -125,33 +124,27 @@ def find_remedy(evidence: Evidence) -> Part | None:
     curves = as_predictions(*frozen, len(target), cause=cause).curves if (frozen := evidence.frozen) else None
     if repaired is None or curves is None or frozen is None:
         return None
-    groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
-    statements = [Statement("remedy", text, True) for text in repaired.in_words(evidence.time_unit)]
+    checked = zip(repaired.repairs_, repaired.checked_, repaired.in_words(evidence.time_unit), strict=True)
+    helpful = [(one, rows, text) for one, rows, text in checked if one.helps]
+    groups = [(one.who, rows) for one, rows, _ in helpful if one.rule]
+    statements = [Statement("remedy", text, True) for _, _, text in helpful]
     if not groups:
-        return Part(statements=tuple(statements or [Statement("remedy", NO_CORRECTION)]))
+        return Part(statements=tuple(statements or [Statement("remedy", no_correction(refit))]))
     times, level = reference_times(target), evidence.level
     expected = expected_of_frozen(*frozen, target, times, cause=cause)
     rng, clusters = np.random.default_rng(evidence.random_state), evidence.rows.cluster_codes
-    folds = draw_folds(len(target), FOLDS, rng, clusters=clusters)
+    order = row_order(target, evidence.features, clusters)
+    folds = draw_folds(len(target), FOLDS, rng, clusters=clusters, order=order)
     measured = _corrections(repaired, expected, folds, evidence.features)
-    as_it_is = likelihood_gains(evidence.follow_up, target, curves)
-    for stop in evidence.stops:
-        theirs = None if stop.audited else as_predictions(stop.model, stop.X, len(target)).curves
-        other = stop.frozen(evidence.features)
-        if theirs is not None and other is not None:
-            hazard = expected_of_frozen(*other, target, times).hazard
-            gained = likelihood_gains(evidence.follow_up, target, theirs)
-            kind = "plain" if stop.alpha == 1 else "robust"
-            measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
 
     def own(rows: BoolArray) -> IntArray | None:
         return None if clusters is None else clusters[rows]
 
     rows = tuple(
         {"group": who, "remedy": name, "patients": int(inside.sum())}
-        | Estimate.ratio(expected.events[inside], hazard[inside], own(inside), level).named("ratio")
-        | Estimate.mean(gains[inside], level, own(inside)).named("gain")
-        | Estimate.mean(gains[~inside], level, own(~inside)).named("elsewhere")
+        | HeldOutNumber.ratio(expected.events[inside], hazard[inside], own(inside), level).named("ratio")
+        | HeldOutNumber.mean(gains[inside], level, own(inside)).named("gain")
+        | HeldOutNumber.mean(gains[~inside], level, own(~inside)).named("elsewhere")
         for who, inside in groups
         for name, (hazard, gains) in measured.items()
     )
@@ -211,7 +204,7 @@ REMEDY = Section(
     collect=lambda evidence: None if evidence.repaired is None else find_remedy(evidence),
     intro="""
 <p>For whom the audited model is wrong in a way that can be corrected, and how. A repair is named only if it improves
-the predictions of patients who were not used for it.</p>
+the predictions of patients who were not used for it, and the interval of its gain excludes 0.</p>
 """,
     template="{{ m.findings(part, below=true) }}",
 )

@@ -3,36 +3,6 @@
   const report = JSON.parse(document.getElementById("tables").textContent);
   const tip = document.getElementById("tip");
   const said = document.getElementById("said");
-  const slider = document.getElementById("alpha");
-  let shown = report.models.findIndex((model) => model.audited);
-
-  /* The model shown */
-  function show(stop) {
-    shown = stop;
-    const model = report.models[stop];
-    for (const part of document.querySelectorAll("[data-stop]")) part.hidden = Number(part.dataset.stop) !== stop;
-    for (const point of document.querySelectorAll("[data-point]")) {
-      const current = Number(point.dataset.point) === stop;
-      point.classList.toggle("current", current);
-      if (current) point.parentNode.append(point);
-    }
-    if (!slider) return;
-    slider.value = stop;
-    slider.setAttribute("aria-valuetext", model.name);
-    document.getElementById("alpha-name").textContent = model.name;
-    document.querySelectorAll(".stops span").forEach((label, k) => label.classList.toggle("current", k === stop));
-    for (const cell of document.querySelectorAll("[data-headline]"))
-      cell.textContent = model.headline[cell.dataset.headline];
-  }
-  show(shown);
-  if (slider) {
-    slider.addEventListener("input", () => show(Number(slider.value)));
-    slider.addEventListener("change", () => {
-      const numbers = Object.entries(report.models[shown].headline).map(([name, value]) => `${name} ${value}`);
-      said.textContent = `${report.models[shown].name}: ${numbers.join(", ")}`;
-    });
-    slider.form.addEventListener("submit", (event) => event.preventDefault());
-  }
 
   /* Charts: pointing and the arrow keys read values */
   function point(chart, mark, aloud) {
@@ -55,7 +25,7 @@
     chart.querySelector(".cross").setAttribute("hidden", "");
   }
   for (const chart of document.querySelectorAll("svg[data-nearest]")) {
-    const marks = [...chart.querySelectorAll(".mark")].sort((a, b) => a.dataset.point - b.dataset.point || 0);
+    const marks = [...chart.querySelectorAll(".mark")];
     if (!marks.length) continue;
     const far = (mark, at) => {
       const across = Math.abs(mark.dataset.x - at.x);
@@ -78,9 +48,6 @@
       if (to === undefined) return;
       event.preventDefault();
       point(chart, marks[Math.max(0, Math.min(to, last))], true);
-    });
-    chart.addEventListener("click", () => {
-      if (slider && chart.reading && chart.reading.dataset.point !== undefined) show(Number(chart.reading.dataset.point));
     });
   }
 
@@ -111,7 +78,7 @@
   for (const button of document.querySelectorAll("[data-table]")) {
     button.addEventListener("click", () => {
       const { table: key, format } = button.dataset;
-      const table = report.tables[key] ?? report.models[shown].tables[key];
+      const table = report.tables[key];
       const named = (row) => Object.fromEntries(row.map((value, k) => [table.columns[k], value]));
       if (format === "csv") download(`${key}.csv`, "text/csv", csv(table));
       else download(`${key}.json`, "application/json", JSON.stringify(table.rows.map(named), null, 1));

@@ -1,0 +1,61 @@
+"""Predicted survival curves: one protocol for those of models, arrays, step functions and formulas."""
+
+from drosurv.curves.competing import CompetingCurves
+from drosurv.curves.fitted import Baseline, FittedCurves, ScoreValues, checked_times
+from drosurv.curves.given import checked_total, curves_of_functions, parse_survival
+from drosurv.curves.step_function import StepFunction, step_functions
+from drosurv.curves.survival_curves import (
+    CurveType,
+    PointCurves,
+    SmoothCurves,
+    StepCurves,
+    SurvivalCurves,
+    curves_of_type,
+    joined_curves,
+)
+from drosurv.curves.values import (
+    LARGEST_HAZARD,
+    CurveValues,
+    ModelValues,
+    RowIndex,
+    SummedHazard,
+    SumValues,
+    TableValues,
+    checked_survival,
+    columns_of,
+    interpolate,
+    minus_log,
+    wrong_incidence,
+)
+
+__all__ = [
+    "LARGEST_HAZARD",
+    "Baseline",
+    "CompetingCurves",
+    "CurveType",
+    "CurveValues",
+    "FittedCurves",
+    "ModelValues",
+    "PointCurves",
+    "RowIndex",
+    "ScoreValues",
+    "SmoothCurves",
+    "StepCurves",
+    "StepFunction",
+    "SumValues",
+    "SummedHazard",
+    "SurvivalCurves",
+    "TableValues",
+    "checked_survival",
+    "checked_times",
+    "checked_total",
+    "columns_of",
+    "curves_of_functions",
+    "curves_of_type",
+    "interpolate",
+    "joined_curves",
+    "minus_log",
+    "parse_survival",
+    "step_functions",
+    "wrong_incidence",
+]

@@ -1,0 +1,332 @@
+"""Predicted survival curves of n patients: steps, smooth functions of time, or a table of probabilities.
+
+Whatever predicts them (a model, an array, step functions), curves answer the same questions
+(:class:`SurvivalCurves`): the survival and the cumulative hazard, and the expected events of each patient with their
+variance. Times are common to all patients, (k,), or each patient's own, (n, k); what is returned is (n, k). The
+classes differ in what curves are between their times:
+
+* :class:`StepCurves` jump at their times and are constant in between. The hazard of a jump is the model's own
+  increment d, as of Breslow's baseline with S = exp(-sum d), or that of a table of probabilities, 1 - S(t) / S(t-).
+* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S. Between the times of a table it is linear.
+* :class:`PointCurves` are smooth curves of a table, of which nothing is known between the times.
+
+Values are computed when asked for, a batch of patients at a time (:mod:`drosurv.curves.values`). Curves of some
+patients, such as a group, share them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from drosurv.curves.values import (
+    CurveValues,
+    RowIndex,
+    SummedHazard,
+    TableValues,
+    columns_of,
+    minus_log,
+)
+from drosurv.patients.target import FloatArray, IntArray, batches
+
+# "step": curves change only at their times. "smooth": they change at any time. "points": a table at some times.
+CurveType = Literal["step", "smooth", "points"]
+# Number of values of curves in memory at the same time, and of patients that a model predicts at once.
+_VALUES, _ROWS = 2_000_000, 32_768
+
+# Hazards are summed over 100 to 1,000 jumps, in that range over so few that all patients have 20,000,000 values.
+_MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalCurves(ABC):
+    """Predicted survival of n patients: the given `rows` (n,) of the values, by default all.
+
+    `times` (K,) are ascending: the curves jump there, or are known there, or, if smooth, are read there by default;
+    None if there are none. Curves are known until the time `known_until`, a number or (n,).
+    """
+
+    values: CurveValues
+    times: FloatArray | None = None
+    known_until: Any = np.inf
+    rows: IntArray | None = None
+
+    curve_type: ClassVar[CurveType]
+
+    def __post_init__(self) -> None:
+        """Let a table be read between its times as curves of this class are."""
+        in_steps = self.curve_type == "step"
+        if isinstance(self.values, TableValues) and self.values.in_steps != in_steps:
+            object.__setattr__(self, "values", replace(self.values, in_steps=in_steps))
+
+    def __len__(self) -> int:
+        return len(self.values) if self.rows is None else len(self.rows)
+
+    def take(self, rows: RowIndex) -> Self:
+        """Return the curves of some patients: a slice, indices or a mask."""
+        until = self.known_until if np.ndim(self.known_until) == 0 else self.known_until[rows]
+        chosen = np.arange(len(self.values))[rows] if self.rows is None else self.rows[rows]
+        return replace(self, rows=chosen, known_until=until)
+
+    def survival(self, times: FloatArray) -> FloatArray:
+        """Return the survival (n, k) at common times (k,), or at each patient's own (n, k)."""
+        return self._in_batches(self.values.survival, times)
+
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """Return the cumulative hazard (n, k) at times as in `survival`: the sum of its increments."""
+        return self._in_batches(self.values.hazard, times)
+
+    @abstractmethod
+    def summed_hazard(self, times: FloatArray) -> SummedHazard:
+        """Return the cumulative hazard (n, k) at times as in `survival`, with a variance.
+
+        If the curves are right, it is the expected number of events until then, and its variance that of the events
+        around it.
+        """
+
+    def expected_events(
+        self, until: FloatArray, since: FloatArray | None = None, cuts: FloatArray | None = None
+    ) -> SummedHazard:
+        """Return the expected events of each patient in (since, until], and their variance, both (n,).
+
+        With k ascending times `cuts`, those in each of the k + 1 periods between the cuts, (n, k + 1).
+        """
+        until = np.asarray(until, dtype=np.float64)
+        ends = until[:, None] if cuts is None else np.column_stack([np.minimum.outer(until, cuts), until])
+        if since is None:
+            parts = [np.diff(part, axis=1, prepend=0.0) for part in self.summed_hazard(ends)]
+        else:
+            start = np.minimum(np.asarray(since, dtype=np.float64), until)[:, None]
+            found = self.summed_hazard(np.column_stack([start, np.maximum(ends, start)]))
+            parts = [np.diff(part, axis=1) for part in found]
+        return SummedHazard(*(part[:, 0] if cuts is None else part for part in parts))
+
+    def computed(self, times: FloatArray, patient_times: FloatArray) -> Self:
+        """Return the same curves with survival computed once at common times (k,) and one time of each patient (n,)."""
+        grid, own = np.unique(times), np.asarray(patient_times, dtype=np.float64)[:, None]
+        return replace(
+            self,
+            values=ComputedValues(self, grid, self.survival(grid), own, self.survival(own)),
+            rows=None,
+        )
+
+    def _index(self, batch: slice) -> RowIndex:
+        return batch if self.rows is None else self.rows[batch]
+
+    def _in_batches(
+        self, read: Callable[[RowIndex, FloatArray], FloatArray], times: FloatArray
+    ) -> FloatArray:
+        """Return what `read(rows, times)` returns for all patients, (n, k)."""
+        times = np.asarray(times, dtype=np.float64)
+        found = np.empty((len(self), times.shape[-1]))
+        for batch in self._batches(times.shape[-1]):
+            found[batch] = read(self._index(batch), times if times.ndim == 1 else times[batch])
+        return found
+
+    def _batches(self, k: int) -> Iterator[slice]:
+        return batches(len(self), int(np.clip(_VALUES // max(k, 1), 1, _ROWS)))
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedValues(CurveValues):
+    """Survival computed in advance at common times (k,) and at one time of each patient (n, 1), else when needed.
+
+    Groups of patients share one array of values (n, k).
+    """
+
+    source: SurvivalCurves
+    times: FloatArray
+    values: FloatArray
+    own_times: FloatArray
+    values_at_own: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        if times.ndim == 1:
+            columns = np.minimum(np.searchsorted(self.times, times), len(self.times) - 1)
+            if len(self.times) and np.array_equal(self.times[columns], times):
+                return columns_of(self.values, rows, columns)
+        elif np.array_equal(self.own_times[rows], times):
+            return self.values_at_own[rows]
+        return self.source.take(rows).survival(times)
+
+    def summed_hazard(self, rows: RowIndex, times: FloatArray) -> SummedHazard | None:
+        """See :meth:`CurveValues.summed_hazard`."""
+        source = self.source.take(rows)
+        return source.values.summed_hazard(source.rows, times)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedValues(CurveValues):
+    """Values of curves of several models: patient i is number `position[i]` of the curves number `part[i]`."""
+
+    parts: Sequence[SurvivalCurves]
+    part: IntArray
+    position: IntArray
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return self._joined(rows, times, lambda curves, at: curves.survival(at))
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        return self._joined(rows, times, lambda curves, at: curves.values.hazard(curves.rows, at))
+
+    def summed_hazard(self, rows: RowIndex, times: FloatArray) -> SummedHazard:
+        """See :meth:`CurveValues.summed_hazard`."""
+        found = self._joined(rows, times, lambda curves, at: np.stack(curves.summed_hazard(at), axis=2))
+        return SummedHazard(found[..., 0], found[..., 1])
+
+    def _joined(
+        self,
+        rows: RowIndex,
+        times: FloatArray,
+        read: Callable[[SurvivalCurves, FloatArray], FloatArray],
+    ) -> FloatArray:
+        """Return what `read(curves, times)` returns for the curves of each part, in the order of the rows."""
+        chosen = np.arange(len(self))[rows]
+        found: FloatArray | None = None
+        for number, curves in enumerate(self.parts):
+            among = np.flatnonzero(self.part[chosen] == number)
+            if len(among):
+                at = times if times.ndim == 1 else times[among]
+                values = read(curves.take(self.position[chosen[among]]), at)
+                found = np.empty((len(chosen), *values.shape[1:])) if found is None else found
+                found[among] = values
+        assert found is not None
+        return found
+
+
+def joined_curves(n: int, parts: Sequence[tuple[IntArray, SurvivalCurves]]) -> SurvivalCurves:
+    """Return the curves of n patients from curves of one type, each with the rows of its patients."""
+    part, position, until = np.zeros(n, np.intp), np.zeros(n, np.intp), np.full(n, np.inf)
+    for number, (rows, curves) in enumerate(parts):
+        part[rows], position[rows], until[rows] = number, np.arange(len(rows)), curves.known_until
+    times = [curves.times for _, curves in parts if curves.times is not None]
+    return replace(
+        parts[0][1],
+        values=JoinedValues([curves for _, curves in parts], part, position),
+        times=np.unique(np.concatenate(times)) if times else None,
+        known_until=until,
+        rows=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurves(SurvivalCurves):
+    """Curves that change at their times only.
+
+    With `own_hazard` the hazard of a jump is the model's own increment, -log S(t) + log S(t-); otherwise it is the
+    conditional probability 1 - S(t) / S(t-).
+    """
+
+    own_hazard: bool = False
+
+    curve_type = "step"
+
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """See :meth:`SurvivalCurves.cumulative_hazard`."""
+        return super().cumulative_hazard(times) if self.own_hazard else self.summed_hazard(times).hazard
+
+    def summed_hazard(self, times: FloatArray) -> SummedHazard:
+        """See :meth:`SurvivalCurves.summed_hazard`."""
+        times = np.asarray(times, dtype=np.float64)
+        found = self.values.summed_hazard(self._index(slice(None)), times) if self.own_hazard else None
+        return self._summed(np.broadcast_to(times, (len(self), times.shape[-1]))) if found is None else found
+
+    def _summed(self, ends: FloatArray) -> SummedHazard:
+        """Sum the hazards of the jumps of each patient until k ends each, (n, k).
+
+        With very many jumps, curves are read only at every m-th jump, and the hazard x in between is spread evenly over
+        m jumps. This is exact for m = 1, and a close approximation for many small jumps.
+        """
+        assert self.times is not None
+        most = int(np.clip(_MOST_VALUES // max(len(self), 1), _FEWEST_JUMPS, _MOST_JUMPS))
+        width = -(-len(self.times) // most)
+        read = self.times[width - 1 :: width]
+        passed = np.searchsorted(read, ends, side="right")
+        sums = SummedHazard(np.empty(ends.shape), np.empty(ends.shape))
+        for batch in self._batches(len(read)):
+            survival = self.values.survival(self._index(batch), read)
+            before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+            for total, part in zip(sums, self._hazards(survival, before, width), strict=True):
+                np.cumsum(part, axis=1, out=part)
+                last = np.take_along_axis(part, np.maximum(passed[batch] - 1, 0), axis=1)
+                total[batch] = np.where(passed[batch] > 0, last, 0.0)
+        if width == 1:
+            return sums
+        # Add the jumps between the last time that was read and the end.
+        n_jumps = np.searchsorted(self.times, ends, side="right") - width * passed
+        last = np.concatenate([[0.0], read])[passed]
+        at_last = np.where(passed > 0, self.survival(last), 1.0)
+        rest = self._hazards(self.survival(ends), at_last, np.maximum(n_jumps, 1))
+        for total, part in zip(sums, rest, strict=True):
+            total += np.where(n_jumps > 0, part, 0.0)
+        return sums
+
+    def _hazards(
+        self, survival: FloatArray, before: FloatArray, n_jumps: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the summed hazard of `n_jumps` equal jumps between two survival probabilities, and its variance.
+
+        Both are 0 if the first probability is 0.
+        """
+        ratio = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
+        ratio = np.minimum(ratio, 1.0, out=ratio)
+        if not self.own_hazard and np.all(n_jumps == 1):
+            jump = 1.0 - ratio
+            return jump, jump * ratio
+        jump = minus_log(ratio) / n_jumps
+        if not self.own_hazard:
+            jump = -np.expm1(-jump)
+        return n_jumps * jump, n_jumps * jump * np.maximum(1.0 - jump, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurves(SurvivalCurves):
+    """Curves that change at any time. Between the times of a table the cumulative hazard is linear."""
+
+    curve_type: ClassVar[CurveType] = "smooth"
+
+    def summed_hazard(self, times: FloatArray) -> SummedHazard:
+        """See :meth:`SurvivalCurves.summed_hazard`; the variance is the hazard."""
+        hazard = self.cumulative_hazard(times)
+        return SummedHazard(hazard, hazard)
+
+
+@dataclass(frozen=True, eq=False)
+class PointCurves(SmoothCurves):
+    """Curves of a table of probabilities, such as at whole years or a few horizons.
+
+    They are read as smooth curves, but whoever judges them asks whether the table is known throughout.
+    """
+
+    curve_type = "points"
+
+    def as_steps(self) -> StepCurves:
+        """Return curves that jump at the known times; use it if the times are many and close to each other."""
+        return StepCurves(self.values, self.times, self.known_until, self.rows)
+
+
+_CLASSES: dict[CurveType, type[SurvivalCurves]] = {
+    "step": StepCurves,
+    "points": PointCurves,
+    "smooth": SmoothCurves,
+}
+
+
+def curves_of_type(
+    curve_type: CurveType, values: CurveValues, times: FloatArray | None, known_until: Any = np.inf
+) -> SurvivalCurves:
+    """Return curves of the given type; without times, curves may change at any time."""
+    return _CLASSES["smooth" if times is None else curve_type](values, times, known_until)

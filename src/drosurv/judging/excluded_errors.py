@@ -1,0 +1,144 @@
+"""The last sentence of audits, checks and certificates: which errors could not be excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.stats import norm
+
+from drosurv.judging.subgroup_search import LEAST_EVENTS, SubgroupSearch
+from drosurv.metrics.intervals import shared_level
+from drosurv.presentation import counted, first_upper, listing, ratio_text
+
+# Lowest and highest ratio of observed to expected events that cannot be excluded.
+Interval = tuple[float | None, float | None]
+
+
+def excluded_errors(
+    patients: int,
+    events: float,
+    *,
+    groups: Mapping[str, float] | None = None,
+    intervals: Mapping[str, Interval] | None = None,
+    n_columns: int = 10,
+    subgroup_share: float = 0.05,
+    exclude: float = 1.5,
+    level: float = 0.95,
+    n_tests: float | None = 1,
+    until: str = "",
+    design_effect: float = 1.0,
+) -> str:
+    """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
+
+    Errors are ratios of observed to expected events. Those of everybody and of a group are taken from `intervals`, or
+    are exp(-z / sqrt(events)) to exp(z / sqrt(events)), the interval of a ratio of 1; those of a subgroup are the
+    bounds of :func:`drosurv.certify` where observed equal expected events, adjusted for its search among the columns.
+
+    Parameters
+    ----------
+    patients, events : number
+        Patients who were judged, and their events.
+    groups : mapping of str to number, optional
+        Events of each named group that is judged; the sentence is about the group with the fewest.
+    intervals : mapping of str to pair of numbers, optional
+        Intervals of the ratio for ``"everybody"`` and each group, where an audit has them; None is an unknown end.
+    n_columns : int
+        Columns that may define subgroups; 0 leaves subgroups out.
+    subgroup_share : float
+        Smallest share of the patients that makes a subgroup.
+    exclude : float
+        Ratio, above 1, for which the sentence says how many patients would exclude it for the last of these: a
+        subgroup, else the smallest group, else everybody.
+    level : float
+        Confidence: of all subgroups at once, and of all other tests at once.
+    n_tests : float or None
+        Number of tests of everybody and of groups between which 1 - level is divided (Bonferroni); None leaves them
+        out, and the sentence is about subgroups only.
+    until : str
+        Time by which events are counted, such as "3 years"; empty for the whole follow-up.
+    design_effect : float
+        How many times larger variances are than those of independent patients, if patients are in clusters.
+
+    Examples
+    --------
+    >>> from drosurv.planning import excluded_errors
+    >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
+    With these 1,500 patients and 450 events, 0.91 to 1.10 times the predicted events cannot be excluded for \
+everybody, 0.86 to 1.16 times for women (the judged group with the fewest events) and 0.32 to 2.07 times for a \
+subgroup of 5 % with as many events as predicted. About 5,710 patients would exclude 1.5 times for such a subgroup.
+    """
+    events = float(events)
+    if patients < 1 or events < 1:
+        return "Without events, no error of the model can be excluded."
+    z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
+    whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
+    known, not_judged = intervals or {}, ""
+    own = own / design_effect
+    error = known.get(whom, _around_one(z, own))
+    errors = {} if n_tests is None else {whom: error}
+    if groups:
+        name = min(groups, key=lambda group: groups[group])
+        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name]) / design_effect
+        error = errors[whom] = known.get(name, _around_one(z, own))
+    if n_columns > 0:
+        # As the bounds of certify, which hold for all subgroups at once.
+        search = SubgroupSearch(n_columns, subgroup_share, level)
+        whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events / design_effect
+        error, needed = search.bounds_of_one(own), search.events_to_exclude_in_one(exclude)
+        if _is_known(error) or subgroup_share * events >= LEAST_EVENTS:
+            errors[f"{whom} with as many events as predicted"] = error
+            whom = "such a subgroup"
+        else:
+            not_judged = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
+    if errors:
+        text = f"{excluded_sentence(patients, events, errors, until)} {first_upper(not_judged)}".rstrip()
+    else:
+        text = f"{_start(patients, events, until)} {not_judged}"
+    if error[1] is not None and error[1] <= exclude:
+        return f"{text} So {exclude:g} times is excluded for {whom}."
+    if own < 1 / 2 or needed <= own:
+        return text
+    # Three digits.
+    enough = int(float(f"{patients * needed / own:.3g}"))
+    return f"{text} About {enough:,} patients would exclude {exclude:g} times for {whom}."
+
+
+def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
+    """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group."""
+    ratios = {
+        name: f"{ratio_text(low or 0.0)} to {ratio_text(high)} times"
+        for name, (low, high) in errors.items()
+        if high is not None and _is_known((low, high))
+    }
+    said = " the predicted events cannot be excluded"
+    known = [f"{text}{said if k == 0 else ''} for {name}" for k, (name, text) in enumerate(ratios.items())]
+    unknown = [name for name, error in errors.items() if not _is_known(error)]
+    text = _start(patients, events, until)
+    nothing = f"no error can be excluded for {listing(unknown)}."
+    if not known:
+        return f"{text} {nothing}"
+    text += f" {listing(known)}."
+    return f"{text} {first_upper(nothing)}" if unknown else text
+
+
+def _is_known(interval: Interval) -> bool:
+    """Whether both ends of an interval are known, so that it excludes some ratios."""
+    low, high = interval
+    return low is not None and high is not None and bool(np.isfinite(high))
+
+
+def _start(patients: int, events: float, until: str) -> str:
+    by = f" by {until}" if until else ""
+    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}{by},"
+
+
+def _around_one(z: float, events: float) -> Interval:
+    """Return the interval of a ratio of 1."""
+    factor = factor_of(z, events)
+    return 1 / factor, factor
+
+
+def factor_of(z: float, events: float) -> float:
+    """Return the half-width of the interval of a ratio of 1; infinite without events."""
+    return float(np.exp(z / np.sqrt(events))) if events >= 1 else np.inf

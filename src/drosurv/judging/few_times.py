@@ -1,0 +1,283 @@
+r"""Residuals of predictions at few times: who had the event by each time, less the probability of that.
+
+.. math:: r_i(t) = x_i(t) - F_i(t)
+
+The outcome x of a patient with the event at T by t is 1 / G(T-), and that of others is 0, each with the patient's
+effect on the estimate of G: the probability of not being censored, by Kaplan-Meier among patients of like predicted
+risk of the judged group (:mod:`drosurv.metrics.risk_strata`). Nothing is assumed between the times, and no columns are
+used.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from drosurv.judging.residuals import PARTS, PatientResiduals, Sums, by_cluster, cut
+from drosurv.metrics.risk_strata import EventsByTime, followed_until
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+
+#: Predictions are judged at a time if so many patients are in strata of risk that were followed until then.
+FEWEST_FOLLOWED = 25
+_TINY = 1e-12
+# Largest probability that two decimals round to 0.
+_MOST_ROUNDED = 0.005
+# Standard deviation, in units of the last digit, that rounding adds to the mean of predicted probabilities.
+_ROUNDING_ERROR = 0.05
+# Factors of cumulative hazards, and number of bins of probabilities, with which dispersions are computed. The largest
+# factors take the smallest bounded probability to nearly 1, the smallest ones the largest to nearly 0.
+_FACTORS = np.exp(np.concatenate([np.arange(-16.0, -8.0), np.linspace(-8.0, 8.0, 129), np.arange(9.0, 17.0)]))
+_BINS = 256
+_LEAST_DISPERSION = 0.05
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResidualsAtTimes(PatientResiduals):
+    """Residuals by J times, the ends of the parts, of patients who were followed until then.
+
+    `probability`, `outcome` and `followed` (n, J) are predicted probabilities of the event, pseudo-values of having had
+    it, and whether the patient's stratum of risk was followed; `by_censoring` (n, J) are the variances that censoring
+    adds to pseudo-values if predictions are right. Patients of weight 0 are not judged. `unit` is the last digit of
+    rounded probabilities.
+    """
+
+    target: Target
+    probability: FloatArray
+    outcome: FloatArray
+    by_censoring: FloatArray
+    followed: BoolArray
+    unit: float = 0.0
+    # Those of groups, and for residuals by one time alone those by all times, with the number of this one.
+    _groups: dict[bytes, ResidualsAtTimes] = field(default_factory=dict, repr=False)
+    _of: tuple[ResidualsAtTimes, int] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        times: FloatArray,
+        probability: FloatArray,
+        weight: FloatArray | None = None,
+        clusters: IntArray | None = None,
+        unit: float = 0.0,
+    ) -> ResidualsAtTimes:
+        """Return residuals of probabilities (n, J) of the event by ascending times (J,)."""
+        kept = weight = np.ones(len(target)) if weight is None else weight
+        outcome, by_censoring = np.zeros(probability.shape), np.zeros(probability.shape)
+        followed = np.zeros(probability.shape, np.bool_)
+        for j, (time, risk) in enumerate(zip(times.tolist(), probability.T, strict=True)):
+            kept = kept * followed_until(time, target, risk, kept)
+            followed[:, j] = kept > 0
+            if followed[:, j].any():
+                events = EventsByTime.of(time, target, risk, kept)
+                outcome[:, j], by_censoring[:, j] = events.outcomes, events.variances_by_censoring
+        expected = _increments(probability, followed)
+        return cls(
+            observed=_increments(outcome, followed),
+            expected=expected,
+            variances=expected * (1 - expected),
+            ends=times,
+            time=target.time,
+            weight=weight,
+            clusters=clusters,
+            target=target,
+            probability=probability,
+            outcome=outcome,
+            by_censoring=by_censoring,
+            followed=followed,
+            unit=unit,
+        )
+
+    def of_group(self, member: BoolArray) -> ResidualsAtTimes:
+        """Return the residuals of the members (n,) of a group, in strata of this group alone; others have weight 0."""
+        if self._of is not None:
+            whole, j = self._of
+            return whole.of_group(member).by(j)
+        if member.all():
+            return self
+        key = member.tobytes()
+        if key not in self._groups:
+            given = self.target, self.ends, self.probability, self.weight * member, self.clusters, self.unit
+            self._groups[key] = ResidualsAtTimes.of(*given)
+        return self._groups[key]
+
+    def by(self, j: int) -> ResidualsAtTimes:
+        """Return the residuals by the time number j alone, of the patients who were followed until then."""
+        outcome, probability, followed = self.outcome[:, [j]], self.probability[:, [j]], self.followed[:, [j]]
+        expected = probability * followed
+        return replace(
+            self,
+            observed=outcome * followed,
+            expected=expected,
+            variances=expected * (1 - expected),
+            ends=self.ends[[j]],
+            weight=self.weight * followed[:, 0],
+            probability=probability,
+            outcome=outcome,
+            by_censoring=self.by_censoring[:, [j]],
+            followed=followed,
+            _of=(self, j),
+        )
+
+    @property
+    def known_parts(self) -> int:
+        """Number of times until which enough patients were followed."""
+        counts = np.count_nonzero(self.followed & (self.weight > 0)[:, None], axis=0)
+        return int(np.count_nonzero(counts >= FEWEST_FOLLOWED))
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.covariance`; without censoring."""
+        found = self._multinomial(w, self._bounded)
+        if self.unit:
+            n = float(self.weight @ np.abs(w))
+            found = found + np.diag((_ROUNDING_ERROR * self.unit * n) ** 2 * (self.expected > 0).any(axis=0))
+        return found
+
+    def sums(self, w: FloatArray, error: FloatArray | None = None) -> Sums:
+        """See :meth:`PatientResiduals.sums`.
+
+        Variances without censoring are multiplied by how much more the residuals vary than without it, once the number
+        of events by each time is right.
+        """
+        mass = self.weight * w
+        by_ratio, corrected = self._corrected(np.abs(mass))
+        each = mass[:, None] * (self.observed - corrected)
+        freedom = self.freedom(np.abs(mass))
+        clustered = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
+        if self.clusters is not None:
+            size = mass * w * self.variances.sum(axis=1)
+            of_clusters, clusters_freedom = by_cluster(each, self.clusters, mass != 0, size)
+            if of_clusters is not None:
+                clustered, freedom = of_clusters, min(freedom, clusters_freedom)
+        alone = self._multinomial(w, corrected)
+        if len(self.ends) == 1:
+            clustered = np.maximum(clustered, alone + self.added_by_censoring(w))
+        return Sums(
+            observed=mass @ self.observed,
+            expected=mass @ self.expected,
+            model=self.covariance(w),
+            clustered=clustered,
+            alone=alone,
+            error=error,
+            freedom=freedom,
+            by_ratio=by_ratio,
+            hidden=_MOST_ROUNDED * (mass @ (self.followed & (self.probability == 0))),
+        )
+
+    def added_by_censoring(self, w: FloatArray) -> float:
+        """Return the variance that censoring adds to the weighted sum of residuals by the first time."""
+        return float(self.weight * w**2 @ self.by_censoring[:, 0])
+
+    def freedom(self, mass: FloatArray) -> float:
+        """Return the degrees of freedom of a variance: the number of events less one."""
+        happened = self.target.event & (self.target.time <= self.ends[-1])
+        return max(float(np.count_nonzero(happened & (mass > 0))) - 1.0, 2.0)
+
+    def _multinomial(self, w: FloatArray, parts: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) of weighted sums of events with probabilities (n, J) in the parts."""
+        squares = self.weight * w**2
+        found: FloatArray = np.diag(squares @ parts) - (parts * squares[:, None]).T @ parts
+        return found
+
+    @cached_property
+    def _bounded_until(self) -> FloatArray:
+        return bounded(self.probability, self.unit)
+
+    @cached_property
+    def _bounded(self) -> FloatArray:
+        """Expected events (n, J) of probabilities without 0 and 1, whose events would have no variance."""
+        return _increments(self._bounded_until, self.followed)
+
+    def _corrected(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `Sums.by_ratio`, and probabilities (n, J) in the parts whose sums by each end are those observed.
+
+        All cumulative hazards by an end are multiplied by one factor, so that probabilities stay below 1.
+        """
+        by_ratio, corrected = [], np.empty(self.probability.shape)
+        for j, F in enumerate(self._bounded_until.T):
+            own = mass * self.followed[:, j]
+            by_ratio.append(_dispersion_by_ratio(own, F))
+            ratio = float(own @ self.outcome[:, j]) / max(float(own @ F), _TINY)
+            factor = float(np.interp(ratio, by_ratio[j][0], _FACTORS))
+            corrected[:, j] = -np.expm1(factor * np.log1p(-F))
+        return np.stack(by_ratio), _increments(np.maximum.accumulate(corrected, axis=1), self.followed)
+
+
+def _increments(by_time: FloatArray, followed: BoolArray) -> FloatArray:
+    """Return changes (n, J) of values by J times; 0 from the first time on until which a patient was not followed."""
+    found: FloatArray = np.where(followed, np.diff(by_time, axis=1, prepend=0.0), 0.0)
+    return found
+
+
+def _dispersion_by_ratio(mass: FloatArray, F: FloatArray) -> FloatArray:
+    """Return ratios of the expected events, and relative dispersions (2, G), if hazards are multiplied by factors.
+
+    The dispersion is the sum of F (1 - F) over that of F, with weights `mass`.
+    """
+    bins = np.minimum((F * _BINS).astype(np.intp), _BINS - 1)
+    size = np.bincount(bins, mass, _BINS)
+    used = size > 0
+    if not used.any():
+        return np.ones((2, len(_FACTORS)))
+    F = np.bincount(bins, mass * F, _BINS)[used] / size[used]
+    raised = -np.expm1(_FACTORS[:, None] * np.log1p(-F))
+    expected = raised @ size[used]
+    dispersion = raised * (1 - raised) @ size[used] / np.maximum(expected, _TINY)
+    own = len(_FACTORS) // 2
+    return np.stack([expected / expected[own], np.maximum(dispersion / dispersion[own], _LEAST_DISPERSION)])
+
+
+def bounded(probability: FloatArray, unit: float = 0.0) -> FloatArray:
+    """Return probabilities without 0 and 1, which are taken as rounded to the unit, or to 1e-6."""
+    least = unit / 4 if unit else 1e-6
+    found: FloatArray = np.clip(probability, least, 1 - least)
+    return found
+
+
+def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
+    """Return log(-log(1 - F)) of bounded probabilities."""
+    found: FloatArray = np.log(-np.log1p(-bounded(probability, unit)))
+    return found
+
+
+def judged_times(times: FloatArray, probability: FloatArray, target: Target, weight: FloatArray) -> IntArray:
+    """Return the columns of the times, above 0, until which enough patients were followed."""
+    later = np.flatnonzero(times > 0)
+    if (~target.ended).any():
+        later = later[times[later] <= target.time.max()]
+
+    def lost(j: int) -> bool:
+        followed = followed_until(float(times[j]), target, probability[:, j], weight)
+        return int(np.count_nonzero(followed)) < FEWEST_FOLLOWED
+
+    # Fewer are followed until later times.
+    return later[: bisect_left(later.tolist(), True, key=lost)]
+
+
+def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> IntArray:
+    """Return the columns of the times at which the number of events is judged: the horizon, and all or four of them.
+
+    Of more than five times, four cut the follow-up at quartiles of the expected events.
+    """
+    if probability.shape[1] <= PARTS + 1:
+        return np.arange(probability.shape[1])
+    return np.union1d(cut(weight @ probability, PARTS), horizon).astype(np.intp)
+
+
+def from_first_time(
+    target: Target, times: FloatArray, survival: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return times, survival and weights to judge if some patients entered late; unchanged if none did.
+
+    Patients at risk at the first time are judged from there on. With one time those who entered at 0 are judged.
+    """
+    if target.entry is None or not (target.entry > 0).any():
+        return times, survival, weight
+    if len(times) == 1:
+        return times, survival, weight * (target.entry <= 0)
+    at_risk = (target.entry <= times[0]) & (target.time > times[0])
+    conditional = np.clip(survival[:, 1:] / np.maximum(survival[:, :1], _TINY), 0.0, 1.0)
+    return times[1:], conditional, weight * at_risk

@@ -1,0 +1,262 @@
+"""What tests are made from, for any form of predictions: fitted models, arrays, causes, strata, entry, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, minus_log, parse_survival
+from drosurv.errors import ArgumentError, arg, require
+from drosurv.judging.judged import Cohort, Judged, judge_curves
+from drosurv.judging.known_curves import few_times, known_throughout
+from drosurv.metrics import FollowUp
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import (
+    BoolArray,
+    CompetingTarget,
+    FloatArray,
+    Target,
+    cause_names,
+    has_causes,
+    is_tensor,
+    of_any_cause,
+    parse_competing_target,
+    parse_target,
+)
+from drosurv.predictions import Predicted, Predictions
+from drosurv.predictions.any_model import final_step
+from drosurv.presentation import cause_in_words, moment
+
+# The estimation error of a linear model with more coefficients is not computed from its columns.
+_MOST_COLUMNS = 60
+
+
+def judged_patients(
+    predicted: Predicted,
+    y: Any,
+    rows: Rows | None = None,
+    *,
+    follow_up: Any = None,
+    reference: Predicted | None = None,
+    horizon: float | None = None,
+    cause: int | None = None,
+    scored_at: FloatArray | None = None,
+    at_its_times: bool = False,
+) -> Judged:
+    """Return what tests of predictions are made from.
+
+    With causes in `y`, an event is one of any cause unless `cause` says which. `rows` are entry times, strata,
+    clusters, ids and copies of the patients. `follow_up` is a FollowUp or the target of the training patients, by
+    default what the model keeps, else that of these patients; with `cause` it is not used. The `horizon` and
+    `scored_at` are those of :func:`drosurv.judging.judged.judge_curves`. With `at_its_times`, a table is judged at its
+    times however many these are.
+    """
+    rows = Rows() if rows is None else rows
+    require_an_event(predicted, y)
+    target, other = _outcomes(y, rows, cause)
+    stratum = rows.stratum
+    trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
+    events = _training_events(predicted, trained, cause)
+    known = _of_cause(predicted, target, other, cause)
+    if not target.event.any():
+        called = cause_in_words(cause, cause_names(y))
+        raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
+    # With late entries, or one of several causes, one curve for everybody is that of these patients.
+    several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
+    from_test = trained is None or rows.entry is not None or several
+    # Of models of causes, the training patients are known with their causes.
+    folds = [
+        (part, FollowUp.of(_outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
+        for part, seen in predicted.trained_on or ()
+    ]
+    cohort = Cohort(
+        target=target,
+        follow_up=FollowUp.of_test_patients(target, weight=rows.weight, entry=rows.entry)
+        if from_test
+        else FollowUp.parse(trained),
+        folds=folds,
+        other=other,
+        weight=rows.weight,
+        clusters=rows.cluster_codes,
+        patients=rows.patient_codes,
+    )
+    design = design_columns(predicted)
+    if design is not None:
+        design = (design - design.mean(axis=0)) / np.maximum(design.std(axis=0), 1e-12)
+    return judge_curves(
+        known.curves,
+        cohort,
+        horizon=horizon,
+        design=design,
+        stratum=stratum,
+        training_events=events,
+        reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
+        incidence=known.incidence,
+        at_times=known.at_times or at_its_times,
+        scored_at=scored_at,
+    )
+
+
+def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
+    """Raise if the last predicted time is before the first event: the times probably are in another unit."""
+    curves = predicted.curves
+    if not isinstance(curves, PointCurves) or curves.times is None or predicted.trained_on is not None:
+        return
+    target, _ = _outcomes(y, Rows(), None)
+    if target.event.any() and not (target.event & (target.time <= predicted.until)).any():
+        raise ArgumentError(
+            "predictions",
+            f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict later "
+            "times, in the unit of the observed times.",
+        )
+
+
+def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:
+    """Return the times at which predictions are judged; None if curves are known throughout, or there are none."""
+    if not predicted.has_curves:
+        return None
+    target, other = _outcomes(y, predicted.rows, cause)
+    known = _of_cause(predicted, target, other, cause)
+    return known.curves.times if known.at_times else few_times(known.curves)
+
+
+def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None = None) -> Predicted:
+    """Return predictions with curves at some times only: survival, or with `cause` its incidence.
+
+    Strata and offset are in the curves. Scores of strata, which are not comparable, are left out.
+    """
+    target, other = _outcomes(y, predicted.rows, cause)
+    known = _of_cause(predicted, target, other, cause)
+    scores: dict[str, Any] = {"trained_on": predicted.trained_on}
+    if cause is not None:
+        if known.incidence is None:
+            incidence = 1 - known.curves.survival(times)
+        else:
+            incidence = np.column_stack([known.incidence(float(time)) for time in times])
+        given = Predictions(incidence={cause: incidence}, times=times, **scores)
+    else:
+        if predicted.has_risk and predicted.rows.stratum is None:
+            scores |= {"risk": predicted.risk, "score_type": predicted.score_type}
+        given = Predictions(survival=known.curves.survival(times), times=times, **scores)
+    return replace(predicted, model=given, rows=predicted.rows.only(()))
+
+
+def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:
+    """Return the target, of one cause if given, and who had an event of another cause."""
+    if isinstance(y, CompetingTarget) or has_causes(y):
+        causes = parse_competing_target(y, complete=False)
+        found = causes.of_any_cause() if cause is None else causes.among_others(cause)
+        return Target(found.event, found.time, rows.entry), found.other
+    if cause is not None:
+        raise ArgumentError(
+            "cause", "cause needs a target with causes: build y with Surv.competing(cause, time)."
+        )
+    target = parse_target(y)
+    return Target(target.event, target.time, rows.entry), None
+
+
+class _OfCause(NamedTuple):
+    """Curves to judge, as in :func:`drosurv.judging.judged.judge_curves`."""
+
+    curves: SurvivalCurves
+    incidence: Callable[[float], FloatArray] | None = None
+    at_times: bool = False
+
+
+def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cause: int | None) -> _OfCause:
+    """Return the curves of a cause: its hazards, dF / S(t-) of a table of all causes; its incidence, if it is alone."""
+    if cause is None:
+        return _OfCause(predicted.survival_curves)
+    given = predicted.given
+    if predicted.competing is not None and predicted.knows_hazards:
+        own, competing = predicted.competing.of_cause(cause), predicted.competing
+        return _OfCause(own, partial(_incidence, competing, cause, target.entry))
+    curves = predicted.survival_curves
+    if given is None or given.times is None or not isinstance(curves, PointCurves):
+        raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences at times.")
+    tables = {} if given.incidence is None else dict(given.incidence)
+    if given.incidence is not None:
+        require(cause in tables, "cause", f"be one of {sorted(tables)}, whose incidence is given", cause)
+        curves = parse_survival(1 - np.asarray(tables[cause], dtype=np.float64), len(predicted), given.times)
+    assert curves.times is not None
+    # The other causes are known if there are others, or nobody had another.
+    alone = len(tables) < 2 and other is not None and bool(other.any())
+    if alone or not known_throughout(curves):
+        return _OfCause(curves, at_times=True)
+    times, number = curves.times, sorted(tables or {cause}).index(cause) + 1
+    tables = {k: np.asarray(F, dtype=np.float64) for k, F in tables.items()} or {
+        cause: 1 - curves.survival(times)
+    }
+    # Where events happen at the times of the table, its hazards are their probabilities.
+    if np.isin(target.time[target.event], times).mean() > 0.5:
+        competing = CompetingCurves.of_incidences(times, tables)
+        return _OfCause(competing.of_cause(number), partial(_incidence, competing, number, target.entry))
+    own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(number)
+    table = partial(_between_times, times, tables, cause, target.entry)
+    return _OfCause(PointCurves(own.values, times, own.known_until), table)
+
+
+def _incidence(
+    competing: CompetingCurves, cause: int, entry: FloatArray | None, horizon: float
+) -> FloatArray:
+    """Return the probability (n,) of an event of a cause by a time since entry, given no event until then."""
+    return competing.incidence(cause, np.array([horizon]), entry).ravel()
+
+
+def _between_times(
+    times: FloatArray,
+    tables: Mapping[int, FloatArray],
+    cause: int,
+    entry: FloatArray | None,
+    horizon: float,
+) -> FloatArray:
+    """Return what `_incidence` does, for tables of events between the times: hazards are constant between them."""
+    start = np.zeros((len(tables[cause]), 1))
+    grid, F = np.append(0.0, times), np.column_stack([start, tables[cause]])
+    survival = 1 - np.column_stack([start, sum(tables.values(), np.zeros(1))])
+    logs, rows = minus_log(survival), np.arange(len(F))
+
+    def at(time: FloatArray) -> tuple[FloatArray, FloatArray]:
+        right = np.clip(np.searchsorted(grid, time), 1, len(grid) - 1)
+        ends = (rows, right - 1), (rows, right)
+        passed = np.clip((time - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
+        alive = np.exp(-(1 - passed) * logs[ends[0]] - passed * logs[ends[1]])
+        left = survival[ends[0]] - survival[ends[1]]
+        share = np.divide(survival[ends[0]] - alive, left, out=passed.copy(), where=left > 0)
+        return F[ends[0]] + share * (F[ends[1]] - F[ends[0]]), alive
+
+    since = np.zeros(len(F)) if entry is None else entry
+    (before, alive), (then, _) = at(since), at(since + horizon)
+    return np.divide(then - before, alive, out=np.zeros(len(then)), where=alive > 0)
+
+
+def _training_events(predicted: Predicted, trained: Any, cause: int | None) -> float | None:
+    """Return the number of events, of one cause if given, that a model was fitted to; None if not known."""
+    final = final_step(predicted.model)
+    if cause is not None and np.ndim(getattr(final, "n_events_", 0)) == 1:
+        return float(final.n_events_[cause - 1])
+    return None if trained is None else FollowUp.parse(trained).events
+
+
+def design_columns(predicted: Predicted) -> FloatArray | None:
+    """Return the columns (n, p) that a linear model has coefficients for; None for others, and more than 60 columns."""
+    if predicted.given is not None:
+        return predicted.given.design
+    estimator = final_step(predicted.model)
+    coef = np.atleast_2d(np.asarray(getattr(estimator, "coef_", np.empty((1, 0))), dtype=float))
+    Z = predicted.features
+    if Z is None or not 0 < coef.shape[-1] <= _MOST_COLUMNS:
+        return None
+    # Text is encoded, and missing numbers are filled in, as for predictions.
+    numbers = getattr(estimator, "_new_features", np.asarray)
+    Z = np.asarray(numbers(Z.detach().cpu() if is_tensor(Z) else Z))
+    if not np.issubdtype(Z.dtype, np.number) or Z.ndim != 2 or not np.isfinite(Z).all():
+        return None
+    design = getattr(estimator, "_design", None)
+    if design is not None and Z.shape[1] == estimator.n_features_in_:
+        Z = design.standardised(Z.astype(np.float64))
+    return None if Z.shape[1] != coef.shape[-1] else Z.astype(np.float64)

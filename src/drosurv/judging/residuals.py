@@ -1,0 +1,297 @@
+"""Residuals of predictions: observed less expected events of each patient, with mean zero if the predictions are right.
+
+Where curves are known throughout, the residual until t is the martingale N(t) - Lambda(t): the event, less the hazard
+that the model sums while the patient is observed. Residuals of predictions at few times are in
+:mod:`drosurv.judging.few_times`. Both are kept in at most four parts of the follow-up. All tests are weighted
+sums of them (`Sums`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+
+# Summed hazards until k times each, (n, k), and their variances.
+Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+#: Number of parts of the follow-up, cut at quartiles of the expected events.
+PARTS = 4
+# Candidates for the ends of parts.
+_CANDIDATES = 16
+_TINY = 1e-12
+
+
+class Sums(NamedTuple):
+    """Observed and expected events (J,) of a weighted sum in J parts, and covariances (J, J) of their difference.
+
+    `model` is the covariance under the model, `clustered` and `alone` those of sums by cluster and of rows as they were
+    observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
+    quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
+    the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
+    `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
+    patients than under the model, once their number is right. `hidden` (J,) are events that probabilities of exactly 0
+    by the end of each part may hide, if they were rounded to two decimals.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    model: FloatArray
+    clustered: FloatArray | None = None
+    alone: FloatArray | None = None
+    error: FloatArray | None = None
+    freedom: float = np.inf
+    by_ratio: FloatArray | None = None
+    excess: FloatArray | None = None
+    hidden: FloatArray | None = None
+
+    def first(self, parts: int) -> Sums:
+        """Return the sums of the first parts only."""
+        inside = np.ix_(range(parts), range(parts))
+        return self._replace(
+            observed=self.observed[:parts],
+            expected=self.expected[:parts],
+            model=self.model[inside],
+            clustered=None if self.clustered is None else self.clustered[inside],
+            alone=None if self.alone is None else self.alone[inside],
+            error=None if self.error is None else self.error[inside],
+            by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
+            excess=None if self.excess is None else self.excess[:parts],
+            hidden=None if self.hidden is None else self.hidden[:parts],
+        )
+
+    def relative_dispersion(self, ratio: float) -> float:
+        """Return how the dispersion changes if the expected events are multiplied by a ratio; 1 for hazards."""
+        if self.by_ratio is None:
+            return 1.0
+        ratios, dispersions = self.by_ratio[-1]
+        return float(np.interp(ratio, ratios, dispersions))
+
+    def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
+        """Return the variance of a combination (J,) of the parts: never below the model's.
+
+        With clusters, the model's is multiplied by the design effect. The variance of sums by cluster itself is small
+        where the sum happens to be large, or the other way round, and would call right models wrong.
+        """
+        found = own = float(direction @ self.model @ direction)
+        if self.clustered is not None and self.alone is not None:
+            alone = max(float(direction @ self.alone @ direction), _TINY)
+            found = own * max(float(direction @ self.clustered @ direction) / alone, 1.0)
+        if self.error is not None and with_error:
+            found += float(direction @ self.error @ direction)
+        # Errors of cross-fitted predictions are subtracted, and known only approximately.
+        return max(found, LEAST_CROSS_FITTED * own, _TINY)
+
+
+#: Least share of the model's variance that remains where predictions are cross-fitted.
+LEAST_CROSS_FITTED = 0.4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatientResiduals:
+    """Observed and expected events (n, J) of n patients in J parts of the follow-up, of curves known throughout.
+
+    `variances` (n, J) are those of the events of one copy in each part, `ends` (J,) the ends of the parts, `time` (n,)
+    the ends of the patients' observation, `weight` (n,) their numbers of copies, `clusters` (n,) the numbers of their
+    clusters.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    variances: FloatArray
+    ends: FloatArray
+    time: FloatArray
+    weight: FloatArray
+    clusters: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def total(self) -> FloatArray:
+        """Residuals (n,) over all parts."""
+        found: FloatArray = (self.observed - self.expected).sum(axis=1)
+        return found
+
+    @cached_property
+    def events(self) -> tuple[FloatArray, FloatArray]:
+        """Observed and expected events (n,) over all parts."""
+        return self.observed.sum(axis=1), self.expected.sum(axis=1)
+
+    @property
+    def known_parts(self) -> int:
+        """Number of parts until whose end the patients are observed."""
+        return len(self.ends)
+
+    def of_group(self, member: BoolArray) -> PatientResiduals:
+        """Return the residuals with which the members (n,) of a group are judged; those of curves are the same."""
+        return self
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) under the model of the sum of residuals with weights w (n,).
+
+        Martingale residuals of different parts are uncorrelated.
+        """
+        return np.diag((self.weight * w**2) @ self.variances)
+
+    def contributions(self, w: FloatArray) -> FloatArray:
+        """Return the contribution (n, J) of each patient to the sum of residuals with weights w (n,)."""
+        return (self.weight * w)[:, None] * (self.observed - self.expected)
+
+    def sums(self, w: FloatArray, error: FloatArray | None = None) -> Sums:
+        """Return observed and expected events with weights w (n,), and their covariances; `error` is (J, J)."""
+        mass = self.weight * w
+        clustered, alone, freedom = None, None, np.inf
+        if self.clusters is not None:
+            size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
+            clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
+            alone = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
+        return Sums(
+            mass @ self.observed,
+            mass @ self.expected,
+            self.covariance(w),
+            clustered,
+            alone,
+            error,
+            freedom,
+            *self.dispersion(w),
+            self.hidden(w),
+        )
+
+    def dispersion(self, w: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Return `Sums.by_ratio`, None where residuals are those of hazards, and `Sums.excess`.
+
+        Hazards that are wrong for single patients give sums that vary more than those of right hazards.
+        """
+        (observed, expected), mass = self.events, self.weight * w
+        ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
+        own = ratio * self.variances.sum(axis=1)
+        return None, np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
+
+    def _beyond_model(self, mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
+        """Return the sum of squared residuals (n,) over the sum of their variances (n,) under the model; at least 1.
+
+        The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
+        """
+        own, beyond = float(mass @ variances), residuals**2 - variances
+        sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
+        if self.clusters is not None:
+            clustered, _ = by_cluster((mass * beyond)[:, None], self.clusters, mass != 0, mass)
+            squared_error = squared_error if clustered is None else float(clustered[0, 0])
+        if not (own > 0 and sum_beyond > 0):
+            return 1.0
+        return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
+
+    def hidden(self, w: FloatArray) -> FloatArray | None:
+        """Return `Sums.hidden`; None where residuals are those of hazards."""
+        return None
+
+
+def by_cluster(
+    contributions: FloatArray, clusters: IntArray, member: BoolArray, size: FloatArray
+) -> tuple[FloatArray | None, float]:
+    """Return the covariance (J, J) of sums by cluster, and its degrees of freedom; None if no cluster has two rows.
+
+    A group within one cluster, such as a hospital, is judged as part of it: patients are independent given the cluster.
+    `size` (n,) says how much each row contributes to the variance.
+    """
+    codes, found = np.unique(clusters[member], return_inverse=True)
+    n_clusters = len(codes)
+    if n_clusters in (0, 1, found.size):
+        return None, np.inf
+    sums = np.column_stack([np.bincount(found, part[member], n_clusters) for part in contributions.T])
+    sizes = np.bincount(found, size[member])
+    # Clusters of different sizes count as fewer.
+    effective = sizes.sum() ** 2 / max((sizes**2).sum(), _TINY)
+    return sums.T @ sums * n_clusters / (n_clusters - 1), max(effective - 1.0, 1.0)
+
+
+def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -> float:
+    """Return how many times larger clusters make the variance of observed less expected events; at least 1.
+
+    It is pooled over `groups` (n,), numbers that are below 0 for patients without a group. Groups within one cluster
+    are left out, as in :func:`by_cluster`.
+    """
+    if residuals.clusters is None:
+        return 1.0
+    each, weight = residuals.contributions(np.ones(len(residuals))).sum(axis=1), residuals.weight
+    group = np.zeros(len(each), np.intp) if groups is None else groups
+    kept, n_clusters = np.flatnonzero(group >= 0), int(residuals.clusters.max()) + 1
+    # One number for each cluster in each group.
+    pairs, place = np.unique(group[kept] * n_clusters + residuals.clusters[kept], return_inverse=True)
+    clusters = np.bincount(pairs // n_clusters)[pairs // n_clusters]
+    factor = np.divide(clusters, clusters - 1.0, out=np.zeros(len(pairs)), where=clusters > 1)
+    clustered = float(factor @ np.bincount(place, each[kept]) ** 2)
+    alone = float((factor[place] > 0) @ (each[kept] ** 2 / np.maximum(weight[kept], _TINY)))
+    return max(clustered / alone, 1.0) if alone > 0 else 1.0
+
+
+def martingale_residuals(
+    target: Target,
+    accumulated: Accumulate,
+    *,
+    discrete: bool = False,
+    until: float | FloatArray = np.inf,
+    parts: int = PARTS,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
+) -> PatientResiduals:
+    r"""Return residuals of curves that are known throughout, :math:`N_i(t) - \Lambda_i(\min(Y_i, t))` from entry on.
+
+    `accumulated` returns each patient's summed hazard until k times each, and the sum of dLambda (1 - dLambda): (n, k)
+    -> two (n, k). If events happen only at times at which the curves jump (`discrete`), the second sum is the variance,
+    else the first. Events are counted `until` a horizon, or the ends of the curves (n,), in at most so many `parts`,
+    cut at quantiles of the expected events. `weight` and `clusters` (n,) are numbers of copies and of clusters.
+    """
+    last = np.minimum(target.time, until)
+    happened = target.event & (target.time <= until)
+    s = np.ones(len(target)) if weight is None else weight
+    entry = None if target.entry is None else np.minimum(target.entry, last)
+
+    candidates = _candidates(last, happened, parts)
+    sums = accumulated(np.minimum.outer(last, candidates))
+    if entry is not None:
+        before = accumulated(np.minimum.outer(entry, candidates))
+        sums = sums[0] - before[0], sums[1] - before[1]
+    chosen = cut(s @ sums[0], parts)
+    ends = candidates[chosen]
+    expected, variances = (
+        np.maximum(np.diff(until_ends[:, chosen], prepend=0.0, axis=1), 0.0) for until_ends in sums
+    )
+    part = np.minimum(np.searchsorted(ends, last), len(ends) - 1)
+    observed = np.zeros_like(expected)
+    observed[np.flatnonzero(happened), part[happened]] = 1.0
+    return PatientResiduals(
+        observed=observed,
+        expected=expected,
+        variances=variances if discrete else expected,
+        ends=ends,
+        time=target.time,
+        weight=s,
+        clusters=clusters,
+    )
+
+
+def _candidates(last: FloatArray, happened: BoolArray, parts: int) -> FloatArray:
+    """Return times, ascending until the last, among which the ends of parts of the follow-up are chosen."""
+    end = float(last.max())
+    if parts < 2:
+        return np.array([end])
+    times = last[happened] if happened.sum() >= _CANDIDATES else last
+    return np.unique(np.append(np.quantile(times, np.arange(1, _CANDIDATES) / _CANDIDATES), end))
+
+
+def cut(expected: FloatArray, parts: int) -> IntArray:
+    """Return the numbers of the ends of parts: where cumulative expected events are nearest to equal parts.
+
+    If there are no more times than parts, each is an end.
+    """
+    if len(expected) <= parts:
+        return np.arange(len(expected), dtype=np.intp)
+    targets = expected[-1] * np.arange(1, parts) / parts
+    chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
+    return np.unique(np.append(chosen, len(expected) - 1)).astype(np.intp)

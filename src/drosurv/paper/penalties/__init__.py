@@ -1,0 +1,19 @@
+"""Disparities between patients or groups as penalties in training."""
+
+from drosurv.paper.penalties.censoring_aware import RPGroup, RPIndividual
+from drosurv.paper.penalties.group import KeyaGroup, KeyaIntersectional, group_gap, log_ratio_gap
+from drosurv.paper.penalties.pairs import KeyaIndividual, unit_rows
+from drosurv.solvers.penalty import PENALTIES, Penalty
+
+__all__ = [
+    "PENALTIES",
+    "KeyaGroup",
+    "KeyaIndividual",
+    "KeyaIntersectional",
+    "Penalty",
+    "RPGroup",
+    "RPIndividual",
+    "group_gap",
+    "log_ratio_gap",
+    "unit_rows",
+]

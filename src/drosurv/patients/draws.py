@@ -1,0 +1,197 @@
+"""Random folds and halves of patients that do not depend on the order of the rows.
+
+They are drawn for the rows in an order of their own: by time and, where times are tied, by all that is known about the
+rows. Rows that agree in all of that are copies of each other, and their order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numba
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from drosurv.errors import ArgumentError, arg
+from drosurv.patients.observation import in_pandas
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, is_tensor
+
+
+def row_order(target: Target, X: Any = None, *columns: ArrayLike | None) -> IntArray:
+    """Return the rows (n,) from the longest to the shortest time, in an order that does not depend on the given one.
+
+    Rows of tied times are sorted by event, then by one column of X after the other, then by entry time and further
+    `columns` (n,), so that neither units nor constant columns matter. Strata, which may have clocks of their own, are
+    put one after the other. Of the rows (entry, time] of a patient the last one comes first.
+    """
+    others = [np.asarray(values) for values in (target.entry, *columns) if values is not None]
+    steps = chain([target.event.__getitem__], _columns(X), (values.__getitem__ for values in others))
+    return break_ties(target.order, target.time, steps, target.stratum)
+
+
+def break_ties(
+    order: IntArray,
+    time: FloatArray,
+    steps: Iterable[Callable[[IntArray], NDArray[Any]]],
+    stratum: IntArray | None = None,
+) -> IntArray:
+    """Return the order (n,) of descending times in each stratum (n,), given that of ascending times of all rows.
+
+    Each step returns values of some rows, by which rows are sorted that the steps before could not tell apart.
+    """
+    ascending = time[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    order = order.copy()
+    for values_of in steps:
+        tied = np.flatnonzero(~(new & np.append(new[1:], True)))
+        if len(tied) == 0:
+            break
+        values = values_of(order[tied])
+        by = np.lexsort((values, np.cumsum(new)[tied]))
+        order[tied], values = order[tied][by], values[by]
+        # Missing values are equal.
+        new[tied[1:]] |= (values[1:] != values[:-1]) & ~(
+            (values[1:] != values[1:]) & (values[:-1] != values[:-1])
+        )
+    order = order[::-1]
+    return order if stratum is None else order[np.argsort(stratum[order], kind="stable")]
+
+
+def _columns(X: Any) -> Iterator[Callable[[IntArray], NDArray[Any]]]:
+    """Yield for each column of X a function that returns numbers for some rows; for text and dates, those of a hash."""
+    if X is None:
+        return
+    X = in_pandas(X)
+    if is_tensor(X):
+        X = X.detach().cpu().numpy()
+    elif not isinstance(X, pd.DataFrame):
+        X = np.asarray(X)
+    if not isinstance(X, pd.DataFrame):
+        X = X.reshape(len(X), -1)
+        if X.dtype.kind in "biuf":
+            for j in range(X.shape[1]):
+                yield X[:, j].__getitem__
+            return
+        X = pd.DataFrame(X)
+    for j in range(X.shape[1]):
+        yield partial(_numbers, X.iloc[:, j])
+
+
+def _numbers(column: pd.Series[Any], rows: IntArray) -> NDArray[Any]:
+    part = column.iloc[rows]
+    if pd.api.types.is_numeric_dtype(part.dtype):
+        return part.to_numpy(np.float64, na_value=np.nan)
+    return pd.util.hash_pandas_object(part, index=False).to_numpy()
+
+
+def draw_folds(
+    n: int,
+    n_folds: int,
+    rng: np.random.Generator,
+    event: ArrayLike | None = None,
+    clusters: Any = None,
+    strata: ArrayLike | None = None,
+    order: IntArray | None = None,
+) -> NDArray[np.intp]:
+    """Draw a random fold, 0 to `n_folds` - 1, for each of n rows.
+
+    Events (n,) are spread evenly over the folds, also those of each of the `strata` (n,), numbered from 0. Without
+    event flags the folds do not depend on outcomes, as the repair of a frozen model requires. Rows of one of the
+    `clusters` (n,), any labels, such as those of one patient, share a fold; a cluster counts as an event if one of its
+    rows has one. With the `order` (n,) of :func:`row_order` the folds do not depend on the order of the rows.
+    """
+    key = np.zeros(n, dtype=np.intp) if event is None else np.asarray(event).astype(np.intp)
+    if strata is not None:
+        key = key * (1 + np.asarray(strata, dtype=np.intp))
+    if order is not None:
+        folds = np.empty(n, dtype=np.intp)
+        labels = None if clusters is None else np.asarray(clusters)[order]
+        folds[order] = _drawn_folds(key[order], n_folds, rng, labels)
+        return folds
+    return _drawn_folds(key, n_folds, rng, clusters)
+
+
+def _drawn_folds(key: IntArray, n_folds: int, rng: np.random.Generator, clusters: Any) -> NDArray[np.intp]:
+    """Draw folds for rows (n,), with the rows of each key spread evenly; a cluster has its largest key."""
+    if clusters is None:
+        return _dealt(key, n_folds, rng)
+    # Clusters are numbered in the order of their first rows.
+    cluster, labels = pd.factorize(np.asarray(clusters))
+    of_cluster = np.zeros(len(labels), dtype=np.intp)
+    np.maximum.at(of_cluster, cluster, key)
+    return _dealt(of_cluster, n_folds, rng)[cluster]
+
+
+def _dealt(key: IntArray, n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw folds for rows, all equally likely of which each has its share of the rows of every key."""
+    # As many places in each fold as if the rows, sorted by key, took the folds in turn.
+    counts = np.bincount(key)
+    fold = np.arange(n_folds)
+    reached = [(end - fold + n_folds - 1) // n_folds for end in (0, *np.cumsum(counts))]
+    return draw_places(key, np.diff(reached, axis=0), rng)
+
+
+def first_half(
+    event: BoolArray, n1: float, seed: int | None, *, both: bool, position: IntArray | None = None
+) -> BoolArray:
+    """Return flags (n,) of D1, the share n1 of the patients, drawn at random and stratified by event.
+
+    Without a seed D1 is the patients with the smallest `position` (n,), by default the first ones. Raise where a half
+    that is scored has no event.
+    """
+    n = len(event)
+    if seed is None:
+        ranks = np.arange(n) if position is None else position.argsort().argsort()
+        in_first = ranks < round(n * n1)
+    else:
+        sizes = np.bincount(event, minlength=2)
+        ends = np.floor(np.array([sizes[0], n]) * float(n1) + 1e-9).astype(np.intp)
+        first = np.diff(ends, prepend=0)
+        places = np.stack([first, sizes - first], axis=1)
+        # Not the random numbers of folds, which are drawn with the same seed.
+        rng = np.random.default_rng([seed, 1])
+        in_first = draw_places(event.astype(np.intp), places, rng) == 0
+    require_events(event, in_first, n1, both=both)
+    return in_first
+
+
+def require_events(event: BoolArray, in_first: BoolArray, n1: float, *, both: bool) -> None:
+    """Raise if a half is empty, or one that is scored has no event."""
+    n = len(event)
+    for half, name in ((in_first, "D1"), (~in_first, "D2")):
+        if not half.any():
+            raise ArgumentError(
+                "n1", f"{arg('n1', n1)} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
+            )
+    if not (event & in_first).any() or (both and not (event & ~in_first).any()):
+        raise ArgumentError(
+            "n1",
+            f"{arg('n1', n1)} leaves a half without events ({int(event.sum())} in all); choose n1 nearer to 0.5.",
+        )
+
+
+def draw_places(key: IntArray, places: ArrayLike, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw a part for each row (n,) without replacement: part k has `places[key, k]` rows of each key."""
+    return _draw_places(key, np.array(places, dtype=np.intp), rng.random(len(key)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_places(key: IntArray, places: IntArray, draws: FloatArray) -> NDArray[np.intp]:
+    """Assign each row in turn to one of the places left, all equally likely; `places` are used up."""
+    drawn = np.empty(len(key), dtype=np.intp)
+    left = places.sum(axis=1)
+    for i in range(len(key)):
+        row, part = places[key[i]], 0
+        place = int(draws[i] * left[key[i]])
+        while place >= row[part]:
+            place -= row[part]
+            part += 1
+        row[part] -= 1
+        left[key[i]] -= 1
+        drawn[i] = part
+    return drawn

@@ -1,0 +1,406 @@
+"""Names of columns and values that tell outcomes, in English, German and French."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+Meaning = Literal["event", "status", "event free", "censored", "unclear", ""]
+# What tells which value means the event: the values in words, the name, the convention that 1 does, or nothing.
+Evidence = Literal["values", "name", "convention", "nothing"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Endpoints as trials and genome atlases abbreviate them.
+_ENDPOINTS = _set("os pfs rfs dfs efs dss css mfs dmfs pfi dfi ttp tte ttr dmfi rfi ttd srv")
+_UNITS = _set("""
+    time times day days week weeks wk wks month months mo mos mth mths year years yr yrs hour hours duration
+    zeit tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden dauer
+    temps jour jours semaine semaines mois an ans annee annees heure heures duree delai
+""")
+_SPANS = _ENDPOINTS | _set("""
+    survival surv survive follow followup followed fup fu observation lenfol futime stop tstop
+    uberleben ueberleben nachbeobachtung beobachtung verlauf survie suivi
+""")
+_EVENTS = _set("""
+    death deaths dead died deceased decease mortality mort expired dod demise failure failed fail
+    relapse relapsed recurrence recurred recur rec rel progression progressed progress arrest
+    tod tot todesfall verstorben gestorben exitus rezidiv ruckfall rueckfall
+    deces decede decedee morte mortalite rechute recidive
+""")
+# Names that say nothing about the kind of event; a 1 means the event by convention.
+_STATUS = _ENDPOINTS | _set("""
+    event events status stat statut outcome endpoint delta observed fustat fstat ereignis evenement d e
+""")
+_FREE = _set("""
+    alive living lives survived survives survivor surviving lebt lebend lebendig uberlebt ueberlebt vivant vivante
+    survecu
+""")
+_CENSORED = _set("lost ltfu")
+# Words that turn the meaning of a name around.
+_NEGATIONS = _set("no not non never without nicht kein ohne pas sans")
+_NEUTRAL = _set("""
+    a all and any at by cause code coded contact cancer date disease end final first flag free from has in ind indicator
+    is last obs of only or overall patient patients point pt seen specific study the to total until up visit was with x
+    yn bis zum zur der die das des ende letzte letzter kontakt au aux de du dernier derniere fin jusqu la le les
+""")
+# Words that with "time" or "days" make the name of another time than that of follow-up.
+_OTHER_TIMES = _set("""
+    age birth born diag diagnosis diagtime start entry since prior previous wait waiting wtime dose bmi treatment
+    surgery transplant onset history smoking alter geburt diagnose beginn naissance debut traitement
+""")
+# Parts of the calendar: names of them alone tell no time of follow-up.
+_CALENDAR = _set("day week month hour tag woche monat stunde jour semaine mois heure")
+# A column of more values is no column of events.
+_MOST_CODES = 10
+# Words for the beginning of observation, and others that stand beside them.
+_BEGIN = _set(
+    "entry start tstart begin enrolment enrollment inclusion truncation eintritt beginn einschluss entree debut"
+)
+_BESIDE_BEGIN = _set("age alter late delayed left cohort")
+_PREDICTED = _set("rate prob probability pred predicted predict risk score mean median expected")
+_BEFORE = _set("prior previous pre family mother father parent baseline history time days months since")
+_FOLLOWED = _set("survival surv survie followup follow suivi")
+# Beginnings that make the name of a time of the word time, or that of an event of the word stat.
+_OF = "(?:surv|survival|fu|follow|rec|recur|rel|relapse|death|event|fail|obs|os|[prde]fs|dss|end|last|srv|[dfprst])"
+_TIME_WORD = re.compile(
+    rf"{_OF}(?:time|days?|weeks?|months?|years?|zeit)|(?:u|ue)berlebens\w+|(?:nach)?beobachtungs\w+|t"
+)
+_EVENT_WORD = re.compile(rf"{_OF}?(?:stat|status|event)")
+# Endpoints that names of times and of events tell; relapse-free and disease-free survival end with a relapse.
+_ENDPOINT_WORDS = {
+    "death": _set(
+        "os dss css ttd death deaths dead died deceased decease mortality mort dod demise tod deces"
+    ),
+    "relapse": _set("rfs rfi dfs dfi ttr relapse relapsed recurrence recurred recur rezidiv rechute"),
+    "progression": _set("pfs pfi ttp progression progressed"),
+    "metastasis": _set("mfs dmfs dmfi"),
+    "any event": _set("efs"),
+}
+_ENDPOINT = {word: endpoint for endpoint, found in _ENDPOINT_WORDS.items() for word in found}
+_JOINED = re.compile(r"([a-z]+?)(?:time|days?|weeks?|months?|years?|stat|status|event)")
+_CENSORED_WORD = re.compile(r"[a-z]{0,3}[cz]ens(?!us|e)[a-z]*")
+
+
+@cache
+def plain(text: str) -> str:
+    """Return a text in lower case and without accents.
+
+    >>> plain("Décédé"), plain("Überleben")
+    ('decede', 'uberleben')
+    """
+    bare = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    return "".join(letter for letter in bare if not unicodedata.combining(letter)).casefold().strip()
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a column's name, without digits at the end of a word; other digits are a word "#".
+
+    >>> words("Survival from diagnosis (months)"), words("timeWeeks"), words("OS_MONTHS")
+    (('survival', 'from', 'diagnosis', 'months'), ('time', 'weeks'), ('os', 'months'))
+    """
+    apart = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])", " ", name)
+    return tuple(re.findall(r"[a-z]+|#", re.sub(r"\d+(?=[a-z])|\d{2,}", " # ", plain(apart))))
+
+
+def names_time(name: str) -> float:
+    """Return how surely a name is that of a follow-up time: 3 for certain, 2 for likely, 1 for possible, else 0.
+
+    >>> [names_time(name) for name in ("futime", "time_to_treatment", "days to death", "Überlebenszeit (Tage)", "age")]
+    [3.0, 0.0, 3.0, 3.0, 0.0]
+    """
+    found = set(words(name))
+    if found <= {"year", "jahr", "annee"}:
+        # Of the calendar.
+        return 0.0
+    spans = {word for word in found if word in _SPANS or _TIME_WORD.fullmatch(word)}
+    if not spans and not found & _UNITS:
+        return 0.0
+    followed = bool(found & _FOLLOWED)
+    if found & (_OTHER_TIMES | _PREDICTED):
+        # "Survival from diagnosis" is a time of follow-up, "time since diagnosis" is not.
+        return 2.0 if followed and not found & (_PREDICTED | {"since"}) else 0.0
+    if not found - spans - _UNITS - _EVENTS - _STATUS - _NEUTRAL:
+        return 3.0
+    return 2.0 if followed else 1.0
+
+
+def names_entry(name: str) -> bool:
+    """Whether a name is that of a time, or age, at which observation begins.
+
+    >>> [names_entry(name) for name in ("tstart", "age_at_entry", "entry time", "start dose", "age")]
+    [True, True, True, False, False]
+    """
+    found = set(words(name))
+    return bool(found & _BEGIN) and not found - _BEGIN - _BESIDE_BEGIN - _UNITS - _NEUTRAL
+
+
+def names_event(name: str) -> tuple[float, Meaning]:
+    """Return how surely a name is that of an event, as in :func:`names_time`, and what a 1 in the column means.
+
+    A 1 means the event ("event"; for a "status" by convention), that there was none ("event free"), perhaps that the
+    patient is "censored", or it is "unclear".
+
+    >>> names_event("died"), names_event("alive"), names_event("smoking_status"), names_event("Décès")
+    ((3.0, 'event'), (3.0, 'event free'), (0.0, ''), (3.0, 'event'))
+    """
+    found = set(words(_stem(name)))
+    meaning = _meaning(found)
+    if not meaning or found & (_BEFORE | _PREDICTED):
+        return 0.0, ""
+    if not _strange(found):
+        return 3.0, meaning
+    return (0.0, "") if meaning == "status" else (1.0, meaning)
+
+
+def _strange(found: set[str]) -> set[str]:
+    """Return the words of a name that are not known."""
+    known = _EVENTS | _STATUS | _FREE | _CENSORED | _NEGATIONS | _NEUTRAL | _SPANS | {"vital", "vitalstatus"}
+    return {
+        word
+        for word in found - known
+        if not _EVENT_WORD.fullmatch(word) and not _CENSORED_WORD.fullmatch(word)
+    }
+
+
+def endpoint(name: str) -> str:
+    """Return the endpoint that the name of a time or of an event tells, as death; empty if none, or several.
+
+    >>> endpoint("os_months"), endpoint("time_to_relapse"), endpoint("rfsstat"), endpoint("status")
+    ('death', 'relapse', 'relapse', '')
+    """
+    found = set(words(_stem(name)))
+    found |= {joined[1] for word in found if (joined := _JOINED.fullmatch(word))}
+    told = {_ENDPOINT[word] for word in found if word in _ENDPOINT}
+    return told.pop() if len(told) == 1 else ""
+
+
+def same_endpoint(time: str, event: str) -> bool:
+    """Whether the names of a time and of an event may be those of one outcome."""
+    told = {endpoint(time), endpoint(event)} - {""}
+    return len(told) < 2
+
+
+def names_other_outcome(name: str, n_values: int) -> bool:
+    """Whether a column of so many values is named like an event, or like a time of follow-up.
+
+    >>> names_other_outcome("recur", 2), names_other_outcome("rtime", 900), names_other_outcome("t5", 90)
+    (True, True, False)
+    """
+    found = set(words(name))
+    if not found - _CALENDAR or max(map(len, found)) == 1:
+        return False
+    sure = names_event(name)[0] if 2 <= n_values <= _MOST_CODES else names_time(name)
+    return n_values >= 2 and sure == 3.0
+
+
+def _meaning(found: set[str]) -> Meaning:
+    if any(word in _CENSORED or _CENSORED_WORD.fullmatch(word) for word in found):
+        return "censored"
+    event = found & _EVENTS
+    status = found & _STATUS or any(_EVENT_WORD.fullmatch(word) for word in found)
+    survival = found & {"survival", "survie"}
+    if "free" in found and (event or found & {"disease", "event"}):
+        # The end of relapse-free survival is a relapse.
+        return "unclear" if survival or found & {"status", "stat"} else "event free"
+    if found & _NEGATIONS and (event or status or found & _FREE):
+        return "unclear"
+    if found & _FREE:
+        return "unclear" if event else "event free"
+    if found & {"vital", "vitalstatus"}:
+        return "unclear"
+    if event:
+        return "event"
+    # A 1 in a column "survival status" may stand for those who survived.
+    return "unclear" if survival and not found & {"event", "events"} else "status" if status else ""
+
+
+# Values of an event column that tell a state, whatever the column is called.
+DEAD = _set("""
+    dead died death deceased expired failed failure relapsed relapse recurred recurrence progressed progression event
+    tot tod verstorben gestorben exitus ereignis rezidiv ruckfall rueckfall
+    decede decedee deces mort morte evenement rechute recidive
+""")
+ALIVE = _set("""
+    alive living live lives survived survivor censored censor cens lost withdrawn noevent eventfree diseasefree none
+    discharged losttofollowup ltfu lebt lebend lebendig uberlebt ueberlebt zensiert keinereignis ereignisfrei
+    vivant vivante censure perdudevue
+""")
+YES = _set("1 yes y true t ja j wahr oui o vrai")
+NO = _set("0 no n false f nein falsch non faux")
+STATES = DEAD | ALIVE | YES | NO
+# Values that say that the outcome is not known.
+UNKNOWN = _set("unknown unk ? n/a missing notknown unbekannt inconnu")
+
+
+def value_word(value: str) -> str:
+    """Return a value of an event column as one plain word; a code before it, as in ``1:DECEASED``, is dropped.
+
+    >>> value_word("0:LIVING"), value_word("Lost to follow-up"), value_word("-1")
+    ('living', 'losttofollowup', '-1')
+    """
+    text = plain(value)
+    if coded := re.fullmatch(r"-?\d+\s*[:=.)-]+\s*(\D.*)", text):
+        text = coded[1]
+    return text if re.fullmatch(r"-?[\d.]+", text) else re.sub(r"[\s_-]", "", text)
+
+
+# Value that means the event in a column where every patient is censored.
+_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t", "nein": "ja", "non": "oui"}
+
+
+class EventReading(NamedTuple):
+    """The value of a column that means the event, None if it must be asked for, and what tells it."""
+
+    value: str | None
+    by: Evidence
+
+
+_ASK = EventReading(None, "nothing")
+
+
+def value_of_event(values: Sequence[str], name: str = "") -> EventReading:
+    """Return the value of an event column that means the event, and what tells it.
+
+    Words such as dead and alive mean the same in every column. A 1, or yes, means what the name says, if all its words
+    are known and agree: "nothing" tells it where they are not known, and it is to be asked for where they contradict
+    each other, deny the event, or name censoring. A coding in the name is read as it is written.
+
+    Examples
+    --------
+    >>> value_of_event(["alive", "Dead"]).value, value_of_event(["1", "2"], "status").value
+    ('Dead', '2')
+    >>> value_of_event(["0", "1"], "alive"), value_of_event(["0", "1"], "not_dead").value
+    (EventReading(value='0', by='name'), None)
+    >>> value_of_event(["0", "1"], "Status (0=dead, 1=alive)"), value_of_event(["0", "1"], "vivo").by
+    (EventReading(value='0', by='name'), 'nothing')
+    """
+    if (coding := _coding(name)) is not None:
+        stem, codes = coding
+        meant = {codes.get(value, plain(value)): value for value in values}
+        if not codes or len(meant) < len(values) or any(re.fullmatch(r"-?[\d.]+", word) for word in meant):
+            return _ASK
+        told = value_of_event(list(meant), stem).value
+        return _ASK if told not in meant else EventReading(meant[told], "name")
+    found = {value_word(value): value for value in values}
+    held, meaning = set(found), names_event(name)[1]
+    dead, alive, yes, no = (held & known for known in (DEAD, ALIVE, YES, NO))
+    if len(held) <= 2 and len(dead) == 1 and held - dead <= ALIVE | NO:
+        return EventReading(found[dead.pop()], "values")
+    if meaning in ("unclear", "censored"):
+        return _ASK
+    by: Evidence = "nothing"
+    if meaning and not _strange(set(words(_stem(name)))):
+        by = "convention" if meaning == "status" else "name"
+    if len(held) == 2 and len(alive) == 1 and held - alive <= YES and meaning in ("event", "status"):
+        return EventReading(found[yes.pop()], "values")
+    if held == {"1", "2"}:
+        # The convention of R's survival package and of many registries; questionnaires code yes as 1 and no as 2.
+        return EventReading("2", by) if meaning in ("status", "") else _ASK
+    if not (len(held) <= 2 and len(yes) <= 1 and len(no) <= 1 and held <= YES | NO and held):
+        return _ASK
+    if meaning == "event free":
+        return EventReading(found[no.pop()] if no else None, by)
+    if yes:
+        return EventReading(found[yes.pop()], by)
+    (absent,) = no
+    return EventReading("1" if absent == "0" else _OPPOSITE.get(absent), by)
+
+
+# The share of pairs of a patient with the event and one without in which the first was followed for longer was at most
+# 0.74 in 101 outcomes of public tables, and above 0.6 in two of them (docs/guessing.md).
+_LONGER = {"name": 0.75, "convention": 0.6}
+# Standard deviations of a share that is not by chance, p = .01.
+_BEYOND_CHANCE = 2.576
+
+
+def doubt_of_event(reading: EventReading, time: Any, event: Any) -> str:
+    """Say why times (n,) speak against who had the event (n,), as read from name or convention; empty if they do not.
+
+    Survivors are mostly followed for longer than those who had the event. Where the name says nothing, the times must
+    speak for the reading.
+    """
+    if reading.by == "values":
+        return ""
+    share, deviations = longer_with_event(time, event)
+    if reading.by == "nothing":
+        if share < 0.5 and deviations < -_BEYOND_CHANCE:
+            return ""
+        return "Its name does not say it, nor are the times of either clearly shorter, as those up to an event are"
+    if share > _LONGER[reading.by] and deviations > _BEYOND_CHANCE:
+        return f"Rows with {reading.value!r} have longer times than the others, as those of survivors have"
+    return ""
+
+
+def longer_with_event(time: Any, event: Any) -> tuple[float, float]:
+    """Return the share of pairs in which the patient with the event has the longer time, and its standardised value.
+
+    Equal times count half. The second number is the statistic of Mann and Whitney's test. Both are as without any
+    difference where all patients had the event, or none.
+
+    >>> longer_with_event([1.0, 2.0, 3.0, 3.0], [True, True, False, False])[0]
+    0.0
+    """
+    import numpy as np  # Here, because commands that compute nothing start without it.
+
+    event = np.asarray(event, dtype=np.bool_)
+    _, place, counts = np.unique(np.asarray(time), return_inverse=True, return_counts=True)
+    n, had = len(event), int(event.sum())
+    pairs = had * (n - had)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    variance = pairs * (n + 1 - (counts**3 - counts).sum() / max(n * (n - 1), 1)) / 12
+    if variance <= 0:
+        return 0.5, 0.0
+    wins = ranks[event].sum() - had * (had + 1) / 2
+    return float(wins / pairs), float((wins - pairs / 2) / np.sqrt(variance))
+
+
+def _coding(name: str) -> tuple[str, dict[str, str]] | None:
+    """Return the rest of a name that lists codes, as in "0=alive, 1=dead", and their words; None if it lists none.
+
+    There are no words if one is not known. R writes "status (0=alive, 1=dead)" as "status..0.alive..1.dead.".
+
+    >>> _coding("Status (0=alive, 1=dead)"), _coding("death..0.no..1.yes."), _coding("muerto (0=no, 1=si)")
+    (('status ', {'0': 'alive', '1': 'dead'}), ('death..', {'0': 'no', '1': 'yes'}), ('muerto ', {}))
+    """
+    text, signed = plain(name), _SIGNED.search(name) is not None
+    number, word = r"(?<!\d)-?\d+(?!\d)", r"[^\W\d_]+"
+    first, last = (
+        re.search(pattern, text) for pattern in (rf"{number}\s*[=:]", rf"{word}\s*[=:]\s*{number}")
+    )
+    if last and (not first or last.start() < first.start()):
+        listed = [(code, [told]) for told, code in re.findall(rf"({word})\s*[=:]\s*({number})", text)]
+    else:
+        parts = re.split(rf"({number})", text)
+        listed = [
+            (code, re.findall(word, after)) for code, after in zip(parts[1::2], parts[2::2], strict=True)
+        ]
+    words_of = {code: {"".join(told)} & STATES or {*told} & STATES for code, told in listed}
+    # Without signs, numbers in a name may also be times.
+    if not (signed or (len(listed) > 1 and all(words_of.values()))):
+        return None
+    clear = len(words_of) == len(listed) > 1 and all(len(told) == 1 for told in words_of.values())
+    denied = any({*told} & (_NEGATIONS - NO) for _, told in listed)
+    stem = _stem(text) if signed else re.split(number, text, maxsplit=1)[0]
+    return stem, {code: next(iter(told)) for code, told in words_of.items()} if clear and not denied else {}
+
+
+_SIGNED = re.compile(r"\d\s*[=:]|[=:]\s*-?\d")
+
+
+def _stem(name: str) -> str:
+    """Return a name without the codes that it lists, and without "yes/no".
+
+    >>> _stem("death (0=no, 1=yes)"), _stem("death (yes/no)")
+    ('death ', 'death ( )')
+    """
+    if _SIGNED.search(name):
+        return re.split(r"[(\[{:;,]|\b\w+\s*=|-?\d+\s*=", name, maxsplit=1)[0]
+    return re.sub(r"(?i)\b(yes|ja|oui|y)\W+(no|nein|non|n)\b", " ", name)

@@ -1,0 +1,721 @@
+"""The survival target, event and time of each patient, parsed and checked once."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, require, row_number, warn_caller
+from drosurv.patients.outcome_names import doubt_of_event, value_of_event
+from drosurv.presentation import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+#: Fields of y after event and time.
+FIELDS = ("entry", "id", "clusters", "weight")
+# For more times than this, sorting them before a lookup is several times faster.
+_SORT_BEFORE_LOOKUP = 10_000
+# For fewer numbers than this, NumPy's stable sort is as fast as any.
+_MANY_TO_SORT = 1_500
+
+
+def is_tensor(array: Any) -> bool:
+    """Return whether something is a torch tensor, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def as_numbers(values: Any) -> FloatArray:
+    """Return numbers as an array, or a single NaN if some are no numbers; it fails every check of a range."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([np.nan])
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Event flags and times (of event or censoring) of n patients, in the caller's row order.
+
+    Times are finite and not negative. Patients are under observation from `entry` on, which is before their time; None
+    means from time 0. Risk sets are formed within each `stratum`, numbered from 0; None means one stratum. If the event
+    is of one of several causes, patients in `other` had one of another cause at their time: they are not censored, and
+    never have this event. None means that there are no such patients.
+    """
+
+    event: BoolArray
+    time: FloatArray
+    entry: FloatArray | None = None
+    stratum: IntArray | None = None
+    other: BoolArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def ended(self) -> BoolArray:
+        """Whether each patient had an event of any cause, and was not censored, (n,)."""
+        return self.event if self.other is None else self.event | self.other
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Rows sorted by time; equal times keep their row order."""
+        return stable_order(self.time)
+
+    @property
+    def n_events(self) -> int:
+        """Number of observed events."""
+        return int(self.event.sum())
+
+    @property
+    def curve_times(self) -> FloatArray:
+        """0 and all event times, (K,): the times of curves unless others are given."""
+        return np.unique(np.append(self.time[self.event], 0.0))
+
+    @cached_property
+    def compared(self) -> IntArray:
+        """Stratum (n,) of each patient; -1 for patients who are at risk at no event time."""
+        stratum = np.zeros(len(self), np.intp) if self.stratum is None else self.stratum
+        happened, last = self.time[self.event], np.full(stratum.max() + 1, -np.inf)
+        first = -last
+        np.minimum.at(first, stratum[self.event], happened)
+        np.maximum.at(last, stratum[self.event], happened)
+        at_risk = self.time >= first[stratum]
+        if self.entry is not None:
+            at_risk &= self.entry < last[stratum]
+        return np.where(at_risk, stratum, -1)
+
+    def take(self, rows: NDArray[Any]) -> Target:
+        """Return the target of some rows (indices or a mask)."""
+        entry = None if self.entry is None else self.entry[rows]
+        stratum = None if self.stratum is None else self.stratum[rows]
+        other = None if self.other is None else self.other[rows]
+        return Target(self.event[rows], self.time[rows], entry, stratum, other)
+
+    def until(self, end: float) -> Target:
+        """Return the target with everybody who is observed longer than `end` censored there."""
+        inside = self.time <= end
+        other = None if self.other is None else self.other & inside
+        return replace(self, event=self.event & inside, time=np.where(inside, self.time, end), other=other)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are neither entry times nor strata."""
+        return self.entry is None and self.stratum is None
+
+    def to_structured(self) -> NDArray[Any]:
+        """Return scikit-survival's structured array with fields ``event`` and ``time``."""
+        return Surv.from_arrays(self.event, self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class CompetingTarget:
+    """Cause (0 for censoring, or 1 to K) and time of n patients; other fields as in :class:`Target`."""
+
+    cause: IntArray
+    time: FloatArray
+    entry: FloatArray | None = None
+    stratum: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def n_causes(self) -> int:
+        """Number of causes K."""
+        return int(self.cause.max())
+
+    def take(self, rows: NDArray[Any]) -> CompetingTarget:
+        """Return the target of some rows (indices or a mask)."""
+        entry = None if self.entry is None else self.entry[rows]
+        stratum = None if self.stratum is None else self.stratum[rows]
+        return CompetingTarget(self.cause[rows], self.time[rows], entry, stratum)
+
+    def of_cause(self, cause: int) -> Target:
+        """Return the target of one cause, with every other event counted as censoring."""
+        return Target(self.cause == cause, self.time, self.entry, self.stratum)
+
+    def among_others(self, cause: int) -> Target:
+        """Return the target of one cause in which patients with another one never have the event."""
+        other = (self.cause > 0) & (self.cause != cause)
+        return Target(self.cause == cause, self.time, self.entry, self.stratum, other)
+
+    def of_others(self, cause: int) -> int:
+        """Return the number of events of other causes."""
+        return int(((self.cause > 0) & (self.cause != cause)).sum())
+
+    def of_any_cause(self) -> Target:
+        """Return the target of an event of any cause."""
+        return Target(self.cause > 0, self.time, self.entry, self.stratum)
+
+
+def has_causes(y: Any) -> bool:
+    """Whether a target holds causes, as :meth:`Surv.competing` returns it, and not flags of one event."""
+    fields = field_names(y)
+    return len(fields) >= 2 and y[fields[0]].dtype.kind in "iu"
+
+
+def field_names(y: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a structured array; empty for anything else."""
+    return tuple(getattr(getattr(y, "dtype", None), "names", None) or ())
+
+
+def y_field(y: Any, name: str) -> NDArray[Any] | None:
+    """Return one of the fields of `y` after event and time, (n,); None if it is not there."""
+    return y[name] if name in field_names(y)[2:] else None
+
+
+def clusters_name(y: Any) -> str:
+    """Return what the clusters of a target are called, the name of their column; empty if not known."""
+    return str((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("clusters", ""))
+
+
+def _require_fields(y: Any, name: str, first: str, build: str) -> tuple[str, str]:
+    """Return the names of the first two fields; raise for fewer, for unknown further ones, and for other shapes."""
+    fields = field_names(y)
+    if len(fields) < 2:
+        raise InputError(
+            f"{name} must be a structured array whose first two fields are {first} and time (float); got "
+            f"{type(y).__name__}. Build one with {build}."
+        )
+    if unknown := [field for field in fields[2:] if field not in FIELDS]:
+        raise InputError(
+            f"{name} has a field {unknown[0]!r}, which is not known: fields after event and time are called "
+            f"{', '.join(FIELDS)}. Leave it out, or rename it."
+        )
+    if y.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {y.shape}.")
+    return fields[0], fields[1]
+
+
+def cause_names(y: Any) -> tuple[str, ...]:
+    """Return what the causes 1, 2, ... of a target are called; empty if they have numbers only, or there are none."""
+    return tuple((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("causes", ()))
+
+
+def number_of_cause(cause: Any, names: Sequence[str]) -> int:
+    """Return the number of a cause that is given by its number or, where causes have `names`, by its name."""
+    given = str(int(cause) if isinstance(cause, float) and cause.is_integer() else cause)
+    named = {name.casefold(): number for number, name in enumerate(names, start=1)}
+    if given.casefold() in named:
+        return named[given.casefold()]
+    if not given.isdecimal() or int(given) == 0 or (named and int(given) > len(named)):
+        listed = ", ".join(map(repr, names))
+        wanted = f"be one of {listed}, or its number" if named else "be the number of a cause, 1, 2, ..."
+        raise ArgumentError.must("cause", wanted, cause)
+    return int(given)
+
+
+def chosen_cause(cause: Any, y: Any) -> int | None:
+    """Return the number of the cause that was chosen by number or name; unchanged if `y` has no causes."""
+    if cause is None or not has_causes(y):
+        unchanged: int | None = cause
+        return unchanged
+    return number_of_cause(cause, cause_names(y))
+
+
+def require_same_causes(names: Sequence[str], y: Any, model: str = "model") -> None:
+    """Raise if `y` has the causes that a model calls `names` in another order; warn if it names other causes."""
+    called = cause_names(y)
+    own, of_y = ([name.casefold() for name in some] for some in (names, called))
+    if all(first == second for first, second in zip(own, of_y, strict=False)):
+        return
+    both = f"{arg(model)} has the causes {', '.join(map(repr, names))}, and y {', '.join(map(repr, called))}"
+    if set(own) & set(of_y):
+        raise ArgumentError("y", f"{both}: number the causes of y in the order of the model.")
+    warn_caller(f"{both}: causes are matched by their numbers.", argument="y")
+
+
+def of_any_cause(y: Any) -> Any:
+    """Return the target of an event of any cause, with its further fields; a target of one event is unchanged."""
+    return of_events(y, parse_competing_target(y, complete=False).cause > 0) if has_causes(y) else y
+
+
+def of_events(y: NDArray[Any], event: BoolArray) -> NDArray[Any]:
+    """Return `y` with other event flags (n,)."""
+    fields = field_names(y)
+    called = "event" if fields[0] == "cause" else fields[0]
+    values = {called: event, **{name: y[name] for name in fields[1:]}}
+    return _structured(values, clusters=clusters_name(y))
+
+
+def _structured(fields: Mapping[str, NDArray[Any]], **metadata: Any) -> NDArray[Any]:
+    """Return a structured array of fields (n,); selections of its rows keep the metadata."""
+    types = [(name, "<i8" if values.dtype == np.intp else values.dtype) for name, values in fields.items()]
+    known = {key: value for key, value in metadata.items() if value}
+    dtype = np.dtype(types, metadata=known) if known else np.dtype(types)
+    y: NDArray[Any] = np.empty(len(next(iter(fields.values()))), dtype)
+    for name, values in fields.items():
+        y[name] = values
+    return y
+
+
+def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) -> CompetingTarget:
+    """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
+
+    With `complete`, as for training, raise unless every cause from 1 to the largest occurs.
+    """
+    if isinstance(y, CompetingTarget):
+        return y
+    first, build = "cause (whole numbers, 0 is censored)", "drosurv.Surv.competing(cause, time)"
+    cause, time = _require_fields(y, name, first, build)
+    if not has_causes(y):
+        raise InputError(
+            f"the first field of {name}, {cause!r}, must hold whole numbers, 0 for censored and 1, 2, ... for the "
+            f"causes, got {y.dtype[cause]}. Build {name} with {build}."
+        )
+    y = Surv.competing(y[cause], y[time])
+    found = np.unique(y["cause"])
+    missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
+    if found.max() == 0:
+        raise InputError(f"{name} contains no event: every patient is censored (cause 0).")
+    if missing and complete:
+        raise InputError(
+            f"cause {missing[0]} of {name} never happens, but cause {found.max()} does: "
+            f"number the causes from 1 without gaps (found {found.tolist()})."
+        )
+    return CompetingTarget(y["cause"].astype(np.intp), y["time"])
+
+
+def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
+    """Turn scikit-survival's structured array (n,) into a checked :class:`Target`.
+
+    Its first field is the event flag (bool), its second the time (number); their names do not matter. Further fields
+    are not read here (:class:`drosurv.patients.observation.Rows`), but must be known. Messages call it `name`.
+    """
+    if isinstance(y, Target):
+        return y
+    build = "drosurv.Surv.from_arrays(event, time) or drosurv.Surv.from_dataframe('event', 'time', data)"
+    fields = _require_fields(y, name, "event (bool)", build)
+    event, time = y[fields[0]], y[fields[1]]
+    if event.dtype != np.bool_:
+        raise InputError(
+            f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. Convert it "
+            "with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need CauseSpecificCox."
+        )
+    return _checked(event, time, name=name, require_event=require_event)
+
+
+def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
+    if time.dtype.kind not in "iuf":
+        raise InputError(f"the times of {name} must be numbers, in a unit of your choice, got {time.dtype}.")
+    time = np.ascontiguousarray(time, dtype=np.float64)
+    if len(time) == 0:
+        raise InputError(f"{name} is empty: at least one patient is needed.")
+    lowest, highest = time.min(), time.max()
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        bad = ~np.isfinite(time)
+        row = int(np.flatnonzero(bad)[0])
+        n = int(bad.sum())
+        raise InputError(
+            f"{name} contains {n:,} NaN or infinite time{'s' * (n > 1)} (first at row {row_number(row)}: {time[row]}): "
+            "drop or correct such rows."
+        )
+    if lowest < 0:
+        row = int(np.flatnonzero(time < 0)[0])
+        raise InputError(
+            f"{name} contains a negative time (row {row_number(row)}: {time[row]}); times must be >= 0."
+        )
+    if require_event and not event.any():
+        raise InputError(
+            f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "
+            "Check the coding of the event flag (True = event)."
+        )
+    return Target(np.ascontiguousarray(event, dtype=np.bool_), time)
+
+
+class Surv:
+    """Functions that build the structured array ``y`` that every estimator and metric takes.
+
+    Its first two fields are the event and the time. Further fields say how a row was observed, and stay with it in
+    ``y[train]``, ``train_test_split``, ``cross_val_score`` and ``GridSearchCV``:
+
+    - ``entry``: the time from which the row is under observation, before its time (left truncation);
+    - ``id``: the patient of the row, if patients have several rows;
+    - ``clusters``: patients who may be alike, such as those of one hospital, have the same label;
+    - ``weight``: how often the row counts. Functions that judge a model take whole numbers, as if the row were there
+      so often.
+
+    Entry times and weights are finite numbers, ids and clusters whole numbers or texts without missing values.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> Surv.from_arrays([True, False], [2.0, 5.0])
+    array([( True, 2.), (False, 5.)], dtype=[('event', '?'), ('time', '<f8')])
+    >>> y = Surv.from_arrays([True, False], [2.0, 5.0], entry=[0.0, 1.0], clusters=["A", "B"])
+    >>> y[1:]
+    array([(False, 5., 1., 'B')],
+          dtype=[('event', '?'), ('time', '<f8'), ('entry', '<f8'), ('clusters', '<U1')])
+    """
+
+    @staticmethod
+    def from_arrays(
+        event: ArrayLike,
+        time: ArrayLike,
+        *,
+        entry: ArrayLike | None = None,
+        id: Any = None,
+        clusters: Any = None,
+        weight: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Build ``y`` from event flags (bool, or numbers 0 and 1) and times, each of length n.
+
+        Entry times, ids, clusters and weights, each of length n, are optional fields; see :class:`Surv`.
+        """
+        flags = _as_flags(_as_array(event, "event"), "event")
+        given = {"entry": entry, "id": id, "clusters": clusters, "weight": weight}
+        return _joined("event", flags, _as_array(time, "time"), given)
+
+    @staticmethod
+    def competing(
+        cause: ArrayLike,
+        time: ArrayLike,
+        names: Sequence[str] = (),
+        *,
+        entry: ArrayLike | None = None,
+        id: Any = None,
+        clusters: Any = None,
+        weight: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Build ``y`` for competing risks from causes (whole numbers; 0 is censored) and times, each of length n.
+
+        `names` are what causes 1, 2, ... are called in tables and sentences; by default their numbers. Other arguments
+        are as in :meth:`from_arrays`.
+
+        Examples
+        --------
+        >>> from drosurv import Surv
+        >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0], names=["cancer", "other death"])["cause"]
+        array([1, 0, 2])
+        """
+        causes = _as_causes(_as_array(cause, "cause"))
+        if len(names) and (isinstance(names, str) or len(names) < causes.max(initial=0)):
+            raise InputError(f"names must be a text for each of {causes.max()} causes, got {names!r}.")
+        given = {"entry": entry, "id": id, "clusters": clusters, "weight": weight}
+        return _joined("cause", causes, _as_array(time, "time"), given, tuple(map(str, names)))
+
+    @staticmethod
+    def from_dataframe(
+        event: str,
+        time: str,
+        data: pd.DataFrame,
+        *,
+        entry: str | None = None,
+        id: str | None = None,
+        clusters: str | None = None,
+        weight: str | None = None,
+    ) -> NDArray[Any]:
+        """Build ``y`` from the names of columns of a DataFrame: of the event, the time and, optionally, other fields.
+
+        The first two fields are called as their columns, the others ``entry``, ``id``, ``clusters`` and ``weight``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from drosurv import Surv
+        >>> table = pd.DataFrame({"died": [1, 0], "stop": [2.0, 5.0], "start": [0.0, 1.0]})
+        >>> Surv.from_dataframe("died", "stop", table, entry="start").dtype.names
+        ('died', 'stop', 'entry')
+        """
+        if not hasattr(data, "columns"):
+            raise ArgumentTypeError(
+                "data",
+                f"data must be a DataFrame, got {type(data).__name__}: Surv.from_dataframe('event', 'time', data).",
+            )
+        named = {"entry": entry, "id": id, "clusters": clusters, "weight": weight}
+        named = {field: column for field, column in named.items() if column is not None}
+        for argument, column in {"event": event, "time": time, **named}.items():
+            if column not in list(data.columns):
+                raise InputError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
+        events, times = data[event].to_numpy(), data[time].to_numpy()
+        if not _are_flags(events) and _are_flags(times) and events.dtype.kind in "iuf":
+            raise InputError(
+                f"event column {event!r} holds times and time column {time!r} holds flags: they are swapped. The event "
+                f"comes first: Surv.from_dataframe({time!r}, {event!r}, data)."
+            )
+        if _are_flags(events):
+            _refuse_unclear(events.astype(np.bool_), times, str(event), str(time))
+        given = {field: data[column] for field, column in named.items()}
+        # A column may have the name of another field.
+        first, second = (
+            default if str(column) in FIELDS else str(column)
+            for column, default in ((event, "event"), (time, "time"))
+        )
+        return _joined(first, _as_flags(events, str(event)), times, given, time_name=second)
+
+    @staticmethod
+    def event_time(y: Any) -> NDArray[Any]:
+        """Return the first two fields of ``y`` alone, event and time, as scikit-survival takes them.
+
+        Causes keep their names.
+
+        Examples
+        --------
+        >>> from drosurv import Surv
+        >>> y = Surv.from_arrays([True, False], [2.0, 5.0], weight=[1, 2])
+        >>> Surv.event_time(y)
+        array([( True, 2.), (False, 5.)], dtype=[('event', '?'), ('time', '<f8')])
+        """
+        first, second = _require_fields(y, "y", "event (bool)", "drosurv.Surv.from_arrays(event, time)")
+        return _structured({first: y[first], second: y[second]}, causes=cause_names(y))
+
+
+def with_fields(y: Any, **fields: Any) -> NDArray[Any]:
+    """Return a structured `y` with other or further fields, in the order of `FIELDS`; None leaves a field out.
+
+    >>> with_fields(Surv.from_arrays([True], [2.0], weight=[3]), id=["a"], weight=None).dtype.names
+    ('event', 'time', 'id')
+    """
+    first, second = _require_fields(y, "y", "event (bool)", "drosurv.Surv.from_arrays(event, time)")
+    given = {name: fields[name] if name in fields else y_field(y, name) for name in FIELDS}
+    return _joined(
+        first, y[first], y[second], given, cause_names(y), time_name=second, clusters=clusters_name(y)
+    )
+
+
+def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
+    return np.asarray(values)
+
+
+def _joined(
+    name: str,
+    first: NDArray[Any],
+    time: NDArray[Any],
+    given: Mapping[str, Any],
+    causes: Sequence[str] = (),
+    *,
+    time_name: str = "time",
+    clusters: str = "",
+) -> NDArray[Any]:
+    """Return a structured array of event or cause, called `name`, time, and the given fields, after checking them.
+
+    Its metadata, which selections of rows keep, are the names of the `causes` and the name of the `clusters`.
+    """
+    if time.shape != first.shape or first.ndim != 1:
+        raise InputError(
+            f"{name} and time must be one-dimensional and of equal length, got shapes {first.shape} and {time.shape}."
+        )
+    times = _checked(first > 0, time, name="time", require_event=False).time
+    n, found = len(first), {name: first, time_name: times}
+    for field, values in given.items():
+        if values is not None:
+            found[field] = (
+                as_labels(field, values, n) if field in ("id", "clusters") else numbers(field, values, n)
+            )
+    if "entry" in found:
+        require_before(found["entry"], times, given["entry"])
+    if "weight" in found:
+        require_not_negative("weight", found["weight"], given["weight"])
+    called = getattr(given.get("clusters"), "name", None)
+    called = clusters if called is None else str(called)
+    return _structured(found, causes=tuple(causes), clusters=called if "clusters" in found else "")
+
+
+def numbers(name: str, values: Any, n: int) -> FloatArray:
+    """Return an argument as finite numbers (n,); raise otherwise."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.ravel()):
+        # A column of a table may hold numbers as objects.
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise ArgumentError(name, f"{arg(name)} must hold numbers, got {array.dtype}.")
+    array = array.astype(np.float64)
+    require(array.shape == (n,), name, f"have one value per row, shape ({n},)", array.shape)
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        raise ArgumentError(
+            name,
+            f"{arg(name)} contains {counted(len(bad), 'NaN or infinite value')} (first at row "
+            f"{row_number(bad[0], values)}); drop or correct such rows.",
+        )
+    return array
+
+
+def as_labels(name: str, values: Any, n: int) -> NDArray[Any]:
+    """Return the labels (n,) of a field, ids or clusters, as whole numbers or fixed-width text; raise otherwise."""
+    given: NDArray[Any]
+    if hasattr(values, "to_numpy"):
+        given = values.to_numpy()
+    else:
+        given = np.asarray(values)
+        if given.dtype.kind in "US" and not isinstance(values, np.ndarray):
+            # A list of texts with a missing value, or a number, has become texts.
+            given = np.array(list(values), dtype=object)
+    require(given.shape == (n,), name, f"have one label per row, shape ({n},)", given.shape)
+    if given.dtype.kind in "OfMm":
+        require_labels(name, given, values)
+    if given.dtype.kind == "b":
+        return given.astype(np.int64)
+    if given.dtype.kind in "iuUS":
+        return given
+    whole = given.dtype.kind == "f" and bool((given == np.floor(given)).all() and (abs(given) < 2**53).all())
+    if whole or (given.dtype.kind == "O" and all(isinstance(label, Integral) for label in given)):
+        try:
+            return given.astype(np.int64)
+        except OverflowError:
+            pass
+    if given.dtype.kind == "O" and all(isinstance(label, str) for label in given):
+        return given.astype(np.str_)
+    if given.dtype.kind == "O":
+        wrong = [not isinstance(label, (str, Integral)) for label in given]
+        wrong = (
+            wrong if any(wrong) else [isinstance(label, str) != isinstance(given[0], str) for label in given]
+        )
+    else:
+        wrong = [
+            given.dtype.kind != "f" or label != np.floor(label) or abs(label) >= 2**53 for label in given
+        ]
+    row = int(np.argmax(wrong))
+    raise ArgumentError(
+        name,
+        f"{arg(name)} must hold whole numbers or texts, and not both; row {row_number(row, values)} has "
+        f"{given[row]!r}. Write all labels as texts, for example with astype(str).",
+    )
+
+
+def require_labels(name: str, given: NDArray[Any], values: Any = None) -> None:
+    """Raise if a label (n,) is missing; `values` are the labels as the user gave them."""
+    import pandas as pd  # Here, because commands that compute nothing start without it.
+
+    missing = np.flatnonzero(pd.isna(given))
+    if len(missing):
+        raise ArgumentError(
+            name,
+            f"{arg(name)} contains {counted(len(missing), 'missing label')} (first at row "
+            f"{row_number(missing[0], values)}): drop such rows, or give each a label of its own.",
+        )
+
+
+def require_before(entry: FloatArray, time: FloatArray, values: Any = None) -> None:
+    """Raise unless entry times (n,) are before the times of the rows; `values` are those that the user gave."""
+    late = np.flatnonzero(entry >= time)
+    if len(late):
+        row = late[0]
+        raise ArgumentError(
+            "entry",
+            f"{arg('entry')} must be before the time of the row; it is not in {counted(len(late), 'row')} (first at "
+            f"row {row_number(row, values)}: entry {entry[row]}, time {time[row]}). Such a row is never at risk: "
+            "drop it, or correct its times.",
+        )
+
+
+def require_not_negative(name: str, weight: FloatArray, values: Any = None) -> None:
+    """Raise if a weight (n,) is negative; `values` are the weights as the user gave them."""
+    if (weight < 0).any():
+        row = int((weight < 0).argmax())
+        raise ArgumentError(
+            name,
+            f"{arg(name)} must be finite and not negative, got {weight[row]} at row {row_number(row, values)}: correct "
+            "it, or drop the row.",
+        )
+
+
+def _as_causes(cause: NDArray[Any]) -> IntArray:
+    if cause.dtype.kind not in "biuf" or not np.isfinite(cause).all() or (cause != np.floor(cause)).any():
+        values = list(dict.fromkeys(cause.ravel().tolist()))[:5]
+        raise InputError(
+            f"cause must be whole numbers, 0 for censored and 1, 2, ... for the causes; found values {values}. "
+            "Number the causes first, for example with cause.map({'censored': 0, 'cancer': 1, 'other': 2})."
+        )
+    if (cause < 0).any():
+        raise InputError(f"cause must not be negative, got {cause.min()}; 0 is censored.")
+    return cause.astype(np.intp)
+
+
+def _are_flags(event: NDArray[Any]) -> bool:
+    if event.dtype == object:
+        return all(isinstance(flag, (bool, np.bool_)) for flag in event.ravel())
+    return bool(event.dtype == np.bool_ or (event.dtype.kind in "iuf" and np.isin(event, (0, 1)).all()))
+
+
+def _refuse_unclear(flags: BoolArray, times: NDArray[Any], event: str, time: str) -> None:
+    """Raise if the name of a column of flags does not say that true is the event, or the times contradict it.
+
+    A name that says nothing is that of flags.
+    """
+    reading = value_of_event([str(int(flag)) for flag in np.unique(flags)], event)
+    why = "Its name does not say whether 1 or 0 does"
+    if reading.value is not None:
+        reading = reading._replace(by="convention" if reading.by == "nothing" else reading.by)
+        known = np.isfinite(times) if times.dtype.kind in "iuf" else np.zeros(len(times), np.bool_)
+        why = doubt_of_event(reading, times[known], flags[known])
+        if not why and reading.value == "0":
+            why = "Its name says that 0 does"
+    if why:
+        calls = " or ".join(
+            f"Surv.from_arrays(data[{event!r}] == {value}, data[{time!r}])" for value in (1, 0)
+        )
+        raise InputError(f"which value of event column {event!r} means the event? {why}: pass {calls}.")
+
+
+def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
+    if _are_flags(event):
+        return event.astype(np.bool_)
+    if event.dtype.kind == "f" and _are_flags(event[~np.isnan(event)]):
+        missing = int(np.isnan(event).sum())
+        raise InputError(
+            f"{name} is missing for {missing:,} of {event.size:,} patients: leave out their rows."
+        )
+    values = list(dict.fromkeys(event.ravel().tolist()))[:5]
+    # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring.
+    known = {f"{value:g}" if isinstance(value, (int, float)) else str(value): value for value in values}
+    found = value_of_event(list(known), name).value
+    example = f"{name} == {known[found]!r}" if found in known else f"{name} == VALUE"
+    raise InputError(
+        f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
+        f"Say which value means the event, for example {example}."
+    )
+
+
+def stable_order(values: FloatArray) -> IntArray:
+    """Return the positions (n,) of values (n,) from smallest to largest; equal values keep their order."""
+    n = len(values)
+    if n < _MANY_TO_SORT or (values[1:] >= values[:-1]).all():
+        return np.argsort(values, kind="stable")
+    # Sorting whole numbers takes half the time: the bits of each value, with its position for the lowest bits. Adding
+    # 0.0 makes -0.0 equal to 0.0.
+    bits, keys = n.bit_length(), (values + 0.0).view(np.int64)
+    keys ^= (keys >> 63) & np.int64(2**63 - 1)
+    order = (keys >> bits << bits) | np.arange(n)
+    order.sort()
+    order &= (1 << bits) - 1
+    ordered = values[order]
+    # Numbers that differ in their lowest bits only are out of order.
+    return order if (ordered[1:] >= ordered[:-1]).all() else order[np.argsort(ordered, kind="stable")]
+
+
+def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:
+    """Return ``np.searchsorted(times, at, side)``, for many times `at` in less time."""
+    if at.ndim != 1 or len(at) <= _SORT_BEFORE_LOOKUP:
+        return np.searchsorted(times, at, side=side)
+    order = stable_order(at)
+    found = np.empty(len(at), dtype=np.intp)
+    found[order] = np.searchsorted(times, at[order], side=side)
+    return found
+
+
+def batches(n: int, size: int) -> Iterator[slice]:
+    """Yield slices of at most `size` of n rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the distinct values (K,) of ascending ones (m,), and the index (m,) of each among them."""
+    new = np.ones(len(ascending), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    return ascending[new], np.cumsum(new) - 1

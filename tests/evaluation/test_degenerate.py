@@ -1,0 +1,84 @@
+"""Data of which little can be said: values, or NaN with no interval, and no warning of arithmetic."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+
+from drosurv import Surv, evaluate
+from drosurv.evaluation import Predictions, SmallGroupWarning
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
+    for kind in (SmallGroupWarning, UndefinedMetricWarning)
+]
+
+
+def cohort(n, *, scores=None, event=None, time=None, label=None, **fields):
+    """Right predictions of hazards, with the fields of y."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n) if scores is None else np.asarray(scores, float)
+    died, left = rng.exponential(np.exp(-x)), rng.uniform(0.5, 3, n)
+    event = died <= left if event is None else np.asarray(event)
+    time = np.minimum(died, left) if time is None else np.asarray(time, float)
+    grid = np.linspace(0.01, 4, 400)
+    given = Predictions(x, np.exp(-np.outer(np.exp(x), grid)), grid, curve_type="smooth")
+    group = np.resize(["a", "b"], n) if label is None else np.asarray(label)
+    return given, Surv.from_arrays(event, time, **fields), pd.DataFrame({"group": group})
+
+
+ORDER = np.linspace(-1, 1, 40)
+CASES = {
+    "one patient": cohort(1, event=[True], time=[1.0], label=["a"]),
+    "two patients": cohort(2, event=[True, False], time=[1.0, 2.0]),
+    "two patients of one group": cohort(2, event=[True, True], time=[1.0, 2.0], label=["a", "a"]),
+    "groups of one and two": cohort(60, label=["a"] + 2 * ["b"] + 57 * ["c"]),
+    "no event in a group": cohort(60, event=np.arange(60) % 2 == 0),
+    "one event": cohort(40, event=np.arange(40) == 3),
+    "every pair in order": cohort(40, scores=ORDER, event=np.ones(40, bool), time=np.linspace(3, 0.5, 40)),
+    "equal scores": cohort(40, scores=np.zeros(40)),
+    "all weight on one row": cohort(40, weight=np.where(np.arange(40) == 0, 50.0, 0.0)),
+    "one cluster": cohort(40, clusters=np.zeros(40, int)),
+    "equal times": cohort(40, time=np.ones(40)),
+}
+#: Cases in which nothing varies by chance, as far as these patients tell.
+WITHOUT_INTERVALS = ("one patient", "all weight on one row", "one cluster")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_there_is_a_value_or_nan_and_no_warning_of_arithmetic(case):
+    given, y, groups = CASES[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for expected in (SmallGroupWarning, UndefinedMetricWarning):
+            warnings.simplefilter("ignore", expected)
+        found = evaluate(given, None, y, sensitive_features=groups, threshold=0.5)
+        assert found.summary()
+    table = found.to_frame()
+    value, low, high = (table[name].to_numpy(float) for name in ("value", "low", "high"))
+    # A number without a value has no interval, and an interval contains its value.
+    assert np.isnan(low[np.isnan(value)]).all()
+    known = ~np.isnan(low)
+    assert (low[known] <= value[known] + 1e-12).all()
+    assert (value[known] <= high[known] + 1e-12).all()
+    assert not np.isinf(value).any()
+    if case in WITHOUT_INTERVALS:
+        whole = (table["metric"] == "concordance_index") & (table["attribute"] == "overall")
+        assert table.loc[whole, "low"].isna().all()
+
+
+def test_a_perfect_order_has_its_value_and_no_interval():
+    given, y, groups = CASES["every pair in order"]
+    table = evaluate(given, None, y, sensitive_features=groups).to_frame()
+    row = table.query("metric == 'concordance_index' and attribute == 'overall'").iloc[0]
+    assert row["value"] == 1
+    assert np.isnan([row["low"], row["high"]]).all()
+
+
+def test_equal_scores_rank_at_chance():
+    given, y, groups = CASES["equal scores"]
+    table = evaluate(given, None, y, sensitive_features=groups).to_frame()
+    row = table.query("metric == 'concordance_index' and attribute == 'overall'").iloc[0]
+    assert row["value"] == 0.5

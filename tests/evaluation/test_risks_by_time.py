@@ -1,0 +1,89 @@
+"""The table of times: its times, its numbers, and what is said of 100 patients."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import CoxPH, Surv, evaluate
+from drosurv.evaluation.result_views import times_tables
+from drosurv.metrics.observed_risk import observed_risk
+from drosurv.patients.target import parse_target
+
+AT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x, sex = rng.normal(size=500), rng.choice(["f", "m"], 500)
+    rate = 0.12 * np.exp(0.7 * x)
+    time, left = rng.exponential(1 / rate), rng.uniform(2, 9, 500)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    return pd.DataFrame({"x": x}), y, pd.Series(sex, name="sex"), np.exp(-rate[:, None] * np.array(AT))
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    X, y, sex, survival = data
+    return evaluate((AT, survival), X, y, sensitive_features=sex, horizon=3.0)
+
+
+def test_the_numbers_are_those_of_the_patients_of_the_group(result, data):
+    _, y, sex, survival = data
+    times = result.times
+    assert [*times.columns[:9]] == [
+        *("attribute", "group", "time", "patients", "predicted", "observed", "low", "high", "ratio")
+    ]
+    for row in times.itertuples():
+        own = (sex == row.group).to_numpy() | (row.group == "all")
+        risk = 1 - survival[own, AT.index(row.time)]
+        expected = observed_risk(parse_target(y[own]), risk, row.time)
+        interval = expected.observed.interval(0.95)
+        assert row.predicted == pytest.approx(expected.predicted)
+        assert (row.observed, row.low, row.high) == pytest.approx(
+            (expected.observed.value, interval.low, interval.high)
+        )
+        assert row.ratio == pytest.approx(row.observed / row.predicted)
+        assert row.ratio_low == pytest.approx(row.low / row.predicted)
+        assert row.patients + row.left_out == own.sum()
+
+
+def test_there_are_at_most_five_times_with_the_horizon(result, data):
+    X, y, _, _ = data
+    assert 3.0 in result.times["time"].unique().tolist()
+    assert len(result.times["time"].unique()) == 5
+    model = CoxPH().fit(X, y)
+    throughout = evaluate(model, X, y, horizon=3.3).times["time"]
+    assert 3.3 in throughout.tolist()
+    assert len(throughout) <= 5
+    # A tenth of the patients is at risk at the last one.
+    assert np.mean(y["time"] >= throughout.max()) >= 0.1
+
+
+def test_calibration_curves_and_the_page_have_the_same_numbers(result):
+    rows = result.times[result.times["time"] == 3.0].set_index(["attribute", "group"])
+    numbers = result.calibration_curves.numbers.set_index(["attribute", "group"])
+    for key in numbers.index:
+        shown = numbers.loc[key, ["ratio", "ratio_low", "ratio_high"]].astype(float)
+        np.testing.assert_allclose(shown, rows.loc[key, ["ratio", "ratio_low", "ratio_high"]].astype(float))
+        pictured = {one.who: one for one in result.picture.rows}
+        name = "all patients" if key[1] == "all" else f"sex {key[1]}"
+        assert pictured[name].ratio == pytest.approx(rows.loc[key, "ratio"], rel=1e-5)
+
+
+def test_what_is_said_of_100_patients_is_the_row_of_the_horizon(result):
+    row = result.times.query("attribute == 'overall' and time == 3.0").iloc[0]
+    counts = [f"{100 * row[name]:.0f}" for name in ("observed", "low", "high", "predicted")]
+    assert result.counts("years") == (
+        "By 3 years: of 100 patients {} ({} to {}) had the event; the model expected {}.".format(*counts)
+    )
+    wide, long = times_tables(result, "years")
+    assert wide.rows[0]["3"] == "{} ({} to {}), {} expected".format(*counts)
+    assert [column.label for column in wide.columns][:2] == ["Group", "By 1 year"]
+    assert len(long) == len(result.times)
+    assert result.to_dict()["times"][0]["attribute"] == "overall"
+
+
+def test_scores_without_curves_have_no_times(data):
+    X, y, _, _ = data
+    assert evaluate(X["x"].to_numpy(), X, y).times.empty

@@ -1,0 +1,204 @@
+"""Predictions at few times: what may and may not change a verdict, and simulated truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import Surv, evaluate, repair
+from drosurv.judging.few_times import FEWEST_FOLLOWED, ResidualsAtTimes
+from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.questions import questions
+from drosurv.judging.residual_tests import level, slope
+from drosurv.judging.verdict import PROBLEMS, findings
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.patients.observation import Rows
+from drosurv.patients.target import Target
+from drosurv.predictions import as_predictions
+
+THREE = (1.0, 3.0, 5.0)
+
+
+def weibull(seed, n, at=THREE, censored=None, shape=1.3):
+    """Exact survival at times, outcomes and the one feature; censoring times are `censored(rng, x)`."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    T = (rng.exponential(size=n) / (0.15 * np.exp(0.8 * x))) ** (1 / shape)
+    C = rng.exponential(12, n) if censored is None else censored(rng, x)
+    S = np.exp(-0.15 * np.exp(0.8 * x)[:, None] * np.array(at) ** shape)
+    return np.array(at), S, np.minimum(T, C), T <= C, x
+
+
+def judged(at, S, time, event, rows=None):
+    return judged_patients(as_predictions((at, S), None, len(time)), Surv.from_arrays(event, time), rows)
+
+
+def asked(found, groups=()):
+    members = {("overall", "all"): np.ones(len(found.cohort), bool)}
+    return questions(found, members | {("group", str(k)): mask for k, mask in enumerate(groups)})
+
+
+def p_of(found, question):
+    return {q.estimate.time: q.estimate.p for q in asked(found) if q.question == question}
+
+
+def recent(rng, x):
+    """Three of five patients are recent, and followed for half a year to two and a half years."""
+    return np.where(rng.random(len(x)) < 0.6, rng.uniform(0.5, 2.5, len(x)), rng.uniform(4, 7, len(x)))
+
+
+def by_distance(rng, x):
+    return rng.exponential(1 / np.where(np.abs(x) > 1, 0.5, 1 / 12))
+
+
+def short_for_high_risks(rng, x):
+    return np.where(x > 0.8, rng.uniform(1, 3.5, len(x)), rng.uniform(4, 8, len(x)))
+
+
+@pytest.mark.parametrize("censored", [recent, by_distance, short_for_high_risks])
+def test_observed_over_expected_events_of_right_predictions_are_near_one(censored):
+    ratios, slopes = [], []
+    for seed in range(12):
+        found = judged(*weibull(seed, 1_500, censored=censored)[:4])
+        values = {q.question: q.estimate.value for q in asked(found)}
+        ratios.append(values["level"])
+        slopes.append(values["slope"])
+    for values in (ratios, slopes):
+        assert abs(np.mean(values) - 1) < 3.5 * np.std(values, ddof=1) / np.sqrt(12) + 0.005
+
+
+def test_a_column_without_effect_changes_no_number():
+    """The period decides how long patients are followed; it was a reason to call right predictions wrong."""
+    at, S, time, event, x = weibull(3, 1_000, (3.0,), recent)
+    y, period = Surv.from_arrays(event, time), (time > 2.5).astype(float)
+    columns = [None, pd.DataFrame({"x": x}), pd.DataFrame({"x": x, "period": period})]
+    one, *others = (evaluate((at, S), X, y).findings for X in columns)
+    for other in others:
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_rounding_error_of_a_time_changes_nothing():
+    at, S, time, event, _ = weibull(4, 600)
+    moved = np.nextafter(at, [0.0, 9.0, 0.0])
+    one, other = (asked(judged(times, S, time, event)) for times in (at, moved))
+    for first, second in zip(one, other, strict=True):
+        assert first.question == second.question
+        assert first.estimate.p == pytest.approx(second.estimate.p, rel=1e-9)
+
+
+def test_outcomes_do_not_decide_in_which_way_predictions_are_judged():
+    at = np.linspace(0.15, 6, 40)
+    kinds = set()
+    for seed in range(6):
+        _, S, time, event, _ = weibull(0, 400, tuple(at), shape=1.0)
+        rng = np.random.default_rng(seed)
+        early = np.minimum(time, rng.exponential(1 + 2 * seed, 400))
+        kinds.add(judged(at, S, early, event & (early == time)).few_times)
+    assert len(kinds) == 1
+
+
+def test_the_events_of_a_group_do_not_depend_on_other_patients():
+    at, S, time, event, _ = weibull(5, 900, censored=by_distance)
+    group = np.arange(900) % 3 == 0
+    everybody = asked(judged(at, S, time, event), [group])
+    alone = asked(judged(at, S[group], time[group], event[group]))
+    named = {(q.question, q.estimate.time): q.estimate for q in everybody if q.attribute == "group"}
+    for q in alone:
+        if q.question.startswith("level") or q.question == "slope":
+            assert named[q.question, q.estimate.time].value == pytest.approx(q.estimate.value, rel=1e-9)
+            assert named[q.question, q.estimate.time].p == pytest.approx(q.estimate.p, rel=1e-6)
+
+
+def test_without_censoring_outcomes_are_those_seen_and_the_sum_is_kaplan_meiers_with_equal_risks():
+    at, S, time, event, _ = weibull(6, 400, censored=lambda rng, x: np.full(len(x), 99.0))
+    found = ResidualsAtTimes.of(Target(event, time), at, 1 - S)
+    np.testing.assert_allclose(found.outcome, time[:, None] <= at)
+    _, _, time, event, _ = weibull(7, 400, censored=by_distance)
+    equal = ResidualsAtTimes.of(Target(event, time), at, np.full((400, 3), 0.4))
+    share = 1 - KaplanMeier.of(Target(event, time)).at(at)
+    np.testing.assert_allclose(equal.outcome.mean(axis=0), share)
+
+
+def test_an_error_at_an_early_time_is_found_where_the_last_time_is_right():
+    """141 deaths by one year with 175 predicted were no problem beside a right prediction by five years."""
+    at, S, time, event, _ = weibull(3, 2_500, censored=lambda rng, x: np.full(len(x), 9.0))
+    S = S.copy()
+    S[:, 0] = S[:, 0] ** 1.4
+    rows = findings(asked(judged(at, S, time, event)), 0.95)
+    wrong = {(row.question, row.time) for row in rows if row.status in PROBLEMS}
+    assert ("level by a time", 1.0) in wrong
+    assert not {row.status for row in rows if row.question == "level"} & set(PROBLEMS)
+
+
+def test_patients_whose_stratum_was_not_followed_are_not_judged_and_it_is_said():
+    at, S, time, event, x = weibull(9, 1_500, (5.0,), short_for_high_risks)
+    found = judged(at, S, time, event)
+    left_out = ~found.at_horizon.followed[:, 0]
+    assert (x[left_out] > 0.6).all()
+    assert left_out.mean() == pytest.approx(0.21, abs=0.06)
+    assert f"{left_out.sum():,} of 1,500 patients are not judged at the horizon" in found.not_judged
+    assert left_out.sum() > FEWEST_FOLLOWED
+
+
+def test_patients_at_risk_at_the_first_time_are_judged_from_there_on():
+    at, S, time, event, _ = weibull(10, 2_000)
+    rng = np.random.default_rng(0)
+    entry = np.where(rng.random(2_000) < 0.5, rng.uniform(0, 2, 2_000), 0.0)
+    seen = entry < time
+    at_risk = seen & (entry <= 1) & (time > 1)
+    y = Surv.from_arrays(event[seen], time[seen], entry=entry[seen])
+    late = judged_patients(as_predictions((at, S[seen]), None, seen.sum()), y, Rows.parse(y, judged=True))
+    alone = judged(at[1:], S[at_risk, 1:] / S[at_risk, :1], time[at_risk], event[at_risk])
+    assert late.inside.sum() == at_risk.sum()
+    assert p_of(late, "level") == pytest.approx(p_of(alone, "level"), rel=1e-6)
+    assert p_of(late, "slope") == pytest.approx(p_of(alone, "slope"), rel=1e-6)
+    assert "at risk at the first predicted time" in late.not_judged
+    one = judged_patients(
+        as_predictions((at[:1], S[seen, :1]), None, seen.sum()), y, Rows.parse(y, judged=True)
+    )
+    assert np.array_equal(one.inside, entry[seen] == 0)
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.6])
+def test_too_many_and_too_few_events_are_found_with_few_of_them(factor):
+    """With a normal interval, 11 expected events and a true ratio of 0.4 would never be rejected."""
+    found = 0
+    for seed in range(20):
+        at, S, time, event, _ = weibull(seed, 500, (3.0,))
+        F = np.clip((1 - S) / factor, 0, 0.99)
+        residuals = ResidualsAtTimes.of(Target(event, time), at, F)
+        found += level(residuals.sums(np.ones(500))).p < 0.05
+    assert found >= 19
+
+
+def test_slopes_of_groups_are_rejected_about_as_often_as_promised():
+    rejected, runs = 0, 60
+    for seed in range(runs):
+        at, S, time, event, _ = weibull(1_000 + seed, 500, (3.0,), by_distance)
+        residuals = ResidualsAtTimes.of(Target(event, time), at, 1 - S)
+        score = np.log(-np.log(S[:, 0]))
+        rejected += slope(residuals.by(0), score, np.ones(500, bool)).p < 0.05
+    # 9 or more of 60 have the probability 0.003.
+    assert rejected <= 8
+
+
+def test_uniform_lifetimes_whose_survival_reaches_zero_are_right():
+    rng, at = np.random.default_rng(1), np.linspace(0.05, 10, 200)
+    b = rng.uniform(3, 10, 4_000)
+    T, C = rng.uniform(0, 1, 4_000) * b, rng.uniform(1, 12, 4_000)
+    S = np.clip(1 - at / b[:, None], 0, 1)
+    found = judged(at, S, np.minimum(T, C), T <= C)
+    assert not found.few_times
+    assert p_of(found, "level")[next(iter(p_of(found, "level")))] > 0.01
+
+
+def test_right_predictions_at_one_time_are_left_alone_whatever_the_shape_in_a_group():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        n, x = 1_200, rng.normal(size=1_200)
+        g = rng.random(n) < 0.4
+        k, rate = np.where(g, 2.5, 1.0), np.exp(0.5 * x) * 0.12
+        T = 5 * (rng.exponential(size=n) / (5 * rate)) ** (1 / k)
+        C = np.minimum(rng.exponential(6, n), 8.0)
+        X = pd.DataFrame({"x": x, "g": g.astype(float)})
+        y = Surv.from_arrays(T <= C, np.minimum(T, C))
+        assert repair(([5.0], np.exp(-5 * rate)[:, None]), X, y, random_state=0).repairs_ == []

@@ -1,0 +1,298 @@
+"""PatientResiduals against their definitions: brute force, enumeration of all outcomes, and simulated truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from drosurv.judging.few_times import ResidualsAtTimes, cloglog
+from drosurv.judging.residual_tests import JudgedValue, level, mean, slope, timing
+from drosurv.judging.residuals import Sums, martingale_residuals
+from drosurv.patients.target import Target
+
+
+def patients(seed, n=200, entry=False):
+    """Exponential events whose censoring depends on the risk; cumulative hazards are rate * t."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    rate = 0.3 * np.exp(0.7 * x)
+    since = rng.uniform(0, 1, n) if entry else np.zeros(n)
+    time = since + rng.exponential(1 / rate)
+    end = since + np.minimum(rng.exponential(5 * np.exp(-0.5 * x)), 4.0)
+    target = Target(time <= end, np.minimum(time, end), since if entry else None)
+    return target, rate, x
+
+
+def smooth(rate):
+    return lambda times: (rate[:, None] * times,) * 2
+
+
+def test_martingale_residuals_are_events_less_hazards_from_entry_on_in_each_part():
+    target, rate, _ = patients(0, entry=True)
+    found = martingale_residuals(target, smooth(rate))
+    begins = np.append(0.0, found.ends[:-1])
+    for i in range(len(target)):
+        for j, (begin, end) in enumerate(zip(begins, found.ends, strict=True)):
+            inside = target.event[i] and begin < target.time[i] <= end
+            exposure = max(min(target.time[i], end) - max(target.entry[i], begin), 0.0)
+            assert found.observed[i, j] == inside
+            assert found.expected[i, j] == pytest.approx(rate[i] * exposure)
+    assert len(found.ends) == 4
+
+
+def test_parts_have_about_a_quarter_of_the_expected_events():
+    target, rate, _ = patients(1, n=2_000)
+    expected = martingale_residuals(target, smooth(rate)).expected.sum(axis=0)
+    assert np.abs(expected / expected.sum() - 0.25).max() < 0.04
+
+
+def test_events_after_the_horizon_are_not_counted():
+    target, rate, _ = patients(2)
+    found = martingale_residuals(target, smooth(rate), until=1.5, parts=1)
+    assert found.observed.sum() == (target.event & (target.time <= 1.5)).sum()
+    np.testing.assert_allclose(found.expected[:, 0], rate * np.minimum(target.time, 1.5))
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_a_weight_of_two_is_two_copies(few_times):
+    target, rate, x = patients(4)
+    twice = np.where(x > 0, 2.0, 1.0)
+    rows = np.repeat(np.arange(len(x)), twice.astype(int))
+    times = np.array([1.0, 2.0, 3.0])
+
+    def judged(rows, weight):
+        if not few_times:
+            return martingale_residuals(target.take(rows), smooth(rate[rows]), weight=weight)
+        F = -np.expm1(-rate[rows, None] * times)
+        return ResidualsAtTimes.of(target.take(rows), times, F, weight)
+
+    weighted, copied = judged(np.arange(len(x)), twice), judged(rows, None)
+    ours, theirs = weighted.sums((x > 0.5) * 1.0), copied.sums((x[rows] > 0.5) * 1.0)
+    if not few_times:  # The parts are cut at quantiles of the rows.
+        ours, theirs = ((np.sum(s.observed), np.sum(s.expected), np.sum(s.model)) for s in (ours, theirs))
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=5e-3)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=2e-2)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_copies_of_each_patient_in_clusters_are_as_sure_as_one_of_each(few_times):
+    target, rate, _ = patients(5, n=400)
+    rows = np.repeat(np.arange(400), 5)
+    times = np.array([2.0])
+    if few_times:
+        F = -np.expm1(-rate[:, None] * times)
+        one = ResidualsAtTimes.of(target, times, F)
+        five = ResidualsAtTimes.of(target.take(rows), times, F[rows], clusters=rows)
+    else:
+        one = martingale_residuals(target, smooth(rate))
+        five = martingale_residuals(target.take(rows), smooth(rate[rows]), clusters=rows)
+    alone, together = (level(r.sums(np.ones(len(r)))) for r in (one, five))
+    assert together.value == pytest.approx(alone.value, rel=2e-2)
+    widths = [np.subtract(*np.log(e.interval(0.05))[::-1]) for e in (alone, together)]
+    assert widths[1] / widths[0] == pytest.approx(1, abs=0.15)
+
+
+def test_clusters_never_make_a_variance_smaller():
+    target, rate, _ = patients(6)
+    clusters = np.arange(len(rate)) // 2
+    found = martingale_residuals(target, smooth(rate), clusters=clusters).sums(np.ones(len(rate)))
+    ones = np.ones(4)
+    assert found.variance(ones) >= ones @ found.model @ ones
+    assert 40 < found.freedom < 99
+
+
+def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
+    sums = Sums(np.array([30.0, 10, 12, 14]), np.array([15.0, 12, 12, 12]), np.diag([15.0, 12, 12, 12]))
+    target, rate, x = patients(7)
+    estimates = [
+        level(sums),
+        timing(sums, np.arange(1.0, 5.0)),
+        slope(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
+        mean(x + 0.1, np.ones(200, bool), np.ones(200)),
+    ]
+    for found in estimates:
+        low, high = found.interval(found.p)
+        assert min(abs(low - found.right), abs(high - found.right)) < 1e-6
+        assert found.interval(found.p / 2)[0] < low < found.value < high < found.interval(found.p / 2)[1]
+
+
+@pytest.mark.parametrize("value", [-21.0, 21.0])
+def test_the_interval_of_a_very_large_slope_excludes_the_right_value_and_has_one_end(value):
+    found = JudgedValue(value, lambda at: value - at, on_log_scale=False)
+    near, far = sorted(found.interval(0.05), key=abs)
+    assert near == pytest.approx(value - np.sign(value) * 1.959964)
+    assert far == np.sign(value) * np.inf
+
+
+def test_the_variance_of_a_number_of_events_is_never_below_that_of_the_observed_ones():
+    target, rate, _ = patients(3)
+    right = martingale_residuals(target, smooth(rate)).sums(np.ones(200))
+    assert right.excess[-1] < 1.1
+    wrong = martingale_residuals(target, smooth(rate[::-1].copy()))
+    observed, expected = wrong.events
+    ratio = observed.sum() / expected.sum()
+    beyond = (observed - ratio * expected) ** 2 - ratio * expected
+    # The excess over 1, less the share of it that chance alone would give.
+    shrunk = beyond.sum() * (1 - (beyond**2).sum() / beyond.sum() ** 2)
+    sums = wrong.sums(np.ones(200))
+    assert 1.2 < sums.excess[-1] == pytest.approx(1 + shrunk / observed.sum())
+    found, plain = level(sums), level(sums._replace(excess=np.ones(1)))
+    assert found.root(1.0) * np.sqrt(sums.excess[-1]) == pytest.approx(plain.root(1.0))
+    # Two copies of each patient are two patients.
+    twice = replace(wrong, weight=np.full(200, 2.0)).sums(np.ones(200)).excess[-1]
+    rows = np.repeat(np.arange(200), 2)
+    copied = martingale_residuals(target.take(rows), smooth(rate[::-1][rows])).sums(np.ones(400)).excess[-1]
+    assert twice == pytest.approx(copied)
+
+
+def test_p_values_of_counts_are_close_to_poissons():
+    for observed, expected in ((20, 10), (3, 10), (45, 30)):
+        sums = Sums(np.array([float(observed)]), np.array([float(expected)]), np.array([[float(expected)]]))
+        tail = poisson.sf(observed, expected) if observed > expected else poisson.cdf(observed - 1, expected)
+        exact = 2 * (tail + poisson.pmf(observed, expected) / 2)
+        assert level(sums).p == pytest.approx(exact, rel=0.35)
+
+
+def test_a_wrong_total_is_not_called_a_shape():
+    expected = np.array([10.0, 10, 10, 10])
+    twice = Sums(2 * expected, expected, np.diag(expected))
+    assert level(twice).p < 1e-4
+    assert timing(twice, np.arange(1.0, 5.0)).p == 1
+
+
+def test_a_right_total_does_not_hide_a_wrong_shape():
+    expected = np.full(4, 100.0)
+    found = timing(Sums(np.array([160.0, 80, 80, 80]), expected, np.diag(expected)), np.arange(1.0, 5.0))
+    assert found.p < 1e-4
+    assert (found.since, found.time) == (0.0, 1.0)
+    assert found.value == pytest.approx(160 / (240 / 3))
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_part_with_events_and_no_expected_ones_is_found(place):
+    expected = np.insert(np.full(3, 100.0), place, 0.0)
+    observed = np.insert(np.full(3, 80.0), place, 40.0)
+    found = timing(Sums(observed, expected, np.diag(expected)), np.arange(1.0, 5.0))
+    assert found.time == place + 1
+    assert found.p < 1e-6
+    assert found.interval(0.05)[0] > 1_000
+    # Where all others were expected, these are too few.
+    both = Sums(observed[[place, -1 - place]], np.array([0.0, 100.0]), np.diag([0.0, 100.0]))
+    assert timing(both, np.arange(1.0, 3.0)).p < 1e-6
+    # Four events may be chance, or rounding.
+    few = Sums(np.where(expected > 0, observed, 4.0), expected, np.diag(expected))
+    assert timing(few, np.arange(1.0, 5.0)).p > 0.5
+    assert timing(Sums(observed, np.zeros(4), np.zeros((4, 4))), np.arange(1.0, 5.0)) is None
+
+
+def test_right_predictions_with_a_part_of_few_events_have_a_timing_that_is_seldom_rejected():
+    rng, p_values = np.random.default_rng(0), []
+    for expected in rng.uniform([0.3, 20, 20, 20], [5.0, 60, 60, 60], (2_000, 4)):
+        sums = Sums(rng.poisson(expected).astype(float), expected, np.diag(expected))
+        p_values.append(timing(sums, np.arange(1.0, 5.0)).p)
+    # Bonferroni's p-values are a little too large. 3.5 standard errors above 0.05 are 0.067.
+    assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.067
+
+
+@pytest.mark.parametrize("survival", [0.0, 1.0])
+@pytest.mark.parametrize("unit", [0.0, 0.1])
+@pytest.mark.parametrize("censored", [False, True])
+def test_certain_predictions_are_wrong_where_events_are_not(survival, unit, censored):
+    target = patients(4, n=500)[0]
+    if not censored:
+        target = Target(target.event, np.where(target.event, target.time, 9.0))
+    F = np.full((500, 2), 1 - survival)
+    found = level(ResidualsAtTimes.of(target, np.array([1.0, 3.0]), F, unit=unit).sums(np.ones(500)))
+    low, high = found.interval(0.05)
+    assert found.p < 1e-6
+    if survival:
+        assert min(found.value, low) > 1_000
+        return
+    # Of a share p, the standard error is that of a binomial share.
+    half = 1.96 * np.sqrt(found.value * (1 - found.value) / 500)
+    assert high < 1
+    assert (high - low) / 2 == pytest.approx(half, rel=0.6 if censored or unit else 0.1)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_a_slope_of_many_patients_does_not_depend_on_their_order_and_hardly_on_bins(few_times, monkeypatch):
+    target, rate, _ = patients(9, n=3_000)
+    score = np.log(rate.round(2))
+
+    def found(rows):
+        own, time = Target(target.event[rows], target.time[rows]), np.array([2.0])
+        F = -np.expm1(-2.0 * np.exp(score[rows, None]))
+        residuals = (
+            ResidualsAtTimes.of(own, time, F)
+            if few_times
+            else martingale_residuals(own, smooth(np.exp(score[rows])))
+        )
+        return slope(residuals, score[rows], np.ones(3_000, bool))
+
+    one, other = found(np.arange(3_000)), found(np.random.default_rng(0).permutation(3_000))
+    assert one.value == pytest.approx(other.value, abs=1e-8)
+    assert one.interval(0.05) == pytest.approx(other.interval(0.05), abs=1e-8)
+    monkeypatch.setattr("drosurv.judging.residual_tests._MOST_BINS", 3_000)
+    exact = found(np.arange(3_000))
+    assert one.value == pytest.approx(exact.value, abs=1e-4)
+    assert one.interval(0.05) == pytest.approx(exact.interval(0.05), abs=1e-4)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_a_slope_is_recovered(few_times):
+    target, rate, _ = patients(8, n=4_000)
+    times, F = np.array([2.0]), -np.expm1(-2.0 * rate[:, None])
+    everyone = np.ones(4_000, bool)
+    if few_times:
+        # Predicted log hazards are half as far apart as the true ones.
+        half = -np.expm1(-2.0 * (rate[:, None] ** 0.5))
+        found = slope(ResidualsAtTimes.of(target, times, half), cloglog(half[:, 0]), everyone)
+        right = slope(ResidualsAtTimes.of(target, times, F), cloglog(F[:, 0]), everyone)
+    else:
+        half = rate**0.5
+        found = slope(martingale_residuals(target, smooth(half)), np.log(half), everyone)
+        right = slope(martingale_residuals(target, smooth(rate)), np.log(rate), everyone)
+    low, high = found.interval(0.001)
+    assert low < 2 < high
+    assert high - low < 0.9
+    assert found.p < 1e-6
+    assert right.p > 0.01
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_right_predictions_are_rejected_about_as_often_as_promised(few_times):
+    rejected, runs = {"level": 0, "slope": 0, "group": 0}, 40
+    for seed in range(runs):
+        target, rate, x = patients(100 + seed, n=300)
+        group, everyone = x > 0.3, np.ones(300, bool)
+        if few_times:
+            times = np.array([1.0, 2.0])
+            F = -np.expm1(-rate[:, None] * times)
+            residuals, score = ResidualsAtTimes.of(target, times, F), cloglog(F[:, 1])
+        else:
+            residuals, score = martingale_residuals(target, smooth(rate)), np.log(rate)
+        rejected["level"] += level(residuals.sums(np.ones(300))).p < 0.05
+        rejected["group"] += level(residuals.of_group(group).sums(group * 1.0)).p < 0.05
+        at_end = residuals.by(1) if few_times else residuals
+        rejected["slope"] += slope(at_end, score, everyone).p < 0.05
+    # 9 or more of 40 have the probability 0.0002.
+    assert max(rejected.values()) <= 8
+    assert sum(rejected.values()) >= 1
+
+
+def test_an_interval_of_far_too_low_probabilities_is_as_wide_as_that_of_the_observed_share():
+    # Some of the probabilities, multiplied by the ratio, would exceed 1.
+    rng = np.random.default_rng(5)
+    n, risk = 1_500, 0.5
+    probability = np.clip(rng.lognormal(np.log(0.05), 0.8, n), 0.0, 0.9)
+    event = rng.random(n) < risk
+    target = Target(event, np.where(event, rng.uniform(0, 1, n), 2.0), None)
+    residuals = ResidualsAtTimes.of(target, np.array([1.0]), probability[:, None])
+    found = level(residuals.sums(np.ones(n)))
+    low, high = found.interval(0.05)
+    half = 1.96 * np.sqrt(risk * (1 - risk) * n) / probability.sum()
+    assert found.value == pytest.approx(event.sum() / probability.sum())
+    assert found.value - low == pytest.approx(half, rel=0.15)
+    assert high - found.value == pytest.approx(half, rel=0.15)

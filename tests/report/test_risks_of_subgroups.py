@@ -1,0 +1,38 @@
+"""Subgroups that the search found stand beside other groups with their risks by the same time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import Surv, audit
+from drosurv.metrics.observed_risk import observed_risk
+from drosurv.patients.target import parse_target
+
+AT = [1.0, 2.0, 3.0]
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Predictions that miss a marker which makes events three times as frequent; its patients, and the report."""
+    rng = np.random.default_rng(0)
+    n = 1_200
+    x, marker = rng.normal(size=n), rng.random(n) < 0.2
+    predicted = 0.1 * np.exp(0.5 * x)
+    time, left = rng.exponential(1 / (predicted * np.where(marker, 3, 1))), rng.uniform(1, 5, n)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    survival = np.exp(-predicted[:, None] * np.array(AT))
+    features = pd.DataFrame({"marker": np.where(marker, "yes", "no"), "x": x})
+    report = audit((AT, survival), None, y, features=features, horizon=2.0, verbose=False)
+    return y, 1 - survival[:, 1], features, report
+
+
+def test_a_found_subgroup_has_the_risks_of_its_patients(found):
+    y, risk, features, report = found
+    rows = [row for row in report.picture.rows if row.who == "marker = yes"]
+    assert [row.state for row in rows] == ["found"]
+    own = (features["marker"] == "yes").to_numpy()
+    expected = observed_risk(parse_target(y[own]), risk[own], 2.0)
+    (row,) = rows
+    assert row.by == report.picture.rows[0].by == "time 2"
+    assert (row.risk, row.predicted) == pytest.approx((expected.observed.value, expected.predicted), rel=1e-5)
+    assert row.ratio == pytest.approx(row.risk / row.predicted, rel=1e-4)
