@@ -90,7 +90,8 @@ def adjust(
     """Return tests with adjusted p-values and intervals.
 
     If subgroups were `searched`, the search has its share of the error rate. Contributions of one of the `clusters`
-    (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a slope beyond `relevance` - 1.
+    (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a
+    slope beyond `relevance` - 1.
     """
     of_groups = [test.is_counted and test.attribute != EVERYONE for test in tests]
     of_everybody = [test.is_counted and test.attribute == EVERYONE for test in tests]

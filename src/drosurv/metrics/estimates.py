@@ -251,7 +251,7 @@ class Estimates:
 
 
 def sums_by_cluster(influence: FloatArray, clusters: IntArray) -> FloatArray | None:
-    """Return sums of influences (n,) by cluster, from clusters (n,); None if all are in one, where rows are independent."""
+    """Return sums of influences (n,) by cluster, given the clusters (n,); None if all are in one."""
     inside = clusters[influence != 0]
     if len(inside) and (inside == inside[0]).all():
         return None
