@@ -293,7 +293,7 @@ def read_variant(way, path, time, event, truth):
             told = [*map(str, (one.message for one in told)), *(found.problems if way == "check" else ())]
             table = getattr(found, "table", found)
             if way != "check":
-                table.warn_of_copies(path.name)
+                table.warn_of_rows(path.name)
     except ArgumentError as error:
         return "asked" if error.argument is not None else "stopped"
     except InputError:

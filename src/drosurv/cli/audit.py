@@ -156,7 +156,7 @@ def _audit_predictions(
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.ask_for_entry()
     with recording_warnings() as naming_it:
-        table.warn_of_copies(path.name)
+        table.warn_of_rows(path.name)
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     settings["keep_columns"] = [name for name in settings["keep_columns"] if name in found.features]
@@ -201,7 +201,7 @@ def _audit_model(
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, clusters=judged.clusters, all_rows=True, **asdict(target))
     with recording_warnings() as naming_it:
-        table.warn_of_copies(data.name)
+        table.warn_of_rows(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)

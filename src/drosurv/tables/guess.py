@@ -143,7 +143,7 @@ def guess_columns(
         free = [str(name) for name in frame.columns if name not in taken]
         id = next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.
-        id = id or next((name for name, _ in unnamed_ids(frame, free)), None)
+        id = id or next((name for name, _ in unnamed_ids(frame, free, free)), None)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     explained = {"entry": ", from which a row is observed", "id": ", which is no feature"}
