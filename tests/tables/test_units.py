@@ -12,7 +12,10 @@ N = 300
 
 def told(**columns):
     frame = pd.DataFrame({"time": RNG.exponential(900, N), **columns})
-    found = [*units_of_time(frame, list(columns), "time"), *(w for name in columns for w in mixed_units(frame[name]))]
+    found = [
+        *units_of_time(frame, list(columns), "time"),
+        *(w for name in columns for w in mixed_units(frame[name])),
+    ]
     return [str(warning) for warning in found]
 
 

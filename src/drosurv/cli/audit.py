@@ -137,10 +137,9 @@ def _audit_predictions(
 ) -> tuple[list[dict[str, str]], AuditReport]:
     from drosurv.report import Page
     from drosurv.report import audit as audited
-    from drosurv.tables import SurvivalTable
-    from drosurv.tables.prediction_columns import prediction_columns
+    from drosurv.tables.prediction_columns import named_like_predictions, prediction_columns
     from drosurv.tables.reading import require_columns
-    from drosurv.tables.survival_table import noted_id
+    from drosurv.tables.survival_table import judged_table
     from drosurv.tables.target_columns import TargetColumns
 
     frame, cause = file.format.read(path), judged.cause
@@ -150,10 +149,10 @@ def _audit_predictions(
     named = asdict(target)
     rows = {name: named.pop(name) for name in ("id", "categorical", "numeric", "drop_missing_target")}
     with recording_warnings() as warned:
-        rows["clusters"] = judged.clusters
-        rows["id"] = rows["id"] or noted_id(frame, [*named.values(), judged.clusters], "rename it")
         columns = TargetColumns(**named, causes=cause is not None)
-        table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
+        # Equal predictions are no sign of one patient.
+        rows["numeric"] = [*rows["numeric"], *named_like_predictions(frame, given.survival, given.risk)]
+        table = judged_table(frame, columns, groups=groups, clusters=judged.clusters, **rows)
         table.ask_for_entry()
     with recording_warnings() as naming_it:
         table.warn_of_rows(path.name)

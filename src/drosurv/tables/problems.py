@@ -34,6 +34,8 @@ _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
 _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
 _FEWEST_ROWS = 50
+# A number such as 999 is told from the rest if there are so many.
+_FEWEST_NUMBERS = 20
 # Names of columns whose whole numbers are codes.
 CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
@@ -160,10 +162,12 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
     codes = {name: coded(frame[name])[0][had] for name in features}
     # Where many patients have the same time, those who also have the same age are compared.
     known = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
-    for within in (np.zeros(len(had), np.intp), *(codes[name] for name in known[:_MOST_COMPARED])):
+    everybody = np.zeros(len(had), np.intp)
+    for beside in ("", *known[:_MOST_COMPARED]):
+        within = codes.get(beside, everybody)
         same = [name for name in known if _agrees(codes[name], at, within)]
         if same:
-            named = listing([repr(str(name)) for name in same], 4)
+            named = listing([repr(str(name)) for name in (beside, *same) if name], 4)
             yield ArgumentWarning(
                 "id",
                 f"{tied:,} of {len(had):,} rows with the event share their time with another one, and such rows also "
@@ -260,6 +264,7 @@ def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -
 
 
 def repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Warn of columns that are named like ids of patients, some of whom have several rows; some may be `features`."""
     n = len(frame)
     for name in filter(is_id_name, frame.columns):
         different = frame[name].nunique()
@@ -461,7 +466,7 @@ def refuse_sentinels(frame: pd.DataFrame) -> None:
 
 def sentinels(column: pd.Series[Any]) -> Iterator[str]:
     """Say which numbers of a column may mean a missing value, far outside the rest."""
-    if not holds_numbers(column) or len(column) < _FEWEST_ROWS:
+    if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
     values = _finite(column)
     found = [value for value in np.unique(values) if value in _SENTINELS and _far_outside(value, values)]

@@ -170,7 +170,7 @@ class SurvivalTable:
         if id is None:
             known = {*not_features, *features, *(modelled or ()), *categorical, *numeric}
             free = [str(name) for name in frame.columns if name not in known]
-            others = [str(name) for name in frame.columns if name not in not_features]
+            others = [str(name) for name in frame.columns if name not in (*not_features, *numeric)]
             for name, constant in unnamed_ids(frame, free, others):
                 raise ArgumentError("id", numbered_patients(name, constant, frame))
         used = _features(frame, features, not_features)
@@ -469,6 +469,23 @@ def noted_id(frame: pd.DataFrame, others: Sequence[str | None], remedy: str) -> 
         text = f"column {id!r} names {patients}, and was taken as id; if it is none, {remedy}."
         warn_caller(text, category=TableNote)
     return id
+
+
+def judged_table(
+    frame: pd.DataFrame,
+    columns: TargetColumns,
+    *,
+    id: str | None = None,
+    clusters: str | None = None,
+    modelled: Sequence[str] | None = None,
+    **given: Any,
+) -> SurvivalTable:
+    """Return the patients on whom a model, or predictions, are judged; parameters as in :meth:`SurvivalTable.parse`.
+
+    Without `id`, a column that is named like one and names patients with several rows is taken, with a note.
+    """
+    id = id or noted_id(frame, [*columns.names, clusters, *(modelled or ())], "rename it")
+    return SurvivalTable.parse(frame, columns, id=id, clusters=clusters, modelled=modelled, **given)
 
 
 def read_survival_table(

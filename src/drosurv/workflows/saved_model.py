@@ -28,7 +28,7 @@ from drosurv.tables.ids import names_of_rows
 from drosurv.tables.problems import sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
-from drosurv.tables.survival_table import noted_id
+from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows.training import fingerprint, is_plain_cox
 
@@ -290,9 +290,8 @@ class OpenedModel:
         noted_clusters = self.notes.get("clusters")
         if clusters is None and noted_clusters in frame.columns and not (in_use or noted_clusters == id):
             clusters = noted_clusters
-        others = [*columns.names, clusters, *self._features_in]
-        id = id or self.id_column(frame) or noted_id(frame, others, "rename it")
-        table = SurvivalTable.parse(
+        id = id or self.id_column(frame)
+        table = judged_table(
             frame,
             columns,
             groups=groups,
@@ -303,7 +302,7 @@ class OpenedModel:
             clusters=clusters,
             drop_missing_target=drop_missing_target,
         )
-        if table.entry is not None and id is not None and not all_rows:
+        if table.entry is not None and table.id is not None and not all_rows:
             table = _one_row_each(table, [name for name in self._features_in if name in table.X.columns])
         if not table.event.any() and not in_use:
             raise ArgumentError(
