@@ -128,7 +128,9 @@ def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
 def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
     frame = clean.copy()
     frame.loc[:4, column] = value
-    question = rf"column {column!r} holds {value} in 5 rows, far outside the rest .*pass missing=\['{column}={value}'\]"
+    question = (
+        rf"column {column!r} holds {value} in 5 rows, outside the rest .*pass missing=\['{column}={value}'\]"
+    )
     for read in (read_survival_table, check):
         with pytest.raises(
             ValueError, match=rf"{question}.* If it is an amount, pass numeric=\['{column}'\]"

@@ -36,6 +36,8 @@ _MOST_CODES = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.
 _FEWEST_NUMBERS = 20
+# One that is in so many rows, more than hold the tenth of the range below it, seems to stand for something else.
+_FEWEST_SENTINELS = 5
 # Names of columns whose whole numbers are codes.
 CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
@@ -465,29 +467,32 @@ def refuse_sentinels(frame: pd.DataFrame) -> None:
 
 
 def sentinels(column: pd.Series[Any]) -> Iterator[str]:
-    """Say which numbers of a column may mean a missing value, far outside the rest."""
+    """Say which numbers of a column may mean a missing value, outside the rest."""
     if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
     values = _finite(column)
-    found = [value for value in np.unique(values) if value in _SENTINELS and _far_outside(value, values)]
+    found = [value for value in np.unique(values) if value in _SENTINELS and _outside(value, values)]
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
         meant = arg("missing", [f"{column.name}={value:g}"])
         yield (
-            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
-            f"to {rest.max():g}). If it means a missing value, pass {meant}."
+            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, outside the rest ({rest.min():g} to "
+            f"{rest.max():g}). If it means a missing value, pass {meant}."
         )
 
 
-def _far_outside(value: float, values: FloatArray) -> bool:
-    """Whether a value is the only negative one, or exceeds all others by more than their range."""
+def _outside(value: float, values: FloatArray) -> bool:
+    """Whether a value is the only negative one, or above all others: by more than their range, or often and alone."""
     rest = values[~np.isin(values, list(_SENTINELS))]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
     if value < 0:
         return bool(rest.min() >= 0)
-    return bool(value - rest.max() > np.ptp(rest))
+    rows = np.count_nonzero(values == value)
+    near = np.count_nonzero(rest > value - np.ptp(rest) / 10)
+    often = rows >= _FEWEST_SENTINELS and rows > near and len(np.unique(rest)) > _MOST_CODES
+    return bool(value > rest.max() and (often or value - rest.max() > np.ptp(rest)))
 
 
 def _is_text(column: pd.Series[Any]) -> bool:
