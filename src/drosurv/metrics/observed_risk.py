@@ -13,7 +13,7 @@ import numpy as np
 
 from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
-from drosurv.patients.target import FloatArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 
 class ObservedRisk(NamedTuple):

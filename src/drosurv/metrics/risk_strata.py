@@ -46,7 +46,7 @@ def risk_strata(risk: FloatArray, n_strata: int, weight: FloatArray | None = Non
 
 
 def copies_per_patient(values: FloatArray, weight: FloatArray, clusters: IntArray | None) -> float:
-    """Return the design effect of clusters (n,) on the sum of values (n,), at least 1: that of m copies of each is m."""
+    """Return the design effect of clusters (n,) on a sum of values (n,), at least 1; that of m copies of each is m."""
     if clusters is None:
         return 1.0
     total = float(weight.sum())
