@@ -118,6 +118,20 @@ def test_without_censoring_outcomes_are_those_seen_and_the_sum_is_kaplan_meiers_
     np.testing.assert_allclose(equal.outcome.mean(axis=0), share)
 
 
+@pytest.mark.parametrize("at", [(3.0,), THREE])
+def test_five_copies_of_each_patient_as_clusters_are_judged_as_one_row_each(at):
+    times, S, time, event, _ = weibull(4, 400, at, by_distance)
+    five = np.repeat(np.arange(400), 5)
+    group = np.arange(400) % 2 > 0
+    one = asked(judged(times, S, time, event), [group])
+    copied = judged(times, S[five], time[five], event[five], Rows(clusters=five))
+    same = asked(copied, [group[five]])
+    assert [q.question for q in same] == [q.question for q in one]
+    for first, second in zip(one, same, strict=True):
+        assert second.estimate.value == pytest.approx(first.estimate.value, abs=0.002)
+        assert second.estimate.interval(0.05) == pytest.approx(first.estimate.interval(0.05), abs=0.01)
+
+
 def test_an_error_at_an_early_time_is_found_where_the_last_time_is_right():
     """141 deaths by one year with 175 predicted were no problem beside a right prediction by five years."""
     at, S, time, event, _ = weibull(3, 2_500, censored=lambda rng, x: np.full(len(x), 9.0))

@@ -191,19 +191,37 @@ def test_tables_are_known_throughout_if_no_step_has_more_than_a_twentieth_of_the
     assert not known(np.array(TIMES["years"]))
     # Steps of exactly a twentieth, whatever the rounding errors, and one that is larger.
     risk = np.arange(1, 21) / 20 * np.linspace(0.2, 0.9, 50)[:, None] / 1.0000001
-    assert known_throughout(parse_survival(1 - risk, 50, np.arange(1.0, 21.0)))
-    assert not known_throughout(parse_survival(1 - risk[:, 1:], 50, np.arange(2.0, 21.0)))
+    at = np.append(np.arange(1.0, 20.0) / 100, 1.0)
+    assert known_throughout(parse_survival(1 - risk, 50, at))
+    assert not known_throughout(parse_survival(np.delete(1 - risk, 18, axis=1), 50, np.delete(at, 18)))
+    # A short step may have more: a curve that jumps at its last event.
+    jump = np.append(np.arange(1, 20) / 100, 0.7)
+    short, long = (parse_survival(1 - jump[None], 1, times) for times in (np.arange(0.05, 1.01, 0.05), at))
+    assert not known_throughout(long)
+    assert not known_throughout(short)
+    many = np.linspace(0.01, 1, 100)
+    late = np.append(np.linspace(0.001, 0.3, 99), 0.6)
+    assert known_throughout(parse_survival(1 - late[None], 1, many))
+
+
+@pytest.mark.parametrize("n_times", [19, 20, 24, 40])
+def test_samples_of_patients_do_not_decide_whether_an_evenly_spaced_table_is_known_throughout(n_times):
+    at, known = np.linspace(0, 6, n_times + 1)[1:].astype(np.float32).astype(float), set()
+    for seed in range(20):
+        hazard = 0.1 * np.exp(np.random.default_rng(seed).normal(size=30))[:, None]
+        known |= {known_throughout(parse_survival(np.exp(-hazard * at), 30, at))}
+    assert known == {n_times >= 20}
 
 
 def test_all_patients_of_a_table_decide_how_any_of_them_are_judged():
-    at = np.linspace(0.15, 6, 40)
-    hazard = np.repeat([0.05, 2.0], 100)
+    at = np.geomspace(0.05, 6, 40)
+    hazard = np.repeat([0.05, 5.0], 100)
     table = parse_survival(np.exp(-hazard[:, None] * at), 200, at)
     known = {known_throughout(table.take(rows)) for rows in (np.arange(200), hazard < 1, hazard > 1)}
     assert known == {known_throughout(table)}
     # By themselves, they would not be.
-    alone = [known_throughout(parse_survival(np.exp(-h * at)[None], 1, at)) for h in (0.05, 2.0)]
-    assert alone == [True, False]
+    alone = [known_throughout(parse_survival(np.exp(-h * at)[None], 1, at)) for h in (0.05, 5.0)]
+    assert alone == [False, True]
 
 
 def test_bad_predictions_are_named():
@@ -247,8 +265,8 @@ def test_a_table_of_many_times_that_are_not_close_enough_gains_as_much_as_one_of
     y = Surv.from_arrays(T <= C, np.minimum(T, C))
 
     def gain(at):
-        judged = judged_patients(as_predictions((at, np.exp(-np.exp(eta)[:, None] * at**0.5)), None, n), y)
-        assert judged.few_times
+        predicted = as_predictions((at, np.exp(-np.exp(eta)[:, None] * at**0.5)), None, n)
+        judged = judged_patients(predicted, y, at_its_times=True)
         return judged.gains.mean()
 
     assert gain(np.arange(1, 401) / 200) == pytest.approx(gain(np.array([0.05, 0.2, 0.5, 1, 1.5])), abs=0.05)

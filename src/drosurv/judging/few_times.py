@@ -69,10 +69,10 @@ class ResidualsAtTimes(PatientResiduals):
         outcome, by_censoring = np.zeros(probability.shape), np.zeros(probability.shape)
         followed = np.zeros(probability.shape, np.bool_)
         for j, (time, risk) in enumerate(zip(times.tolist(), probability.T, strict=True)):
-            kept = kept * followed_until(time, target, risk, kept)
+            kept = kept * followed_until(time, target, risk, kept, clusters)
             followed[:, j] = kept > 0
             if followed[:, j].any():
-                events = EventsByTime.of(time, target, risk, kept)
+                events = EventsByTime.of(time, target, risk, kept, clusters)
                 outcome[:, j], by_censoring[:, j] = events.outcomes, events.variances_by_censoring
         expected = _increments(probability, followed)
         return cls(
@@ -146,15 +146,16 @@ class ResidualsAtTimes(PatientResiduals):
         by_ratio, corrected = self._corrected(np.abs(mass))
         each = mass[:, None] * (self.observed - corrected)
         freedom = self.freedom(np.abs(mass))
-        clustered = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
+        clustered, copies = each.T @ (each / np.maximum(self.weight, _TINY)[:, None]), 1.0
         if self.clusters is not None:
             size = mass * w * self.variances.sum(axis=1)
             of_clusters, clusters_freedom = by_cluster(each, self.clusters, mass != 0, size)
             if of_clusters is not None:
-                clustered, freedom = of_clusters, min(freedom, clusters_freedom)
+                copies = max(float(of_clusters.trace() / max(clustered.trace(), _TINY)), 1.0)
+                clustered, freedom = of_clusters, min(freedom / copies, clusters_freedom)
         alone = self._multinomial(w, corrected)
         if len(self.ends) == 1:
-            clustered = np.maximum(clustered, alone + self.added_by_censoring(w))
+            clustered = np.maximum(clustered, copies * (alone + self.added_by_censoring(w)))
         return Sums(
             observed=mass @ self.observed,
             expected=mass @ self.expected,
@@ -243,14 +244,20 @@ def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     return found
 
 
-def judged_times(times: FloatArray, probability: FloatArray, target: Target, weight: FloatArray) -> IntArray:
+def judged_times(
+    times: FloatArray,
+    probability: FloatArray,
+    target: Target,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
+) -> IntArray:
     """Return the columns of the times, above 0, until which enough patients were followed."""
     later = np.flatnonzero(times > 0)
     if (~target.ended).any():
         later = later[times[later] <= target.time.max()]
 
     def lost(j: int) -> bool:
-        followed = followed_until(float(times[j]), target, probability[:, j], weight)
+        followed = followed_until(float(times[j]), target, probability[:, j], weight, clusters)
         return int(np.count_nonzero(followed)) < FEWEST_FOLLOWED
 
     # Fewer are followed until later times.

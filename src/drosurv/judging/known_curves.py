@@ -14,8 +14,10 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.judging.log_score import rounding_unit
 from drosurv.patients.target import FloatArray, Target
 
-# A table is known throughout if no step between its times has more than this share of the predicted events.
-_LARGEST_STEP = 0.05
+# A step between times of a table is small if it has at most this share of the predicted risk, or of the time. Of the
+# time, its share of risk times that of time must be small, too: an uneven hazard inside of the step would matter.
+_SMALL_SHARE, _SMALL_PRODUCT = 0.05, 0.01
+_ROUNDING = 1e-6
 # Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
 _ROUNDED = 1e-4
 # Curves jump at the times of events if this share of the events is at their jumps.
@@ -75,9 +77,10 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
 def known_throughout(curves: SurvivalCurves) -> bool:
     """Whether curves are known throughout the follow-up, and not only at few times.
 
-    Those of models are. A table is if it is not rounded, and no step between its times has more than a twentieth of the
-    mean predicted risk at its end. All rows of the table decide, those of other patients too, so that groups and drawn
-    samples of its patients are judged in the same way; outcomes do not matter.
+    Those of models are. A table is if it is not rounded and all its steps are small: none has more than a twentieth of
+    the mean predicted risk at its end, unless it is short, at most a twentieth of the time. So evenly spaced tables are
+    from 20 times on, whichever patients are in them. Outcomes do not matter, and all rows of the table decide, those of
+    other patients too: groups and drawn samples of its patients are judged in the same way.
     """
     if not isinstance(curves, PointCurves) or curves.times is None:
         return True
@@ -85,8 +88,12 @@ def known_throughout(curves: SurvivalCurves) -> bool:
     survival = table.survival(curves.times)
     if rounding_unit(survival) >= _ROUNDED:
         return False
-    risk = 1 - survival.mean(axis=0)
-    return bool(np.diff(risk, prepend=0.0).max(initial=0.0) <= _LARGEST_STEP * risk[-1] * (1 + 1e-9))
+    risk, elapsed = 1 - survival.mean(axis=0), curves.times
+    of_risk, of_time = (
+        np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300) - _ROUNDING for part in (risk, elapsed)
+    )
+    short = (of_time <= _SMALL_SHARE) & (of_risk * of_time <= _SMALL_PRODUCT)
+    return bool(np.all((of_risk <= _SMALL_SHARE) | short))
 
 
 def few_times(curves: SurvivalCurves | None) -> FloatArray | None:
