@@ -122,7 +122,8 @@ def certify(
     -----
     *Observed / expected events* are those of :mod:`drosurv.judging`. Where curves are known throughout, events are
     counted over the whole follow-up. Predictions at few times are compared with the events by the last of these times,
-    weighted for censoring among patients of like risk. The statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
+    weighted for censoring among patients of like risk. The statistic of a subgroup is the signed root of the Poisson
+    deviance over the dispersion.
 
     *Timing.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
     expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share

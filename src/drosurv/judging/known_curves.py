@@ -78,12 +78,12 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
 def known_throughout(curves: SurvivalCurves) -> bool:
     """Whether curves are known throughout the follow-up, and not only at few times.
 
-    Those of models are. A table is if it is not rounded and its steps are small: the squares of their shares of the mean
-    predicted risk at its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a twentieth
-    of the time, do not count. So evenly spaced tables are known throughout from 20 times on, whichever patients are in
-    them, and curves at the event times of other patients are although they may jump at the last one. Outcomes do not
-    matter, and all rows of the table decide, those of other patients too: groups and drawn samples of its patients are
-    judged in the same way.
+    Those of models are. A table is if it is not rounded and its steps are small: the squares of their shares of the
+    mean predicted risk at its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a
+    twentieth of the time, do not count. So evenly spaced tables are known throughout from 20 times on, whichever
+    patients are in them, and curves at the event times of other patients are although they may jump at the last one.
+    Outcomes do not matter, and all rows of the table decide, those of other patients too: groups and drawn samples of
+    its patients are judged in the same way.
     """
     if not isinstance(curves, PointCurves) or curves.times is None:
         return True
