@@ -122,6 +122,12 @@ class ResidualsAtTimes(PatientResiduals):
             _of=(self, j),
         )
 
+    def until_last(self) -> ResidualsAtTimes:
+        """Return the residuals of the patients followed until the last time that is known; others have no events."""
+        kept = self.followed[:, [max(self.known_parts - 1, 0)]]
+        parts = {name: getattr(self, name) * kept for name in ("observed", "expected", "variances")}
+        return replace(self, **parts, followed=self.followed & kept, _groups={})
+
     @property
     def known_parts(self) -> int:
         """Number of times until which enough patients were followed."""

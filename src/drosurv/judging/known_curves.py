@@ -14,9 +14,10 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.judging.log_score import rounding_unit
 from drosurv.patients.target import FloatArray, Target
 
-# A step between times of a table is small if it has at most this share of the predicted risk, or of the time. Of the
-# time, its share of risk times that of time must be small, too: an uneven hazard inside of the step would matter.
-_SMALL_SHARE, _SMALL_PRODUCT = 0.05, 0.01
+# A step between times of a table is short if it has at most this share of the time, and its share of the predicted risk
+# times that of the time is small. Squares of the shares of risk of other steps may sum to this: with an uneven hazard
+# inside of a step, the error of the expected events is in proportion to the square.
+_SHORT, _SMALL_PRODUCT, _LARGEST_SQUARES = 0.05, 0.01, 0.05
 _ROUNDING = 1e-6
 # Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
 _ROUNDED = 1e-4
@@ -77,10 +78,12 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
 def known_throughout(curves: SurvivalCurves) -> bool:
     """Whether curves are known throughout the follow-up, and not only at few times.
 
-    Those of models are. A table is if it is not rounded and all its steps are small: none has more than a twentieth of
-    the mean predicted risk at its end, unless it is short, at most a twentieth of the time. So evenly spaced tables are
-    from 20 times on, whichever patients are in them. Outcomes do not matter, and all rows of the table decide, those of
-    other patients too: groups and drawn samples of its patients are judged in the same way.
+    Those of models are. A table is if it is not rounded and its steps are small: the squares of their shares of the
+    mean predicted risk at its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a
+    twentieth of the time, do not count. So evenly spaced tables are known throughout from 20 times on, whichever
+    patients are in them, and curves at the event times of other patients are although they may jump at the last one.
+    Outcomes do not matter, and all rows of the table decide, those of other patients too: groups and drawn samples of
+    its patients are judged in the same way.
     """
     if not isinstance(curves, PointCurves) or curves.times is None:
         return True
@@ -89,11 +92,9 @@ def known_throughout(curves: SurvivalCurves) -> bool:
     if rounding_unit(survival) >= _ROUNDED:
         return False
     risk, elapsed = 1 - survival.mean(axis=0), curves.times
-    of_risk, of_time = (
-        np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300) - _ROUNDING for part in (risk, elapsed)
-    )
-    short = (of_time <= _SMALL_SHARE) & (of_risk * of_time <= _SMALL_PRODUCT)
-    return bool(np.all((of_risk <= _SMALL_SHARE) | short))
+    of_risk, of_time = (np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300) for part in (risk, elapsed))
+    short = (of_time <= _SHORT + _ROUNDING) & (of_risk * of_time <= _SMALL_PRODUCT + _ROUNDING)
+    return bool((of_risk[~short] ** 2).sum() <= _LARGEST_SQUARES + _ROUNDING)
 
 
 def few_times(curves: SurvivalCurves | None) -> FloatArray | None:
