@@ -9,7 +9,6 @@ from drosurv import CoxPH, RepairedCox, Surv
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.judging.from_predictions import judged_patients
-from drosurv.judging.known_curves import known_throughout
 from drosurv.judging.questions import questions
 from drosurv.judging.residual_tests import standard_error
 from drosurv.judging.verdict import PROBLEMS, findings, judge
@@ -184,25 +183,25 @@ def test_tables_are_known_throughout_if_no_step_has_more_than_a_twentieth_of_the
     _, S, _, _ = draw("exponential", 6)
 
     def known(at, decimals=15):
-        return known_throughout(parse_survival(S(at).round(decimals), 1_000, at))
+        return parse_survival(S(at).round(decimals), 1_000, at).known_throughout
 
     assert known(np.array(TIMES["many"]))
     assert not known(np.array(TIMES["many"]), decimals=2)
     assert not known(np.array(TIMES["years"]))
     # Steps of exactly a twentieth, whatever the rounding errors, and one that is larger.
     risk = np.arange(1, 21) / 20 * np.linspace(0.2, 0.9, 50)[:, None] / 1.0000001
-    assert known_throughout(parse_survival(1 - risk, 50, np.arange(1.0, 21.0)))
-    assert not known_throughout(parse_survival(1 - risk[:, 1:], 50, np.arange(2.0, 21.0)))
+    assert parse_survival(1 - risk, 50, np.arange(1.0, 21.0)).known_throughout
+    assert not parse_survival(1 - risk[:, 1:], 50, np.arange(2.0, 21.0)).known_throughout
 
 
 def test_all_patients_of_a_table_decide_how_any_of_them_are_judged():
     at = np.linspace(0.15, 6, 40)
     hazard = np.repeat([0.05, 2.0], 100)
     table = parse_survival(np.exp(-hazard[:, None] * at), 200, at)
-    known = {known_throughout(table.take(rows)) for rows in (np.arange(200), hazard < 1, hazard > 1)}
-    assert known == {known_throughout(table)}
+    known = {table.take(rows).known_throughout for rows in (np.arange(200), hazard < 1, hazard > 1)}
+    assert known == {table.known_throughout}
     # By themselves, they would not be.
-    alone = [known_throughout(parse_survival(np.exp(-h * at)[None], 1, at)) for h in (0.05, 2.0)]
+    alone = [parse_survival(np.exp(-h * at)[None], 1, at).known_throughout for h in (0.05, 2.0)]
     assert alone == [True, False]
 
 
@@ -326,7 +325,7 @@ def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
     y = Surv.from_arrays(time < 1.5, np.minimum(time, 1.5))
     X, fold = rng.normal(size=(120, 1)), np.arange(120) % 5
     parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
-    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts).predictions
+    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts)
     judged = judged_patients(as_predictions(predicted, None, 120), y)
     assert abs(judged.gains.mean()) < 0.05
 
