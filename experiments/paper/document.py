@@ -106,7 +106,6 @@ def write_document(
         parts.append("## The paper's claims")
     for claim in claims:
         parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
-    parts += _tables("The setting of the authors' README", _named(tabulation, "authors-setting"))
     if figure is not None:
         files.append(path.with_name(f"{path.stem}-alpha.svg"))
         # Drawn again it would differ in the last digits.
@@ -127,7 +126,7 @@ def write_document(
     ]
     _write(path, parts)
     tables = [characteristics]
-    for ending in ("-comparison", "-ci", "-fa", "-fixed", "published-gradient", "nearest"):
+    for ending in ("-comparison", "-ci", "-fa", "-fixed", "published-gradient", "nearest", "authors-setting"):
         tables += _named(tabulation, ending)
     for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
         tables += _named(diagnostic, ending)
