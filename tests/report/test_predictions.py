@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from sksurv.metrics import brier_score, concordance_index_censored
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, Surv, evaluate
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
+from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import parse_target, with_fields
@@ -450,11 +451,10 @@ def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
 
 
 @pytest.mark.parametrize(("few", "late"), [(True, False), (False, False), (True, True)])
-@pytest.mark.xfail(reason="certify judges predictions at few times at other times than the group table")
 def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_too(
     model, patients, few, late
 ):
-    """The group table and the bounds weight for censoring by the same columns, and use the same null model."""
+    """The group table and the bounds count the same events of the same patients, and use the same null model."""
     train = make_hidden_minority(400, random_state=0).y
     times = TIMES if few else np.unique(train["time"][train["event"]])
     given = Predictions(survival=model.predict_survival_function(patients.X, times=times), times=times)
@@ -477,10 +477,8 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
     weighted = "events are counted by time 2; observed ones are weighted for those censored before."
     assert (weighted in notes) == few
     if late:
-        # A patient is judged from the first predicted time at or after entry on.
-        starts = np.array([0.0, *TIMES, np.inf])
-        start = starts[np.searchsorted(starts, entry)]
-        judged = (start < 2.0) & (time > start)
+        # Those at risk at the first predicted time are judged, from there on.
+        judged = (entry <= TIMES[0]) & (time > TIMES[0])
         events = patients.y["event"] & (time <= 2.0) & judged
         assert judged.sum() < len(time)
         assert found["subgroup_bounds"]["n_patients"] == everybody["patients"] == judged.sum()
@@ -489,3 +487,11 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
             f"With these {judged.sum()} patients and {events.sum()} events by time 2,"
             in found["verdict"]["text"]
         )
+
+
+def test_columns_without_times_are_refused_as_evaluate_does():
+    y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
+    table = pd.DataFrame({1.0: [0.9, 0.8, 0.7], 2.0: [0.6, 0.5, 0.4]})
+    for judge in (audit, evaluate):
+        with pytest.raises(ArgumentError, match=r"2 columns\. Pass the pair \(times, survival\)"):
+            judge(table, None, y)

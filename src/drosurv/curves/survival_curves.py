@@ -42,8 +42,11 @@ CurveType = Literal["step", "smooth", "points"]
 # Number of values of curves in memory at the same time, and of patients that a model predicts at once.
 _VALUES, _ROWS = 2_000_000, 32_768
 
-# A table is known throughout if no step between its times has more than this share of the predicted events.
-_LARGEST_STEP = 0.05
+# A step between times of a table is short if it has at most this share of the time, and its share of the predicted risk
+# times that of the time is small. Squares of the shares of risk of other steps may sum to this: with an uneven hazard
+# inside of a step, the error of the expected events is in proportion to the square.
+_SHORT, _SMALL_PRODUCT, _LARGEST_SQUARES = 0.05, 0.01, 0.05
+_ROUNDING = 1e-6
 # Probabilities with at most so many decimals are known at their times only, since hazards of rounded ones are not.
 _ROUNDED = 1e-4
 
@@ -369,18 +372,25 @@ class PointCurves(SmoothCurves):
     def few_times(self) -> FloatArray | None:
         """The times of the table; None if it is known throughout.
 
-        It is if it is not rounded, and no step between its times has more than a twentieth of the mean predicted risk
-        at its end. All rows of the table decide, those of other patients too, so that groups and drawn samples of its
-        patients are judged in the same way; outcomes do not matter.
+        It is if it is not rounded and its steps are small: the squares of their shares of the mean predicted risk at
+        its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a twentieth of the time,
+        do not count. So evenly spaced tables are known throughout from 20 times on, whichever patients are in them, and
+        curves at the event times of other patients are although they may jump at the last one. Outcomes do not matter,
+        and all rows of the table decide, those of other patients too: groups and drawn samples of its patients are
+        judged in the same way.
         """
         if self.times is None:
             return None
         survival = replace(self, rows=None, known_until=np.inf).survival(self.times)
         if rounding_unit(survival) >= _ROUNDED:
             return self.times
-        risk = 1 - survival.mean(axis=0)
-        largest = np.diff(risk, prepend=0.0).max(initial=0.0)
-        return None if largest <= _LARGEST_STEP * risk[-1] * (1 + 1e-9) else self.times
+        of_risk, of_time = (
+            np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300)
+            for part in (1 - survival.mean(axis=0), self.times)
+        )
+        short = (of_time <= _SHORT + _ROUNDING) & (of_risk * of_time <= _SMALL_PRODUCT + _ROUNDING)
+        small = (of_risk[~short] ** 2).sum() <= _LARGEST_SQUARES + _ROUNDING
+        return None if small else self.times
 
     def as_steps(self) -> StepCurves:
         """Return curves that jump at the known times; use it if the times are many and close to each other."""

@@ -420,13 +420,18 @@ def refuse_late_entry() -> NoReturn:
 
 
 def times_to_judge(
-    times: FloatArray, probability: FloatArray, target: Target, weight: FloatArray
+    times: FloatArray,
+    probability: FloatArray,
+    target: Target,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
 ) -> IntArray:
     """Return the columns of the predicted times until which enough patients were followed; of the first if of none.
 
     Raise if the first one is after the follow-up.
     """
-    found, later = judged_times(times, probability, target, weight), np.flatnonzero(times > 0)[:1]
+    found = judged_times(times, probability, target, weight, clusters)
+    later = np.flatnonzero(times > 0)[:1]
     if len(found) or len(later) == 0:
         return found if len(found) else np.zeros(1, np.intp)
     first = float(times[later[0]])
@@ -474,7 +479,7 @@ def _at_few_times(
     survival = curves.survival(given)
     unit = rounding_unit(survival)
     times, survival, weight = from_first_time(target, given, survival, cohort.copies)
-    kept = times_to_judge(times, 1 - survival, target, weight)
+    kept = times_to_judge(times, 1 - survival, target, weight, cohort.clusters)
     times, survival = times[kept], survival[:, kept]
     if horizon is None:
         horizon = horizon_among(times, replace(target, entry=None))

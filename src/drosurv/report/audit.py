@@ -224,7 +224,7 @@ def audit(
             parsed = ReadPredictions(model, ())
         else:
             # Scores alone may be log risks or hazard ratios.
-            parsed = read_predictions(None, y, risk=model)
+            parsed = read_predictions(None, y, risk=as_predictions(model, None, len(y), rows=rows).risk)
         notes = [{"severity": "note", "text": note} for note in parsed.notes]
         page = replace(page, warnings=[*page.warnings, *notes])
         predicted = as_predictions(parsed.predictions, None, len(y), rows=rows)
