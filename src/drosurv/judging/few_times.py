@@ -160,23 +160,39 @@ class ResidualsAtTimes(PatientResiduals):
                 copies = max(float(of_clusters.trace() / max(clustered.trace(), _TINY)), 1.0)
                 clustered, freedom = of_clusters, min(freedom / copies, clusters_freedom)
         alone = self._multinomial(w, corrected)
-        if len(self.ends) == 1:
-            clustered = np.maximum(clustered, copies * (alone + self.added_by_censoring(w)))
         return Sums(
             observed=mass @ self.observed,
             expected=mass @ self.expected,
             model=self.covariance(w),
             clustered=clustered,
             alone=alone,
+            least=copies * (alone + self.added_by_censoring(w)),
             error=error,
             freedom=freedom,
             by_ratio=by_ratio,
             hidden=_MOST_ROUNDED * (mass @ (self.followed & (self.probability == 0))),
         )
 
-    def added_by_censoring(self, w: FloatArray) -> float:
-        """Return the variance that censoring adds to the weighted sum of residuals by the first time."""
-        return float(self.weight * w**2 @ self.by_censoring[:, 0])
+    def added_by_censoring(self, w: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) that censoring adds to the weighted sums of residuals, if predictions are right.
+
+        That of a patient's outcomes by two times is the variance by the first one, times the probability of no event
+        between the two.
+        """
+        last = 0
+        by, free = np.zeros(self.by_censoring.shape), np.ones(self.by_censoring.shape)
+        for j, known in enumerate(self.followed.T):
+            # A patient who was not followed until a time has no residual from the time before on.
+            by[:, j] = np.where(known, self.by_censoring[:, j], by[:, last])
+            free[:, j] = np.where(known, 1 - self._bounded_until[:, j], free[:, last])
+            last = j
+        squares, n = self.weight * w**2, len(self.ends)
+        found = np.empty((n, n))
+        for j in range(n):
+            found[j, j:] = found[j:, j] = (squares * by[:, j] / free[:, j]) @ free[:, j:]
+        step = np.eye(n) - np.eye(n, k=-1)
+        covariance: FloatArray = step @ found @ step.T
+        return covariance
 
     def freedom(self, mass: FloatArray) -> float:
         """Return the degrees of freedom of a variance: the number of events less one."""

@@ -375,7 +375,7 @@ def _slope_at_one_time(
             copies = max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
             observed, freedom = copies * observed, min(freedom / copies, of_clusters)
     expected = float(residuals.weight[member] * patients.own**2 @ (right * (1 - right)))
-    observed = max(observed, copies * (expected + residuals.added_by_censoring(w)))
+    observed = max(observed, copies * (expected + float(residuals.added_by_censoring(w)[0, 0])))
     without = max(observed / max(expected, _TINY), 1.0)
     added = 0.0 if error is None or (found := error(w)) is None else float(found[0, 0])
     # Errors of cross-fitted predictions are subtracted, and known only approximately.
