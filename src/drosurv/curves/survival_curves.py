@@ -392,10 +392,6 @@ class PointCurves(SmoothCurves):
         small = (of_risk[~short] ** 2).sum() <= _LARGEST_SQUARES + _ROUNDING
         return None if small else self.times
 
-    def as_steps(self) -> StepCurves:
-        """Return curves that jump at the known times; use it if the times are many and close to each other."""
-        return StepCurves(self.values, self.times, self.known_until, self.rows)
-
 
 _CLASSES: dict[CurveType, type[SurvivalCurves]] = {
     "step": StepCurves,
