@@ -13,7 +13,6 @@ import drosurv
 from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.curves.given import parse_survival
 from drosurv.datasets import make_hidden_minority
-from drosurv.judging.known_curves import known_throughout
 from drosurv.metrics import likelihood_gain
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.target import parse_target, with_fields
@@ -215,7 +214,7 @@ def test_a_repair_after_which_a_table_would_be_known_throughout_is_told_by_its_t
     times = np.linspace(0.02, 4, 200)
     survival = np.exp(-np.outer(2 * np.exp(here.truth["log_risk"]), times))
     half = np.sqrt(survival)
-    throughout = [known_throughout(parse_survival(one, 600, times)) for one in (survival, half)]
+    throughout = [parse_survival(one, 600, times).known_throughout for one in (survival, half)]
     assert throughout == [False, True]
     model = repair((times, survival), here.X, here.y, frozen=True, random_state=0)
     assert model.repairs_[0].rule is None
