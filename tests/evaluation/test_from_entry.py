@@ -191,32 +191,6 @@ def test_the_score_compares_patients_at_risk_in_one_stratum():
     assert found == pytest.approx(concordance_index(with_fields(y, entry=entry), risk, strata=strata))
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (
-            lambda m, X, y, e, s: evaluate(m, X, with_fields(y, entry=e), strata=s, y_train=y),
-            "y_train cannot be used with entry",
-        ),
-        (lambda m, X, y, e, s: evaluate(m, X, y), "was fitted with strata"),
-        (
-            lambda m, X, y, e, s: evaluate(m, X, with_fields(y, entry=y["time"]), strata=s),
-            "entry must be before",
-        ),
-        (lambda m, X, y, e, s: evaluate(AcceleratedFailureTime().fit(X, y), X, y, offset=e), "offset"),
-        (
-            lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, with_fields(y, entry=e)),
-            "no survival curves",
-        ),
-    ],
-)
-def test_what_has_no_definition_is_refused(asked, message):
-    X, y, entry, strata = TEST
-    model = CoxPH().fit(X, y, strata=strata)
-    with pytest.raises(ValueError, match=message):
-        asked(model, X, y, entry, strata)
-
-
 def test_hazards_that_are_not_proportional_are_mentioned():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["age", "dose"])
@@ -345,18 +319,6 @@ def test_compare_judges_every_model_from_entry_on_with_its_strata():
         for metric in ("concordance_index", "integrated_brier_score", "likelihood_gain"):
             found = table[(table["model"] == name) & (table["metric"] == metric)]["value"].item()
             assert found == pytest.approx(alone.value(metric))
-
-
-def test_compare_names_what_no_model_takes():
-    X, y, entry, _ = TEST
-    model = CoxPH().fit(X, y)
-    for what in ("strata", "offset"):
-        with pytest.raises(ValueError, match=f"none of the models was fitted with {what}"):
-            compare({"Cox": model}, X, y, **{what: np.zeros(len(X))})
-    with pytest.raises(ValueError, match=r"models\['scores'\] must be a fitted model"):
-        compare({"Cox": model, "scores": model.predict(X)}, X, with_fields(y, entry=entry))
-    with pytest.raises(ValueError, match="y_train cannot be used with entry"):
-        compare({"Cox": model}, X, with_fields(y, entry=entry), y_train=y)
 
 
 def test_few_events_are_the_reason_why_proportional_hazards_were_not_tested():

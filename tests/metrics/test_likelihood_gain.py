@@ -122,18 +122,6 @@ def test_an_array_of_steps_is_a_step_function_from_one():
     )
 
 
-def test_bad_input_is_refused_with_the_reason():
-    train = Surv.from_arrays([True, False], [1.0, 2.0])
-    flat = [StepFunction(np.array([0.0, 4.0]), np.array([1.0, 0.5]))] * 2
-    with pytest.raises(ValueError, match="n_intervals must be a whole number, at least 1, got 0"):
-        likelihood_gains(train, train, flat, n_intervals=0)
-    with pytest.raises(ValueError, match="2 curves for 1 patients"):
-        likelihood_gains(train, train[:1], flat)
-    at_start = Surv.from_arrays([True, False], [0.0, 2.0])
-    with pytest.raises(ValueError, match="happened at time 0"):
-        likelihood_gains(at_start, train, flat)
-
-
 def test_brier_skill_without_weight_or_with_a_null_model_without_error_is_nan_with_a_warning():
     train = Surv.from_arrays([True, True, False], [5.0, 6.0, 7.0])
     test = Surv.from_arrays([True, False, False], [4.0, 5.0, 6.0])

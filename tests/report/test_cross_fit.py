@@ -121,13 +121,6 @@ def test_folds_may_be_given_and_must_be_complete(patients):
         fold_parts(event, 1, 0)
 
 
-@pytest.mark.parametrize("more", ["reference", "X_train", "y_train"])
-def test_what_folds_would_leave_unread_is_refused(patients, more):
-    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y}
-    with pytest.raises(ValueError, match="folds trains the model and plain Cox on the audited"):
-        audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
-
-
 def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
     y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
     recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))

@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.evaluation.evaluate import prepare
@@ -157,25 +156,6 @@ def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_f
     report = audited(recipe, **rows, folds=3)
     assert "320 rows are of 160 patients" in report.to_markdown()
     assert "160 patients with " in report.to_markdown()
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"X_train": np.zeros((9, 2))}, "plain Cox would be trained without entry: leave out X_train"),
-        ({"folds": 200}, "folds must be a whole number from 2 to the number of events"),
-    ],
-)
-def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
-    model, whole, _ = cohort
-    with pytest.raises(ValueError, match=message):
-        audited(model, **whole, **more)
-
-
-def test_a_recipe_that_cannot_be_told_is_refused(cohort):
-    _, whole, _ = cohort
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
-        audited(CoxPHSurvivalAnalysis(), **whole, folds=3)
 
 
 def test_what_counts_from_entry_says_so(cohort):
