@@ -9,7 +9,6 @@ from drosurv import CoxPH, RepairedCox, Surv
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.judging.from_predictions import judged_patients
-from drosurv.judging.known_curves import known_throughout
 from drosurv.judging.questions import questions
 from drosurv.judging.residual_tests import standard_error
 from drosurv.judging.verdict import PROBLEMS, findings, judge
@@ -184,7 +183,7 @@ def test_tables_are_known_throughout_if_their_steps_are_small():
     _, S, _, _ = draw("exponential", 6)
 
     def known(at, decimals=15):
-        return known_throughout(parse_survival(S(at).round(decimals), 1_000, at))
+        return parse_survival(S(at).round(decimals), 1_000, at).known_throughout
 
     assert known(np.array(TIMES["many"]))
     assert not known(np.array(TIMES["many"]), decimals=2)
@@ -194,7 +193,7 @@ def test_tables_are_known_throughout_if_their_steps_are_small():
     for share, wanted in ((0.12, True), (0.14, False)):
         risk = np.append(np.linspace(0.01, 1 - 3 * share, 100), 1 - share * np.arange(2.0, -1, -1))
         table = 1 - risk * np.linspace(0.2, 0.9, 50)[:, None] / 1.0000001
-        assert known_throughout(parse_survival(table, 50, at)) == wanted
+        assert parse_survival(table, 50, at).known_throughout == wanted
 
 
 def test_a_jump_at_the_last_of_many_times_does_not_decide():
@@ -202,10 +201,10 @@ def test_a_jump_at_the_last_of_many_times_does_not_decide():
     times = np.append(np.linspace(0.01, 0.5, 200), 1.0)
     for jump, known in ((0.05, True), (0.2, True), (0.6, False)):
         risk = np.append((1 - jump) * np.linspace(0.005, 1, 200), 1.0) * 0.7 / 1.0000001
-        assert known_throughout(parse_survival(1 - risk[None], 1, times)) == known
+        assert parse_survival(1 - risk[None], 1, times).known_throughout == known
     # It does not matter how large it is if the time is known closely.
     times[-1] = 0.505
-    assert known_throughout(parse_survival(1 - risk[None], 1, times))
+    assert parse_survival(1 - risk[None], 1, times).known_throughout
 
 
 @pytest.mark.parametrize("n_times", [19, 20, 24, 40])
@@ -213,7 +212,7 @@ def test_samples_of_patients_do_not_decide_whether_an_evenly_spaced_table_is_kno
     at, known = np.linspace(0, 6, n_times + 1)[1:].astype(np.float32).astype(float), set()
     for seed in range(20):
         hazard = 0.1 * np.exp(np.random.default_rng(seed).normal(size=30))[:, None]
-        known |= {known_throughout(parse_survival(np.exp(-hazard * at), 30, at))}
+        known |= {parse_survival(np.exp(-hazard * at), 30, at).known_throughout}
     assert known == {n_times >= 20}
 
 
@@ -221,10 +220,10 @@ def test_all_patients_of_a_table_decide_how_any_of_them_are_judged():
     at = np.geomspace(0.05, 6, 20)
     hazard = np.repeat([0.05, 5.0], 100)
     table = parse_survival(np.exp(-hazard[:, None] * at), 200, at)
-    known = {known_throughout(table.take(rows)) for rows in (np.arange(200), hazard < 1, hazard > 1)}
-    assert known == {known_throughout(table)}
+    known = {table.take(rows).known_throughout for rows in (np.arange(200), hazard < 1, hazard > 1)}
+    assert known == {table.known_throughout}
     # By themselves, they would not be.
-    alone = [known_throughout(parse_survival(np.exp(-h * at)[None], 1, at)) for h in (0.05, 5.0)]
+    alone = [parse_survival(np.exp(-h * at)[None], 1, at).known_throughout for h in (0.05, 5.0)]
     assert alone == [False, True]
 
 
@@ -348,7 +347,7 @@ def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
     y = Surv.from_arrays(time < 1.5, np.minimum(time, 1.5))
     X, fold = rng.normal(size=(120, 1)), np.arange(120) % 5
     parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
-    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts).predictions
+    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts)
     judged = judged_patients(as_predictions(predicted, None, 120), y)
     assert abs(judged.gains.mean()) < 0.05
 

@@ -1,9 +1,8 @@
-"""Whether predicted curves are known throughout the follow-up or at few times, and the hazards of the former."""
+"""Hazards of curves that are known throughout the follow-up, and the common times of those that are not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -11,16 +10,8 @@ import numpy as np
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.log_score import rounding_unit
 from drosurv.patients.target import FloatArray, Target
 
-# A step between times of a table is short if it has at most this share of the time, and its share of the predicted risk
-# times that of the time is small. Squares of the shares of risk of other steps may sum to this: with an uneven hazard
-# inside of a step, the error of the expected events is in proportion to the square.
-_SHORT, _SMALL_PRODUCT, _LARGEST_SQUARES = 0.05, 0.01, 0.05
-_ROUNDING = 1e-6
-# Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
-_ROUNDED = 1e-4
 # Curves jump at the times of events if this share of the events is at their jumps.
 _AT_JUMPS = 0.5
 # With more jumps, likelihoods are those of continuous times.
@@ -73,33 +64,6 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
     ends = np.column_stack([np.maximum(np.nextafter(time, -np.inf), 0.0), time])
     before, after = own.survival(ends).T
     return float((after < before).mean())
-
-
-def known_throughout(curves: SurvivalCurves) -> bool:
-    """Whether curves are known throughout the follow-up, and not only at few times.
-
-    Those of models are. A table is if it is not rounded and its steps are small: the squares of their shares of the
-    mean predicted risk at its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a
-    twentieth of the time, do not count. So evenly spaced tables are known throughout from 20 times on, whichever
-    patients are in them, and curves at the event times of other patients are although they may jump at the last one.
-    Outcomes do not matter, and all rows of the table decide, those of other patients too: groups and drawn samples of
-    its patients are judged in the same way.
-    """
-    if not isinstance(curves, PointCurves) or curves.times is None:
-        return True
-    table = replace(curves, rows=None, known_until=np.inf)
-    survival = table.survival(curves.times)
-    if rounding_unit(survival) >= _ROUNDED:
-        return False
-    risk, elapsed = 1 - survival.mean(axis=0), curves.times
-    of_risk, of_time = (np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300) for part in (risk, elapsed))
-    short = (of_time <= _SHORT + _ROUNDING) & (of_risk * of_time <= _SMALL_PRODUCT + _ROUNDING)
-    return bool((of_risk[~short] ** 2).sum() <= _LARGEST_SQUARES + _ROUNDING)
-
-
-def few_times(curves: SurvivalCurves | None) -> FloatArray | None:
-    """Return the times of curves that are known at few times only; None for others, and without curves."""
-    return None if curves is None or known_throughout(curves) else curves.times
 
 
 def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:

@@ -16,7 +16,6 @@ import numpy as np
 from drosurv.judging.few_times import ResidualsAtTimes, bounded
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.known_curves import known_throughout
 from drosurv.judging.log_score import outcome_scores
 from drosurv.judging.residual_tests import fit_at_one_time, level, slope
 from drosurv.judging.residuals import Sums
@@ -48,7 +47,7 @@ class AtFewTimes:
     def of(predicted: Predicted, y: Any, rows: Rows, share: FloatArray) -> AtFewTimes | None:
         """Return the predictions; None if curves are known throughout."""
         curves = predicted.survival_curves
-        if curves.times is None or known_throughout(curves):
+        if curves.times is None or curves.known_throughout:
             return None
         return AtFewTimes(predicted, curves.times, y, rows, share)
 
