@@ -484,7 +484,7 @@ def sentinels(column: pd.Series[Any]) -> Iterator[str]:
 
 
 def _outside(value: float, values: FloatArray) -> bool:
-    """Whether a value is the only negative one, or above all others: by more than their range, or there often and apart."""
+    """Whether a value is the only negative one, or above all others: by more than their range, or often and apart."""
     rest = values[~np.isin(values, list(_SENTINELS))]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
