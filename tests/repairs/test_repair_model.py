@@ -86,7 +86,6 @@ def test_incidences_of_a_table_are_repaired_as_the_model_is(model, repaired):
         np.testing.assert_allclose(corrected.incidence[k], wanted, atol=0.02)
 
 
-@pytest.mark.xfail(reason="incidences at few times are repaired by another rule than survival")
 def test_one_cause_gives_the_repairs_of_an_event():
     X, y = cohort(1, n=1_000)
     event = Surv.from_arrays(y["cause"] == 1, y["time"])
