@@ -123,7 +123,8 @@ def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
 
 
 @pytest.mark.parametrize(
-    ("value", "column"), [(-9, "age"), (999, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")]
+    ("value", "column"),
+    [(-9, "age"), (999, "age"), (99, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")],
 )
 def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
     frame = clean.copy()

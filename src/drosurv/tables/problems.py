@@ -36,7 +36,8 @@ _MOST_CODES = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.
 _FEWEST_NUMBERS = 20
-# One that is in so many rows, more than hold the tenth of the range below it, seems to stand for something else.
+# One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
+# for something else.
 _FEWEST_SENTINELS = 5
 # Names of columns whose whole numbers are codes.
 CODE_NAME = re.compile(
@@ -483,16 +484,16 @@ def sentinels(column: pd.Series[Any]) -> Iterator[str]:
 
 
 def _outside(value: float, values: FloatArray) -> bool:
-    """Whether a value is the only negative one, or above all others: by more than their range, or often and alone."""
+    """Whether a value is the only negative one, or above all others: by more than their range, or often and apart."""
     rest = values[~np.isin(values, list(_SENTINELS))]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
     if value < 0:
         return bool(rest.min() >= 0)
-    rows = np.count_nonzero(values == value)
-    near = np.count_nonzero(rest > value - np.ptp(rest) / 10)
-    often = rows >= _FEWEST_SENTINELS and rows > near and len(np.unique(rest)) > _MOST_CODES
-    return bool(value > rest.max() and (often or value - rest.max() > np.ptp(rest)))
+    gap, spread = value - rest.max(), np.ptp(rest)
+    rows, near = np.count_nonzero(values == value), np.count_nonzero(rest > value - spread / 10)
+    often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
+    return bool(gap > (spread / 20 if often else spread))
 
 
 def _is_text(column: pd.Series[Any]) -> bool:
