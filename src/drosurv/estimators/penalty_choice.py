@@ -12,7 +12,7 @@ from drosurv.estimators.spline_design import SplineDesign, find_knots
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers import TrainingData
-from drosurv.solvers.ridge_path import ridge_path
+from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
 
 # Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
@@ -28,6 +28,10 @@ _STILL_GAINS, _LEAST = 0.1, 1e-5
 # A gain in log likelihood over no model has a standard error of about the root of twice the gain. Below this gain it is
 # smaller than its standard error; then the largest penalty is chosen that keeps this share of the gain.
 _CLEAR_GAIN, _KEPT = 2.0, 0.75
+# Models of this many rows and at most as many columns are fitted together, from one start.
+MANY_ROWS, MOST_COLUMNS = 20_000, 400
+# The scores of at most this many models are in memory together.
+_TOGETHER = 8
 
 
 class CandidateModel(NamedTuple):
@@ -158,6 +162,7 @@ def cross_validated_likelihood(
     of_all = training.cox_loss(ties)
     out = np.empty((len(choices), int(folds.max()) + 1))
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
+    starts: dict[tuple[int, int], Start] = {}
     for k in range(out.shape[1]):
         rows = np.flatnonzero(folds != k)
         part = training.take(rows)
@@ -176,22 +181,30 @@ def cross_validated_likelihood(
             increases = np.searchsorted(np.unique(by[ridge > 0]), by) % 2 == 1
             path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
             ridges = per_patient[path, None] * np.where(nonlinear, factor[path, None], 1.0)
-            scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
-            out[path, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[:, rows])
+            if len(rows) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
+                coef = ridge_path(X[rows], loss, part.mass, ridges)[0]
+            else:
+                # Each fold starts where the one before it began, if it has as many columns.
+                size = (int(n_knots), X.shape[1])
+                coef, starts[size] = ridge_fits(X[rows], loss, part.mass, ridges, starts.get(size))
+            for low in range(0, len(path), _TOGETHER):
+                some = slice(low, low + _TOGETHER)
+                for i, scores in zip(path[some], coef[some] @ X.T, strict=True):
+                    out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[rows])
     return out
 
 
 def null_likelihood(training: TrainingData, folds: IntArray, ties: str) -> FloatArray:
     """Return the part of each fold (K,) in the log partial likelihood of the model without effects."""
-    zero = np.zeros((1, len(training.X)))
-    whole, parts = _log_likelihood(training.cox_loss(ties), zero)[0], []
+    of_all, zero = training.cox_loss(ties), np.zeros(len(training.X))
+    whole, parts = _log_likelihood(of_all, zero), []
     for k in range(int(folds.max()) + 1):
         rows = np.flatnonzero(folds != k)
-        parts.append(whole - _log_likelihood(training.take(rows).cox_loss(ties), zero[:, rows])[0])
+        parts.append(whole - _log_likelihood(of_all.take(rows), zero[rows]))
     return np.array(parts)
 
 
-def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:
-    """Return the log partial likelihood (B,) of scores (B, n)."""
-    losses = loss(scores)
-    return -losses.sum(axis=1) if loss.weight is None else -losses @ loss.weight[loss.rows]
+def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> float:
+    """Return the log partial likelihood of scores (n,)."""
+    losses = loss(scores[None])[0]
+    return -float(losses.sum() if loss.weight is None else losses @ loss.weight[loss.rows])
