@@ -101,6 +101,12 @@ class SplineDesign:
         """Whether each design column (p,) is nonlinear."""
         return np.asarray(np.diff(self.feature, prepend=-1) == 0)
 
+    def linear(self) -> SplineDesign:
+        """Return the design of the linear columns only."""
+        knots = (np.empty(0),) * len(self.knots)
+        centre, basis = tuple(part[:1] for part in self.centre), tuple(part[:1, :1] for part in self.basis)
+        return replace(self, knots=knots, centre=centre, basis=basis)
+
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return the standardised design columns (n, p) of rows (n, d)."""
         sizes = np.array([len(centre) for centre in self.centre])
