@@ -95,7 +95,11 @@ class Search:
             at = first.index(near)
             some = first[max(at - _AROUND, 0) : at + _AROUND + 1]
             self.try_penalties(some)
-            ends = ({some[0], some[-1]} - {first[0], first[-1]}) if self.gains.max() >= _CLEAR_GAIN else set(some)
+            ends = (
+                ({some[0], some[-1]} - {first[0], first[-1]})
+                if self.gains.max() >= _CLEAR_GAIN
+                else set(some)
+            )
             first = [l2 for l2 in first if l2 not in some] if self.best.l2 in ends else []
         if first:
             self.try_penalties(first)
@@ -208,7 +212,9 @@ def cross_validated_likelihood(
             others, scores = design.standardised(training.X[left_out]), np.empty(len(folds))
             for low in range(0, len(path), _TOGETHER):
                 some = slice(low, low + _TOGETHER)
-                for i, inside, outside in zip(path[some], coef[some] @ X.T, coef[some] @ others.T, strict=True):
+                for i, inside, outside in zip(
+                    path[some], coef[some] @ X.T, coef[some] @ others.T, strict=True
+                ):
                     scores[rows], scores[left_out] = inside, outside
                     out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, inside)
     return out

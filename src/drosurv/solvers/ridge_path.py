@@ -151,9 +151,7 @@ def _steps_from(path: _Path, ridges: FloatArray, tol: float) -> FloatArray:
 class _Path:
     """The current point of the path: coefficients, scores, mean loss and its derivatives."""
 
-    def __init__(
-        self, X: FloatArray, loss: CoxPartial, mass: FloatArray, start: Start | None = None
-    ) -> None:
+    def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray, start: Start | None = None) -> None:
         self.X, self.loss, self.all_mass = X, loss, mass
         self.centre, self.mass = mass @ X, mass[loss.rows]
         self._start(start)
