@@ -522,18 +522,6 @@ def test_the_plot_shows_curve_band_and_knots():
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("splines", True), ("splines", 2), ("splines", 8), ("splines", "yes"), ("splines", None),
-        ("l2s", []), ("l2s", [-1.0]), ("l2s", 0.1), ("l2s", ["a"]), ("cv", 1), ("ties", "exact"),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(parameter, value):
-    with pytest.raises(ArgumentError, match=f"{parameter} must"):
-        CoxPHCV(**{parameter: value}).fit(X, Y)
-
-
 def test_a_column_may_have_the_name_of_a_spline():
     table = X.rename(columns={"dose": "age'"})
     model = CoxPHCV(splines=4, **FEW).fit(table, Y)

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from drosurv import evaluate
 from drosurv.judging.group_picture import GroupPicture, PictureRow, picture_of
 from drosurv.judging.verdict import FindingRow
 from drosurv.presentation import plain
@@ -177,12 +176,6 @@ def test_the_result_draws_it(evaluated):
     axes = result.plot(Figure().subplots())
     assert len(axes.get_yticklabels()) == len(result.groups)
     assert axes.get_xscale() == "log"
-
-
-def test_risk_scores_alone_have_no_picture(model, held_out):
-    result = evaluate(model.predict(held_out.X), held_out.X, held_out.y)
-    with pytest.raises(ValueError, match="no expected events to draw"):
-        result.plot()
 
 
 def test_the_note_of_a_judged_row_stands_behind_its_counts_and_long_numbers_do_not_touch_them():

@@ -119,7 +119,6 @@ def test_curves_are_sums_of_hazards_that_are_multiplied_by_period(with_group, tm
     assert loaded.in_words() == model.in_words()
 
 
-@pytest.mark.xfail(reason="the timing of predictions at few times is not repaired")
 def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
     X, y = patients(1200, 5, early=1.0, late=0.2)
     times, survival = predictions(X)

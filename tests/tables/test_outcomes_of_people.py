@@ -40,11 +40,6 @@ def test_a_column_named_like_the_event_without_events_stops_the_command():
             guess_columns(table(time=days(), status=values))
 
 
-def test_a_treatment_is_never_the_event():
-    with pytest.raises(UnknownColumns, match="which columns hold time and event"):
-        guess_columns(table(time=days()))
-
-
 @pytest.mark.parametrize(
     ("name", "values"),
     [

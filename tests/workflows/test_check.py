@@ -147,18 +147,6 @@ def test_too_few_events_are_an_error(patients):
         drosurv.check(few.drop(columns="last_seen"))
 
 
-def test_what_is_no_table_is_refused(patients):
-    twice = pd.concat([patients, patients[["x1"]]], axis=1)
-    for table, message in (
-        (patients.to_numpy(), "table must be a DataFrame of pandas or polars, .* got ndarray"),
-        (patients[:0], "table must have rows"),
-        (twice, "table has two columns named 'x1'"),
-        (patients.assign(x1=[[1, 2]] * N), "column 'x1' holds lists"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            drosurv.check(table)
-
-
 def test_numbers_as_names_of_columns_are_texts_and_a_cut_without_another_side_is_told(patients):
     wanted = WantedColumns(groups=["sex", "7>1000"], drop=["last_seen"])
     prepared = prepare_table(patients.rename(columns={"x1": 7}), wanted, None, "the table")

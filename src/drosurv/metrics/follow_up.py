@@ -78,8 +78,6 @@ class FollowUp:
         Number of events of the training patients; None if the training patients are unknown.
     from_test_patients : bool
         Whether these are the test patients, because the training patients are unknown.
-    other_times : bool
-        Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
     test_censoring : bool
         Whether `censoring` is that of the test patients; see :meth:`weighting`.
     late_entry : bool
@@ -93,7 +91,6 @@ class FollowUp:
     patients: float
     events: float | None
     from_test_patients: bool = False
-    other_times: bool = False
     test_censoring: bool = False
     late_entry: bool = False
 

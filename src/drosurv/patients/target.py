@@ -111,6 +111,11 @@ class Target:
         return replace(self, event=self.event & inside, time=np.where(inside, self.time, end), other=other)
 
     @property
+    def since_entry(self) -> Target:
+        """The same target with times that count from entry on."""
+        return self if self.entry is None else replace(self, time=self.time - self.entry, entry=None)
+
+    @property
     def is_plain(self) -> bool:
         """Whether there are neither entry times nor strata."""
         return self.entry is None and self.stratum is None
@@ -151,6 +156,11 @@ class CompetingTarget:
         """Return the target of one cause in which patients with another one never have the event."""
         other = (self.cause > 0) & (self.cause != cause)
         return Target(self.cause == cause, self.time, self.entry, self.stratum, other)
+
+    @property
+    def since_entry(self) -> CompetingTarget:
+        """The same target with times that count from entry on."""
+        return self if self.entry is None else replace(self, time=self.time - self.entry, entry=None)
 
     def of_others(self, cause: int) -> int:
         """Return the number of events of other causes."""
