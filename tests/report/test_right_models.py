@@ -10,9 +10,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
 from drosurv.judging.verdict import PROBLEMS
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_predictions
 from drosurv.report import audit
-from drosurv.tables.prediction_columns import prediction_columns
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMES = [1000, 2000, 3000]
