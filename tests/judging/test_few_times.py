@@ -85,6 +85,25 @@ def test_a_rounding_error_of_a_time_changes_nothing():
         assert first.estimate.p == pytest.approx(second.estimate.p, rel=1e-9)
 
 
+@pytest.mark.parametrize("at", [(1.1, 3.3, 5.1), tuple(np.linspace(0.1, 6, 60))])
+def test_times_in_single_precision_are_those_of_the_table(at):
+    """Times of one decimal, some of which are predicted times."""
+    times, S, time, event, _ = weibull(5, 300, at)
+    time = np.ceil(10 * time) / 10
+    assert np.isin(time[event], times).any()
+
+    def found(times, time):
+        result = evaluate((times, S), None, Surv.from_arrays(event, time))
+        # Of a table of many times, quarter points of the follow-up are shown, which are other times.
+        shown = result.times if len(at) < 20 else result.findings
+        return result.findings[["value", "low", "high", "p"]], shown[["low", "high"]]
+
+    single = time.astype(np.float32).astype(float)
+    for given in ((times, single), (times.astype(np.float32).astype(float), time)):
+        for changed, right in zip(found(*given), found(times, time), strict=True):
+            np.testing.assert_allclose(changed, right, atol=1e-6)
+
+
 def test_outcomes_do_not_decide_in_which_way_predictions_are_judged():
     at = np.linspace(0.15, 6, 40)
     kinds = set()

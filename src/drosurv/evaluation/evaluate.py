@@ -38,7 +38,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
-from drosurv.judging.from_predictions import judged_patients, outcomes
+from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import to_frame
@@ -229,6 +229,7 @@ def evaluate_rows(
         patients.of, (model, X, sensitive_features, reference, subgroups)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
+    y = with_predicted_times(y, predicted)
     if reference_name is None:
         reference_name = "plain Cox" if reference is None else model_name(reference)
     if cause is not None and not has_causes(y):

@@ -15,7 +15,7 @@ from drosurv.judging.adjustment import Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
 from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.from_predictions import judged_patients, with_predicted_times
 from drosurv.judging.judged import Judged
 from drosurv.judging.known_columns import known_columns
 from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
@@ -235,6 +235,7 @@ def certify_rows(
     n = len(y)
     _check_times(parse_target(of_any_cause(y)), horizon, brier_time)
     predicted = as_predictions(model, X, n, rows=rows, need_curves=True)
+    y = with_predicted_times(y, predicted)
     judge = partial(judged_patients, predicted, y, rows, follow_up=y_train, cause=cause)
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)

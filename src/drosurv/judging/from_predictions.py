@@ -30,6 +30,8 @@ from drosurv.predictions import Predicted, Predictions
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import cause_in_words, moment
 
+# Times that differ by a smaller share are equal: single precision rounds by half of it.
+_SAME_TIME = 2e-7
 # The estimation error of a linear model with more coefficients is not computed from its columns.
 _MOST_COLUMNS = 60
 
@@ -55,6 +57,9 @@ def judged_patients(
     times however many these are.
     """
     rows = Rows() if rows is None else rows
+    y = with_predicted_times(y, predicted)
+    if rows.entry is not None:
+        rows = replace(rows, entry=_as_predicted(rows.entry, predicted))
     require_an_event(predicted, y)
     target, other = outcomes(y, rows, cause)
     stratum = rows.stratum
@@ -109,6 +114,35 @@ def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
             f"{arg('predictions')} end at {moment(predicted.until, time_unit)}, before the first event: predict later "
             "times, in the unit of the observed times.",
         )
+
+
+def with_predicted_times(y: Any, predicted: Predicted) -> Any:
+    """Return y with times that are a predicted time up to rounding set to this time.
+
+    A time of 1.1 in single precision is not 1.1, and an event then would not count as one by a predicted time of 1.1.
+    """
+    names = getattr(getattr(y, "dtype", None), "names", None)
+    if not names or y[names[1]].dtype.kind != "f":
+        return y
+    time = y[names[1]].astype(np.float64)
+    found = _as_predicted(time, predicted)
+    if np.array_equal(found, time):
+        return y
+    changed = y.astype([(name, np.float64 if name == names[1] else y.dtype[name]) for name in names])
+    changed[names[1]] = found
+    return changed
+
+
+def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:
+    """Return times (n,), each set to the predicted time that it is up to rounding."""
+    given = None if predicted.given is None else predicted.given.times
+    times = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
+    if len(times) == 0:
+        return time
+    right = np.minimum(np.searchsorted(times, time), len(times) - 1)
+    for near in (times[right], times[np.maximum(right - 1, 0)]):
+        time = np.where(np.abs(time - near) <= _SAME_TIME * near, near, time)
+    return time
 
 
 def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:
