@@ -5,7 +5,6 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, datasets
 from drosurv.curves import StepFunction
-from drosurv.errors import ArgumentError
 from drosurv.metrics import integrated_brier_score
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([0.9, 0.5, 0.2])
@@ -26,17 +25,6 @@ def test_first_value_before_the_first_step_and_last_value_after_the_last():
     step = StepFunction(TIMES, VALUES)
     assert (step(0.0), step(100.0)) == (0.9, 0.2)
     assert step.domain == (0.0, np.inf)
-
-
-@pytest.mark.parametrize("times", [-1.0, np.nan, np.inf, [1.0, -2.0]])
-def test_times_without_a_value_are_an_error(times):
-    with pytest.raises(ArgumentError, match="times must be finite and not negative"):
-        StepFunction(TIMES, VALUES)(times)
-
-
-def test_as_many_values_as_times():
-    with pytest.raises(ArgumentError, match="one value per x"):
-        StepFunction(TIMES, VALUES[:2])
 
 
 def test_curves_work_in_metrics_of_scikit_survival_and_the_other_way_round():

@@ -95,27 +95,6 @@ def test_parsed_curves_parse_to_themselves():
     assert parse_survival(curves, 1) is curves
 
 
-@pytest.mark.parametrize(
-    ("survival", "arguments", "message"),
-    [
-        ([[0.8, 0.5]], {}, "array of 2 columns: pass their times"),
-        ([[0.8, 0.5]], {"times": [1.0]}, "one time for each of the 2 columns"),
-        ([[0.8, 0.5]], {"times": [2.0, 1.0]}, "strictly ascending"),
-        (
-            pd.DataFrame([[0.8, 0.5]], columns=[2.0, 1.0]),
-            {"times": [1.0, 2.0]},
-            r"named \[2.0, 1.0\]; got \[1.0, 2.0\]",
-        ),
-        ([[0.8, 0.5]], {"times": [1.0, 2.0], "n": 2}, "1 curves for 2 patients"),
-        ([0.8], {"times": [1.0]}, r"got shape \(1,\)"),
-        ([[2.0]], {"times": [1.0]}, "got 2.0 for row 1; pass survival functions, not cumulative hazards"),
-    ],
-)
-def test_bad_curves_are_refused_with_the_reason(survival, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        parse_survival(survival, **({"n": 1} | arguments))
-
-
 # Expected events, from their definition: increments of the hazard, one patient and one time after the other.
 
 rng = np.random.default_rng(3)
@@ -210,13 +189,10 @@ def test_smooth_curves_expect_minus_log_survival():
     np.testing.assert_allclose(curves.survival(OWN)[:, 0], np.exp(-np.exp(SCORES) * UNTIL**1.5))
 
 
-def test_tables_are_read_as_smooth_curves_or_as_steps():
-    curves = table_curves("points")
-    for found, wanted in ((curves, table_curves("smooth")), (curves.as_steps(), table_curves())):
-        np.testing.assert_array_equal(found.survival(CUTS), wanted.survival(CUTS))
-        np.testing.assert_array_equal(
-            found.expected_events(UNTIL, SINCE), wanted.expected_events(UNTIL, SINCE)
-        )
+def test_tables_at_few_times_are_read_as_smooth_curves():
+    found, wanted = table_curves("points"), table_curves("smooth")
+    np.testing.assert_array_equal(found.survival(CUTS), wanted.survival(CUTS))
+    np.testing.assert_array_equal(found.expected_events(UNTIL, SINCE), wanted.expected_events(UNTIL, SINCE))
 
 
 @pytest.mark.parametrize("own_hazard", [False, True])

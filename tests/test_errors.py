@@ -14,12 +14,8 @@ from drosurv import (
     Surv,
     audit,
     certify,
-    check,
-    compare,
     errors,
     evaluate,
-    monitor,
-    plan,
     repair,
 )
 from drosurv.curves import parse_survival
@@ -28,8 +24,8 @@ from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, 
 from drosurv.metrics import concordance_index, decisions, individual_disparity
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import parse_target, with_fields
+from drosurv.predictions.columns import prediction_numbers
 from drosurv.solvers.neighborhoods import as_neighborhoods
-from drosurv.tables.prediction_columns import prediction_numbers
 
 
 def test_an_error_is_its_message_and_knows_its_argument():
@@ -59,64 +55,6 @@ def test_it_is_a_value_error_and_survives_pickling():
 
 DATA = make_hidden_minority(40, random_state=0)
 COX = CoxPH(l2=0.1).fit(DATA.X, DATA.y)
-SURVIVAL = {"time": DATA.y["time"], "event": DATA.y["event"].astype(int)}
-OTHERS = make_hidden_minority(400, random_state=1).X, make_hidden_minority(400, random_state=1).y
-GAP = np.where(np.arange(40)[:, None] == 3, np.nan, np.full((40, 1), 0.5))
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda X, y: compare([COX, COX], X, y), "models must be a mapping .* got list"),
-        (
-            lambda X, y: compare({"a": COX}, X, y, metrics="c"),
-            "metrics must be among concordance_index, .*'c'",
-        ),
-        (lambda X, y: plan(event_rate=0.2, groups=["w"]), "groups must be a mapping .* got list"),
-        (lambda X, y: evaluate(COX, X, y, subgroups=["x1>0"]), "subgroups must be a mapping .* got list"),
-        (lambda X, y: audit(([1.0], 0 * GAP), X, y, folds=3), "folds must be left out"),
-        (
-            lambda X, y: audit(COX, X, y, features=X[:5]),
-            "features: the table has 5 rows, but y has 40 patients",
-        ),
-        (lambda X, y: audit(COX, X[:5], y), "X: the table has 5 rows, but y has 40 patients"),
-        (
-            lambda X, y: repair(COX, X, y, max_repair=1),
-            "max_repair is no option of repair. Did you mean 'max_repairs'",
-        ),
-        (
-            lambda X, y: check(X.assign(**SURVIVAL), clusters=X),
-            "clusters must be the name of a column, got DataF",
-        ),
-        (lambda X, y: check(X.assign(**SURVIVAL), horizon="a"), "horizon must be a time above 0, got 'a'"),
-        (
-            lambda X, y: check(X.assign(**SURVIVAL), cause=2),
-            "cause='2' is no cause of event column 'event', which holds 1: .* leave cause out",
-        ),
-        (lambda X, y: certify(COX, *OTHERS, alpha=1), "alpha=1 of the 400 patients .*: pass a smaller alpha"),
-        (lambda X, y: certify(COX, *OTHERS, horizon=0.01), "subgroups need 10: check the predictions"),
-        (lambda X, y: evaluate(([1.0], GAP), X, y), r"survival is missing in 1 of 40 rows \(first: row 4\)"),
-        (lambda X, y: CoxPH().fit(y, X), "X holds events and times, as y does"),
-        (lambda X, y: Surv.from_dataframe(X, "event", "time"), "data must be a DataFrame, got str"),
-        (
-            lambda X, y: CoxPH().fit(X, with_fields(y, id=np.arange(40) // 2)),
-            "name the patient in clusters instead",
-        ),
-        (
-            lambda X, y: monitor(
-                COX,
-                X,
-                Surv.from_arrays(y["event"], 5000 * y["time"]),
-                start=["2001-01-01"] * 40,
-                time_unit="months",
-            ),
-            "time_unit must be the unit of the times; the longest would be",
-        ),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_by_name(call, said):
-    with pytest.raises(ValueError, match=said):
-        call(DATA.X, DATA.y)
 
 
 @pytest.mark.parametrize("weight", [0.5, 0])

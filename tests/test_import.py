@@ -24,7 +24,13 @@ def test_importing_the_package_is_quick_because_nothing_heavy_comes_with_it():
 
 def test_every_public_name_can_be_reached():
     assert [name for name in drosurv.__all__ if getattr(drosurv, name) is None] == []
-    assert set(drosurv.__all__) <= set(dir(drosurv))
+    assert {*drosurv.__all__, "metrics", "datasets"} <= set(dir(drosurv))
+
+
+def test_the_top_level_lists_few_names_and_has_every_model():
+    assert len(drosurv.__all__) <= 16
+    for name, cls in drosurv.all_estimators(causes=True):
+        assert getattr(drosurv, name) is cls
 
 
 def test_estimators_are_reached_from_the_top():

@@ -32,9 +32,11 @@ sys.meta_path.insert(0, Blocked())
 import numpy as np
 
 import drosurv
-from drosurv import *
+from drosurv import datasets, losses
+from drosurv.estimators import *
 from drosurv.objectives import chi_square, cvar, worst_case_weights
 from drosurv.objectives.balls import BALLS
+from drosurv.paper import RegularizedCox
 
 data = datasets.make_hidden_minority(n_samples=80, random_state=0)
 X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]

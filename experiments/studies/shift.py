@@ -35,7 +35,7 @@ from experiments.benchmark.contenders import Contender
 from experiments.benchmark.encoded_part import encode
 from experiments.benchmark.measures import time_grid, worst_named_gain
 from experiments.datasets.catalog import EVERY, RECORDS
-from experiments.studies.pages import DOCS, table, write_part
+from experiments.studies.pages import DOCS, table, write_part, write_table
 from experiments.studies.rows import load, measure, parser
 
 
@@ -213,18 +213,18 @@ def difference(rows, measure, model, tasks, reference="cox"):
 
 
 def cell(values):
-    """Mean, interval, p and the number of tasks improved."""
+    """Mean, interval, p and the number of tasks improved, to the digits of the file of all numbers."""
     n, mean = len(values), values.mean()
     half = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
     p = stats.ttest_1samp(values, 0).pvalue if values.std() > 0 else 1.0
-    return f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f}), p = {p:.2f}, {(values > 0).sum()} of {n}"
+    return f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f}), p = {p:.2f}, {(values.round(6) > 0).sum()} of {n}"
 
 
 def summary(rows):
     """Tables in Markdown: the new tasks, then those that had been looked at."""
     lines = []
     for title, tasks in (("New tasks", NEW), ("Tasks on datasets of the exploratory look", SEEN)):
-        # Tasks that were added later are only in the last table.
+        # Tasks that were added later are only in the table of each task.
         lines += [f"## {title}", ""]
         body = [
             [
@@ -245,6 +245,11 @@ def summary(rows):
             f"recalibrated plain Cox: gain {ridge[3]}.",
             "",
         ]
+    return "\n".join(lines).rstrip("\n")
+
+
+def each_task(rows):
+    """Header and rows of the table of each task."""
     wide = rows.pivot_table(index="task", columns="model", values=["c_index", "gain"], sort=False)
     body = []
     for task, shift in TASKS.items():
@@ -262,7 +267,7 @@ def summary(rows):
     header = ["task", "test patients", "train / test (events)"]
     header += [f"c {name}" for name in ("Cox", "CV", ".5", ".2")]
     header += [f"gain {name}" for name in ("Cox", "CV", "recal.", ".5")]
-    return "\n".join([*lines, "## Each task", "", *table(header, body)])
+    return header, body
 
 
 def main():
@@ -273,6 +278,7 @@ def main():
     print(text)
     if options.write:
         rows.drop(columns="seconds").round(6).to_csv(DOCS / "shift.csv", index=False, lineterminator="\n")
+        write_table("shift_tasks", *each_task(rows))
         write_part("shift.md", "python -m experiments.studies.shift", text)
 
 

@@ -206,7 +206,7 @@ def cross_fitted_bounds(n: int, events: float, replicates: int, seed: int, ratio
     data = simulate(n, events, np.random.default_rng([seed, n]), ratio)
     X = pd.get_dummies(data.X, columns=["site"], drop_first=True, dtype=float)
     parts = fold_parts(data.y["event"], 5, seed)
-    predictions = cross_fitted(CoxPH(), X, data.y, parts).predictions
+    predictions = cross_fitted(CoxPH(), X, data.y, parts)
     return data, certify(
         predictions, X, data.y, features=data.X, alpha=ALPHA, n_bootstrap=replicates, random_state=seed
     )

@@ -44,8 +44,7 @@ _SUBPACKAGES = (
     "report",
     "tables",
 )
-# Names of this module that are no models of drosurv.estimators, and where they are defined: first what is done with a
-# model and its patients, in the order of the reference.
+# The names of this module, and where they are defined, in the order of the reference.
 _HOME = {
     "check": "drosurv.workflows.check",
     "evaluate": "drosurv.evaluation.evaluate",
@@ -59,31 +58,34 @@ _HOME = {
     "Surv": "drosurv.patients.target",
     "save": "drosurv.estimators.persistence",
     "load": "drosurv.estimators.persistence",
+    "CoxPH": "drosurv.estimators.cox",
+    "CoxPHCV": "drosurv.estimators.cox_cv",
+    "DROCox": "drosurv.estimators.dro_cox",
     "RepairedCox": "drosurv.repairs",
+}
+# Names that can be imported from here too, beside all other models of drosurv.estimators.
+_ALSO = {
     "RegularizedCox": "drosurv.paper",
     "MLP": "drosurv.estimators",
     "Trees": "drosurv.estimators",
     "all_estimators": "drosurv.estimators.base",
 }
+# `__version__` and the subpackages are no part of it, as in scikit-learn: a star import brings functions and models.
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return [*_HOME, *_models(), *_SUBPACKAGES, "__version__"]
     if name in _SUBPACKAGES:
         return import_module(f"drosurv.{name}")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if home := _HOME.get(name) or _ALSO.get(name):
+        return getattr(import_module(home), name)
     # Every model is a name of this module, also new ones.
-    if not name.startswith("_") and name in _models():
-        return getattr(import_module("drosurv.estimators"), name)
+    if not name.startswith("_"):
+        estimators = import_module("drosurv.estimators")
+        if name in estimators.__all__ and hasattr(getattr(estimators, name), "fit"):
+            return getattr(estimators, name)
     raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
 
 
-def _models() -> list[str]:
-    estimators = import_module("drosurv.estimators")
-    return [name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")]
-
-
 def __dir__() -> list[str]:
-    return sorted({*__getattr__("__all__")})
+    return sorted([*_HOME, *_SUBPACKAGES, "__version__"])

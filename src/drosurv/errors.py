@@ -39,6 +39,11 @@ def arg(name: str, value: object = None, *, text: str = "") -> str:
     return f"{name}={text}" if text else name
 
 
+def may_be_given(name: str) -> bool:
+    """Whether the user can give an argument: a command lacks some options, and messages do not name these."""
+    return not in_command() or arg(name).startswith("-")
+
+
 def in_command() -> bool:
     """Whether a command is running, so that messages name options instead of arguments."""
     return SPELLING.get(None) is not None

@@ -71,10 +71,3 @@ def test_the_truth_of_a_simulation_follows_its_patients():
     data = make_hidden_minority(100, random_state=0)
     for part in split(data, 1):
         assert part.truth.equals(data.truth.loc[part.X.index])
-
-
-@pytest.mark.parametrize("size", ["x", None, 1.5, 30])
-def test_sizes_that_are_no_shares_are_named(size):
-    for name in ("test_size", "validation_size"):
-        with pytest.raises(ValueError, match=rf"{name} must be a share in \(0, 1\), got {size!r}"):
-            split(make_hidden_minority(50, random_state=0), 0, **{name: size})

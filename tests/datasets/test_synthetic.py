@@ -74,19 +74,3 @@ def test_the_seed_decides_the_sample():
     assert first.X.equals(same.X)
     assert (first.y == same.y).all()
     assert not first.X.equals(other.X)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_features": 4}, "n_features must be a whole number, at least 5"),
-        ({"n_samples": 0}, "n_samples must be a whole number, at least 1"),
-        ({"minority": 1.5}, "minority must be a share"),
-        ({"minority": float("nan")}, "minority must be a share"),
-        ({"membership": "quadratic"}, "membership must be"),
-        ({"random_state": "x"}, "random_state must be a whole number .* got 'x'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make_hidden_minority(**arguments)

@@ -163,20 +163,6 @@ def test_a_saved_model_and_a_pipeline_have_the_table(gbsg2, tmp_path):
     np.testing.assert_allclose(drosurv.summary(scaled)["se(coef)"], plain.summary()["se(coef)"], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "asked", "message"),
-    [
-        ({"alpha": 0.5}, {}, "alpha=0.5 is not maximum likelihood"),
-        ({"l2": 0.1}, {}, "l2=0.1 is not maximum likelihood"),
-        ({}, {"method": "bootstrap"}, "method must be one of"),
-    ],
-)
-def test_standard_errors_that_there_are_not_are_refused(gbsg2, parameters, asked, message):
-    model = AcceleratedFailureTime(**parameters).fit(*gbsg2)
-    with pytest.raises(ArgumentError, match=message):
-        model.summary(**asked)
-
-
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_the_unit_of_time_changes_the_intercept_only(gbsg2, alpha):
     X, y = gbsg2
@@ -226,11 +212,3 @@ def test_flexible_networks_give_risks_and_curves_that_agree(network):
     survival = model.predict_survival_function(data.X, times=[0.5])[order, 0]
     assert (np.diff(survival) <= 1e-12).all()
     assert model.score(data.X, data.y) > 0.6
-
-
-def test_times_of_zero_are_named():
-    X, y = np.arange(6.0)[:, None], Surv.from_arrays([True] * 6, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    with pytest.raises(ValueError, match=r"y must have times above zero.*row 1"):
-        AcceleratedFailureTime().fit(X, y)
-    with pytest.raises(ValueError, match="distribution must be one of"):
-        AcceleratedFailureTime("gamma").fit(X, y)

@@ -92,28 +92,6 @@ def test_each_stratum_has_a_baseline_of_its_own(fitted):
     np.testing.assert_allclose(at_zero[:, 0], [baselines[label](4.0) for label in "xyz"])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: pass strata,"),
-        ({"strata": DATA["stratum"]}, "fitted with an offset: give offset"),
-        (
-            {**PREDICT, "strata": ["w"] * len(X)},
-            r"strata contains 'w', but the model was fitted with \['x', 'y', 'z'\]",
-        ),
-        ({**PREDICT, "strata": ["x"]}, "strata must have one label per row"),
-    ],
-)
-def test_predictions_ask_for_what_the_model_was_fitted_with(fitted, given, message):
-    with pytest.raises(ValueError, match=message):
-        fitted.predict_survival_function(X, times=[2.0], **given)
-
-
-def test_strata_that_the_model_does_not_know_are_refused():
-    with pytest.raises(ValueError, match="fitted without strata"):
-        CoxPH().fit(X, Y).predict_survival_function(X, strata=DATA["stratum"])
-
-
 def test_no_curve_for_a_stratum_without_events():
     strata = np.where(DATA["event"], "seen", DATA["stratum"])
     with pytest.warns(UserWarning, match="no event in stratum x, y, z"):

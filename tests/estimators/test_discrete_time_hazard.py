@@ -127,11 +127,6 @@ def test_late_entry_reaches_those_who_are_watched_and_is_nothing_before_the_star
     assert np.abs(late.predict(X) - plain.predict(X)).max() > 0.01
 
 
-def test_a_wrong_link_is_named():
-    with pytest.raises(ValueError, match=r"link must be one of \('logit', 'cloglog'\), got 'probit'"):
-        DiscreteTimeHazard(link="probit").fit(X, Y)
-
-
 def test_patients_censored_within_an_interval_do_not_lower_its_hazard():
     rng = np.random.default_rng(0)
     time, end = rng.exponential(1.0, 20_000), rng.uniform(0, 2, 20_000)

@@ -100,29 +100,6 @@ def test_networks_learn_by_adam(network, steps):
         assert model.objective_ == pytest.approx(optimum.objective_, abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "groups", "message"),
-    [
-        ({}, None, "pass sensitive_features to fit"),
-        ({}, np.zeros(len(X)), "single group"),
-        ({}, GROUPS.iloc[:-1], "one row per patient"),
-        ({"alpha": 0.0}, GROUPS, "alpha"),
-        ({"alpha": "a"}, GROUPS, r"alpha must lie in \(0, 1\]"),
-        ({"alpha": [0.1, 0.2]}, GROUPS, r"alpha must lie in \(0, 1\]"),
-        ({"n_intervals": 0}, GROUPS, "n_intervals"),
-        ({"device": "meta"}, GROUPS, "trains on the CPU only"),
-    ],
-)
-def test_what_cannot_be_done_is_said(parameters, groups, message):
-    with pytest.raises(ValueError, match=message):
-        GroupDROCox(**parameters).fit(X, Y, sensitive_features=groups)
-
-
-def test_a_group_without_weight_is_no_group():
-    with pytest.raises(ValueError, match="single group"):
-        GroupDROCox().fit(X, Y, sample_weight=(GROUPS == "majority"), sensitive_features=GROUPS)
-
-
 @pytest.mark.parametrize("common", [5000.0, -5000.0])
 def test_an_offset_common_to_all_patients_changes_no_curve(common):
     own, times = X["x1"].to_numpy() / 3, np.quantile(Y["time"], [0.2, 0.5, 0.8])

@@ -74,23 +74,6 @@ def test_a_setting_of_a_network_that_is_a_name_is_an_error_with_the_remedy(netwo
     assert CoxPH(network).set_params(network=MLP(), network__lr=0.1).network.lr == 0.1
 
 
-@pytest.mark.parametrize(
-    ("network", "message"),
-    [
-        (MLP(lr=-1), "lr must .* got -1"),
-        (Trees(max_iter=0), "max_iter must .* got 0"),
-        (Trees(n_iter_no_change=0), "n_iter_no_change must .* got 0"),
-        (Trees(params=3), "params must be a dict of LightGBM's parameters, got 3"),
-        (MLP(module=make, hidden=(3,)), r"hidden must be part of the module .* got \(3,\)"),
-        (MLP(module=make, dropout=0.5), "dropout must be part of the module .* got 0.5"),
-        (MLP, "network must build a torch.nn.Module"),
-    ],
-)
-def test_a_setting_that_does_not_fit_is_named(network, message):
-    with pytest.raises((ArgumentError, TypeError), match=message):
-        CoxPH(network).fit(DATA.X, DATA.y)
-
-
 def test_parameters_are_written_with_those_of_the_network():
     found = readable_parameters(DROCox(network=Trees(lr=0.1)))
     assert (found["network"], found["network__lr"], found["alpha"]) == ("Trees", 0.1, 0.5)

@@ -39,11 +39,6 @@ def test_it_is_the_null_model_of_the_subgroup_robust_one():
     np.testing.assert_array_equal(NullModel().fit(DATA.X, DATA.y).null_loss_, robust.null_loss_)
 
 
-def test_a_number_of_intervals_is_at_least_one():
-    with pytest.raises(ValueError, match="n_intervals"):
-        NullModel(n_intervals=0).fit(DATA.X, DATA.y)
-
-
 def test_everybody_has_the_same_curve_and_no_order():
     model = NullModel().fit(DATA.X, DATA.y)
     curves = model.predict_survival_function(DATA.X, return_array=True)

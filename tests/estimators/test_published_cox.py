@@ -231,21 +231,6 @@ def test_messages_name_no_level_of_few_patients():
     assert "John" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        (({}, {5: 0.9}), "coefficients must be a dict with entries"),
-        (({"age": "x"}, {5: 0.9}), "give 'age' a number"),
-        (({"age": 1.0}, {5: 1.2}), "baseline_survival must have survival between 0 and 1"),
-        (({"age": 1.0}, {5: 0.8, 10: 0.9}), "that does not increase"),
-        (({"age": 1.0}, {5: 0.8}, {"sex": 1.0}), "center must name terms of coefficients, got 'sex'"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, words):
-    with pytest.raises(ArgumentError, match=words):
-        PublishedCox(*parameters).fit()
-
-
 SCORE = "term,coefficient,center\nage,0.05,55\nsex=male,0.4,\nbaseline,5,0.95\nbaseline,10,0.89\n"
 
 

@@ -246,13 +246,6 @@ def test_rivals_are_recalibrated_alike(name):
     np.testing.assert_allclose(stretched.coef_, stretched.recalibration_ * model.coef_, rtol=1e-10)
 
 
-def test_too_few_patients_in_a_fold_are_named():
-    with pytest.raises(
-        ValueError, match=r"recalibrate=True also trains on four fifths.*min_group.*recalibrate=False"
-    ):
-        SubgroupRobustCox(alpha=0.1, min_group=36, recalibrate=True, random_state=0).fit(X, Y)
-
-
 def test_the_bootstrap_draws_the_factor_too_and_the_information_is_not_offered():
     model = CoxPH(recalibrate=True, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="not for recalibrated CoxPH"):

@@ -255,11 +255,3 @@ def test_a_bootstrap_refits_with_strata():
     model = fit(group_dro(tol=1e-3), strata=STRATA)
     table = model.summary(method="bootstrap", n_bootstrap=2, random_state=0)
     assert (table["se(coef)"] > 0).all()
-
-
-@EACH
-def test_rows_of_a_patient_have_no_subgroup(make):
-    with pytest.raises(
-        ValueError, match="does not support id: features change between the rows of a patient"
-    ):
-        fit(make(), DATA.assign(id=np.arange(len(X))), fields={"id": "id", **ENTRY})

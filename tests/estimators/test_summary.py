@@ -12,7 +12,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import drosurv
 from drosurv import (
-    MLP,
     AcceleratedFailureTime,
     CauseSpecificCox,
     CoxPH,
@@ -340,29 +339,6 @@ def test_models_of_groups_have_tables_too():
     assert table["se(coef)"].gt(0).all()
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (
-            lambda: CoxPH(MLP(max_iter=2)).fit(X, Y).summary(),
-            "summary needs coefficients, which network=MLP",
-        ),
-        (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
-        (
-            lambda: DROCox(recalibrate=False).fit(X, Y).summary(method="sandwich"),
-            "is defined for plain Cox, not for DROCox",
-        ),
-        (
-            lambda: DROCox(recalibrate=False).fit(X, Y).residuals(),
-            "residuals is defined for plain Cox, not for DROCox",
-        ),
-    ],
-)
-def test_what_has_no_definition_is_refused(asked, message):
-    with pytest.raises(ValueError, match=message):
-        asked()
-
-
 def test_filled_values_are_told_of_where_others_leave_patients_out():
     holes = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["age", "bili"])
     y = Surv.from_arrays(np.arange(60) % 3 > 0, np.random.default_rng(1).exponential(size=60))
@@ -388,12 +364,6 @@ def test_a_coefficient_without_end_is_named_and_a_large_one_is_not(method):
     assert "huge" not in notes
     ridge = CoxPH(l2=0.01).fit(table, Surv.from_arrays(event, time))
     assert "infinite" not in " ".join(ridge.summary(method=method).notes)
-
-
-def test_what_has_no_coefficients_is_named():
-    for model in (StandardScaler(), make_pipeline(StandardScaler(), StandardScaler())):
-        with pytest.raises(ValueError, match="StandardScaler has no table of coefficients"):
-            drosurv.summary(model)
 
 
 @pytest.mark.parametrize("method", ["information", "sandwich"])

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 import drosurv
-from drosurv import CoxPH, CoxPHCV, DROCox, Surv
+from drosurv import CoxPH, CoxPHCV, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators.null_model import NullModel
 from drosurv.patients.target import with_fields
 
 from .coefficients.test_recorded_r import DATA
@@ -159,39 +158,6 @@ def test_a_penalty_narrows_intervals(minority):
         )
         widths.append((np.log(found.high) - np.log(found.low)).mean())
     assert widths[1] < 0.9 * widths[0]
-
-
-@pytest.mark.parametrize(
-    ("predict", "said"),
-    [
-        (lambda d, m: m.predict_survival_function(d.X, level=95), "level must lie between 0 and 1, got 95"),
-        (
-            lambda d, m: m.predict_survival_function(d.X, level=0.9, conditional_after=1.0),
-            "level must be left out where conditional_after is given",
-        ),
-        (
-            lambda d, _: DROCox().fit(d.X, d.y).predict_survival_function(d.X, level=0.9),
-            "level is defined for plain Cox, not for",
-        ),
-        (
-            lambda d, _: NullModel().fit(d.X, d.y).predict_survival_function(d.X, level=0.9),
-            "NullModel has no intervals of survival curves, which CoxPH and CoxPHCV have",
-        ),
-        (
-            lambda d, _: (
-                CoxPH()
-                .fit(d.X.assign(copy=d.X.iloc[:, 0]), d.y)
-                .predict_survival_function(d.X.assign(copy=d.X.iloc[:, 0]), level=0.9)
-            ),
-            "level needs coefficients with standard errors, which .*copy have not",
-        ),
-    ],
-)
-@pytest.mark.filterwarnings("ignore")
-def test_where_there_are_no_intervals_the_message_says_why(predict, said, minority):
-    model = CoxPH().fit(minority.X, minority.y)
-    with pytest.raises(ValueError, match=said):
-        predict(minority, model)
 
 
 def test_a_saved_model_has_no_training_data_for_intervals(minority, tmp_path):

@@ -148,11 +148,6 @@ def test_groups_of_fewer_than_twenty_patients_are_told_apart(n, rare):
     assert risk[1] > risk[0]
 
 
-def test_deep_hit_has_no_trees_and_says_so():
-    with pytest.raises(ValueError, match=r"network must be 'mlp', 'linear', MLP\(...\) or a callable"):
-        DeepHit(network="trees").fit(X, Y)
-
-
 def test_a_search_tunes_them():
     grid = {"network__params": [{"max_depth": 1}, {"max_depth": 3}]}
     search = GridSearchCV(CoxPH(network=Trees(max_iter=8), random_state=0), grid, cv=2).fit(X, Y)

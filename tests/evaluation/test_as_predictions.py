@@ -9,7 +9,6 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis, IPCRidge
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import audit, certify, evaluate
 from drosurv.estimators import CoxPH
 from drosurv.metrics import concordance_index
 from drosurv.patients import observation
@@ -95,27 +94,6 @@ def test_values_computed_in_advance_are_those_of_the_curves(model, held_out):
         np.testing.assert_array_equal(some.summed_hazard(own), chosen.summed_hazard(own))
 
 
-@pytest.mark.parametrize(
-    ("model_given", "X", "message"),
-    [
-        (Predictions([1.0, np.nan, 2.0]), None, "the risk of model contains 1 NaN"),
-        (Predictions([1.0, 2.0]), None, "the risk of model has 2 scores for the 3 patients"),
-        ([1.0, 2.0], None, "model has 2 scores for the 3 patients"),
-        (object(), None, "model must be a fitted survival model with a predict method.*got object"),
-    ],
-)
-def test_bad_predictions_are_named(model_given, X, message):
-    with pytest.raises(ValueError, match=message):
-        _ = as_predictions(model_given, X, 3).risk
-
-
-def test_a_model_needs_one_row_per_patient(model, held_out):
-    with pytest.raises(ValueError, match=r"X has 5 rows for the 240 patients"):
-        _ = as_predictions(model, held_out.X[:5], len(held_out.y)).risk
-    with pytest.raises(ValueError, match="X is needed"):
-        _ = as_predictions(model, None, len(held_out.y)).risk
-
-
 def test_a_table_of_another_library_is_converted_once_for_all_parts_of_the_patients(
     train, held_out, monkeypatch
 ):
@@ -134,14 +112,3 @@ def test_a_table_of_another_library_is_converted_once_for_all_parts_of_the_patie
         curves.survival(held_out.y["time"][:, None]), wanted.survival(held_out.y["time"][:, None])
     )
     assert converted == names
-
-
-@pytest.mark.parametrize("verb", [audit, evaluate, certify])
-@pytest.mark.parametrize(
-    ("given", "got"),
-    [(lambda X: X, "function"), ("cox", "str"), ({"a": 1}, "dict"), (CoxPH, "the class CoxPH")],
-)
-def test_what_is_no_model_is_a_type_error_that_says_what_is_accepted(verb, given, got, held_out):
-    said = rf"model must be a fitted survival model .*, or an array of risk scores; got {got}\."
-    with pytest.raises(TypeError, match=said):
-        verb(given, held_out.X, held_out.y)

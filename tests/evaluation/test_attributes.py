@@ -75,19 +75,6 @@ def test_intersections_hold_the_patients_of_all_their_labels():
         intersection_of(parse_attributes(apart, 4, missing="drop"))
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"sex": ["f", "f"]}, "sensitive_features 'sex' must hold at least 2 groups, got 1"),
-        ({"sex": ["f", "m", "f"]}, "sensitive_features 'sex' has 3 labels for 2 patients"),
-        (pd.DataFrame([["f", "m"], ["m", "f"]], columns=["a", "a"]), "two columns of the same name"),
-    ],
-)
-def test_bad_groups_are_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        parse_attributes(given, 2)
-
-
 def test_many_different_numbers_are_no_groups():
     ages = np.linspace(40, 90, 60)
     with pytest.raises(

@@ -136,13 +136,6 @@ def test_a_model_does_not_differ_from_itself(model, train, held_out):
     assert "integrated_brier_score" not in set(same["metric"])
 
 
-def test_bad_input_is_named(models, train, held_out):
-    with pytest.raises(ValueError, match="models is empty"):
-        compare({}, held_out.X, held_out.y, y_train=train.y)
-    with pytest.raises(ValueError, match=r"models\['short'\] has 1 score for the 240 patients"):
-        compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y)
-
-
 def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_worst(models, train, held_out):
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[np.flatnonzero(~held_out.y["event"])[:3]] = "lonely"
@@ -182,15 +175,6 @@ def test_survival_curves_alone_are_compared_without_a_reference(model, train, he
     assert len(ranked) == 2
     assert ranked.iloc[0] == pytest.approx(ranked.iloc[1])
     assert "share_of_gain" not in table["metric"].tolist()
-
-
-def test_a_wrong_level_is_refused_before_any_work(held_out):
-    class Untouched:
-        def predict(self, X):
-            raise AssertionError
-
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
-        compare({"a": Untouched()}, held_out.X, held_out.y, y_train=held_out.y, level=95)
 
 
 def at_three_times():

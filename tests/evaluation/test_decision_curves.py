@@ -193,12 +193,6 @@ def test_default_thresholds_are_round_and_end_at_the_99th_percentile():
     assert len(default_thresholds(np.ones(10))) <= 50
 
 
-@pytest.mark.parametrize("thresholds", [[0.2, 1.0], [0.0], [], ["a"]])
-def test_thresholds_lie_between_0_and_1(model, held_out, thresholds):
-    with pytest.raises(ValueError, match="thresholds"):
-        evaluate(model, held_out.X, held_out.y, thresholds=thresholds)
-
-
 def test_the_plot_has_a_panel_for_each_group_and_marks_the_threshold(evaluated):
     result = evaluated(threshold=0.3)
     figure = result.plot_decision_curves("sex")

@@ -22,7 +22,7 @@ from drosurv import (
     load,
 )
 from drosurv.evaluation import Predictions, compare
-from drosurv.evaluation.from_entry import predict_from_entry
+from drosurv.evaluation.evaluate import prepare
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
 from drosurv.patients.observation import Rows, select_rows
 from drosurv.patients.target import parse_target, with_fields
@@ -67,15 +67,13 @@ def test_entry_at_time_zero_is_no_entry():
         "calibration_difference",
         "likelihood_gain",
     ):
-        # With entry times the curves of the model are read as a table.
-        rel = 5e-3 if metric in ("integrated_brier_score", "calibration_difference") else 1e-9
-        assert late.value(metric) == pytest.approx(plain.value(metric), rel=rel)
+        assert late.value(metric) == pytest.approx(plain.value(metric), rel=1e-9)
 
 
 def observed(model, X, y, given):
     given = dict(given)
     y = with_fields(y, entry=given.pop("entry", None))
-    return as_predictions(model, X, len(y), rows=Rows.parse(y, **given))
+    return as_predictions(model, X, len(y), rows=Rows.parse(y, **given)), y
 
 
 def test_predictions_are_conditional_on_no_event_before_entry():
@@ -83,23 +81,24 @@ def test_predictions_are_conditional_on_no_event_before_entry():
     offset = np.linspace(-0.3, 0.3, len(X))
     model = CoxPH(ties="efron").fit(X, with_fields(y, entry=entry), strata=strata, offset=offset)
     given = {"entry": entry, "strata": strata, "offset": offset}
-    seen = predict_from_entry(observed(model, X, y, given), y, horizon=0.4)
-    np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
-    k = int(np.searchsorted(seen.predictions.times, 0.4))
+    data = prepare(*observed(model, X, y, given), horizon=0.4).everyone.data
+    np.testing.assert_allclose(data.target.time, y["time"] - entry)
     # Times are written in one way, with thousands apart.
     days = Surv.from_arrays(y["event"], 5000 * y["time"])
     in_days = {**given, "entry": 5000 * entry}
     longer = CoxPH(ties="efron").fit(X, with_fields(days, entry=5000 * entry), strata=strata, offset=offset)
-    assert (
-        "at time 2,000 after entry."
-        in predict_from_entry(observed(longer, X, days, in_days), days, horizon=2000.0).notes[-1]
-    )
+    notes = prepare(*observed(longer, X, days, in_days), horizon=2000.0).notes
+    assert sum("at time 2,000 after entry." in note for note in notes) == 1
+    since = data.target.time[:, None]
     for i in (0, 7, 100):
         row, own = X.iloc[[i]], {"strata": strata[[i]], "offset": offset[[i]]}
         curve = model.predict_survival_function(row, **own)[0]
         wanted = curve(entry[i] + 0.4) / curve(entry[i])
-        assert seen.predictions.survival[i, k] == pytest.approx(wanted, rel=1e-12)
-        assert seen.predictions.risk[i] == pytest.approx(np.log(-np.log(wanted)), rel=1e-9)
+        assert data.curves.survival(np.array([0.4]))[i, 0] == pytest.approx(wanted, rel=1e-12)
+        assert data.risk[i] == pytest.approx(np.log(-np.log(wanted)), rel=1e-9)
+        # A step at the patient's own time is not lost by rounding of times.
+        wanted = curve(y["time"][i]) / curve(entry[i])
+        assert data.curves.survival(since)[i, 0] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_from_entry_on_events_allow_for_the_error_of_the_fit():
@@ -190,32 +189,6 @@ def test_the_score_compares_patients_at_risk_in_one_stratum():
     risk = X.to_numpy() @ model.coef_ + offset
     found = model.score(X, with_fields(y, entry=entry), strata=strata, offset=offset)
     assert found == pytest.approx(concordance_index(with_fields(y, entry=entry), risk, strata=strata))
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (
-            lambda m, X, y, e, s: evaluate(m, X, with_fields(y, entry=e), strata=s, y_train=y),
-            "y_train cannot be used with entry",
-        ),
-        (lambda m, X, y, e, s: evaluate(m, X, y), "was fitted with strata"),
-        (
-            lambda m, X, y, e, s: evaluate(m, X, with_fields(y, entry=y["time"]), strata=s),
-            "entry must be before",
-        ),
-        (lambda m, X, y, e, s: evaluate(AcceleratedFailureTime().fit(X, y), X, y, offset=e), "offset"),
-        (
-            lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, with_fields(y, entry=e)),
-            "no survival curves",
-        ),
-    ],
-)
-def test_what_has_no_definition_is_refused(asked, message):
-    X, y, entry, strata = TEST
-    model = CoxPH().fit(X, y, strata=strata)
-    with pytest.raises(ValueError, match=message):
-        asked(model, X, y, entry, strata)
 
 
 def test_hazards_that_are_not_proportional_are_mentioned():
@@ -348,18 +321,6 @@ def test_compare_judges_every_model_from_entry_on_with_its_strata():
             assert found == pytest.approx(alone.value(metric))
 
 
-def test_compare_names_what_no_model_takes():
-    X, y, entry, _ = TEST
-    model = CoxPH().fit(X, y)
-    for what in ("strata", "offset"):
-        with pytest.raises(ValueError, match=f"none of the models was fitted with {what}"):
-            compare({"Cox": model}, X, y, **{what: np.zeros(len(X))})
-    with pytest.raises(ValueError, match=r"models\['scores'\] must be a fitted model"):
-        compare({"Cox": model, "scores": model.predict(X)}, X, with_fields(y, entry=entry))
-    with pytest.raises(ValueError, match="y_train cannot be used with entry"):
-        compare({"Cox": model}, X, with_fields(y, entry=entry), y_train=y)
-
-
 def test_few_events_are_the_reason_why_proportional_hazards_were_not_tested():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, 5)), columns=list("abcde"))
@@ -430,11 +391,9 @@ def test_a_table_of_many_times_is_conditional_on_no_event_before_entry():
     assert found.groups["expected"][0] == pytest.approx(expected, rel=1e-6)
     assert found.groups["observed"][0] == inside.sum()
     # The hazard is constant, so that survival since entry is that since time 0.
-    seen = predict_from_entry(observed((at, survival), X, y, {"entry": entry}), y).predictions
-    early = seen.times < at[-1] - entry.max()
-    np.testing.assert_allclose(
-        seen.survival[:, early], np.exp(-np.outer(hazard, seen.times[early])), rtol=1e-6
-    )
+    curves = prepare(*observed((at, survival), X, y, {"entry": entry})).everyone.data.curves
+    early = np.linspace(0, at[-1] - entry.max(), 50)
+    np.testing.assert_allclose(curves.survival(early), np.exp(-np.outer(hazard, early)), rtol=1e-6)
 
 
 def test_a_published_score_is_judged_from_the_first_time_after_entry_by_every_verb():

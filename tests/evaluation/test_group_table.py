@@ -239,12 +239,6 @@ def test_risk_scores_alone_are_not_judged():
     assert table["c_index"].notna().all()
 
 
-def test_subgroups_must_be_masks():
-    model, y, _ = simulated(100, np.random.default_rng(9))
-    with pytest.raises(ArgumentError, match="subgroups"):
-        evaluate(model, None, y, subgroups={"some": [0, 1]})
-
-
 def test_groups_are_part_of_the_dictionary(fitted):
     *_, result, _ = fitted
     assert pd.DataFrame(result.to_dict()["groups"])["patients"].tolist() == result.groups["patients"].tolist()

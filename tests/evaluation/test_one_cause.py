@@ -18,7 +18,7 @@ from drosurv.predictions import Predictions
 QUICK = {}
 
 
-def cohort(seed, n=1_000, hidden=0.0):
+def cohort(seed, n=600, hidden=0.0):
     """Cause 1 is more frequent than the features say in group b; cause 2 is as they say."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x0", "x1"])
@@ -500,19 +500,3 @@ def test_wrong_incidences_are_refused_with_their_cause(model, change, said):
     with pytest.raises(InputError, match=said) as refused:
         Predictions(incidence=change(F), times=[1.0, 2.0, 3.0])
     assert refused.value.argument == "incidence"
-
-
-def test_times_type_and_number_of_incidences_are_checked(model):
-    X, y, _ = cohort(2)
-    F = table(model, X, [1.0, 2.0])
-    with pytest.raises(InputError, match=r"times must .* ascending, as the columns of incidence"):
-        Predictions(incidence=F, times=[2.0, 1.0])
-    with pytest.raises(InputError, match="incidence is an array of 2 columns: pass their times"):
-        Predictions(incidence=F)
-    with pytest.raises(InputError, match="curve_type must be 'points' with incidences"):
-        Predictions(incidence=F, times=[1.0, 2.0], curve_type="smooth")
-    short = Predictions(incidence={k: values[1:] for k, values in F.items()}, times=[1.0, 2.0])
-    with pytest.raises(
-        InputError, match="incidence must have one row for each of the 1,000 patients, got 999"
-    ):
-        evaluate(short, X, y, cause=1, **QUICK)

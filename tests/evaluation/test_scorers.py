@@ -182,11 +182,6 @@ def test_a_single_scorer_serves_as_scoring(held_out):
         assert score == pytest.approx(-own.value("integrated_brier_score"))
 
 
-def test_without_groups_the_remedy_is_named(model, held_out):
-    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
-        get_scorer("worst_group_c")(model, held_out.X, held_out.y)
-
-
 def test_scikit_survivals_models_need_training_targets_only_for_the_null_model(train, held_out):
     other = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     assert get_scorer("c_index")(other, held_out.X, held_out.y) == pytest.approx(
@@ -238,14 +233,3 @@ def test_groups_without_a_value_are_named_and_left_out(model, held_out, name):
         ),
         abs=1e-3 if name == "worst_group_auc" else 1e-12,
     )
-
-
-def test_one_group_only_is_an_error(model, held_out):
-    for name in ("worst_group_c", "concordance_imparity"):
-        with pytest.raises(ValueError, match="at least 2 groups, got 1"):
-            get_scorer(name)(model, held_out.X, held_out.y, sensitive_features=["a"] * len(held_out.y))
-
-
-def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"name must be one of \['auc', .*got 'accuracy'"):
-        get_scorer("accuracy")

@@ -74,7 +74,7 @@ def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
         time, end = rng.exponential(np.exp(-X[:, :2] @ [0.6, 0.4])), rng.uniform(0.5, 2.5, 150)
         y = Surv.from_arrays(time <= end, np.minimum(time, end))
         found = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 5, seed))
-        judged = judged_patients(as_predictions(found.predictions, None, 150), y)
+        judged = judged_patients(as_predictions(found, None, 150), y)
         groups = np.ones(150, bool), X[:, 0] > 0, rng.random(150) < 0.5
         for mask in groups:
             sums = group_sums(judged.residuals, mask, judged.error)

@@ -85,6 +85,25 @@ def test_a_rounding_error_of_a_time_changes_nothing():
         assert first.estimate.p == pytest.approx(second.estimate.p, rel=1e-9)
 
 
+@pytest.mark.parametrize("at", [(1.1, 3.3, 5.1), tuple(np.linspace(0.1, 6, 60))])
+def test_times_in_single_precision_are_those_of_the_table(at):
+    """Times of one decimal, some of which are predicted times."""
+    times, S, time, event, _ = weibull(5, 300, at)
+    time = np.ceil(10 * time) / 10
+    assert np.isin(time[event], times).any()
+
+    def found(times, time):
+        result = evaluate((times, S), None, Surv.from_arrays(event, time))
+        # Of a table of many times, quarter points of the follow-up are shown, which are other times.
+        shown = result.times if len(at) < 20 else result.findings
+        return result.findings[["value", "low", "high", "p"]], shown[["low", "high"]]
+
+    single = time.astype(np.float32).astype(float)
+    for given in ((times, single), (times.astype(np.float32).astype(float), time)):
+        for changed, right in zip(found(*given), found(times, time), strict=True):
+            np.testing.assert_allclose(changed, right, atol=1e-6)
+
+
 def test_outcomes_do_not_decide_in_which_way_predictions_are_judged():
     at = np.linspace(0.15, 6, 40)
     kinds = set()
@@ -116,6 +135,42 @@ def test_without_censoring_outcomes_are_those_seen_and_the_sum_is_kaplan_meiers_
     equal = ResidualsAtTimes.of(Target(event, time), at, np.full((400, 3), 0.4))
     share = 1 - KaplanMeier.of(Target(event, time)).at(at)
     np.testing.assert_allclose(equal.outcome.mean(axis=0), share)
+
+
+@pytest.mark.parametrize("at", [(3.0,), THREE])
+def test_five_copies_of_each_patient_as_clusters_are_judged_as_one_row_each(at):
+    times, S, time, event, _ = weibull(4, 400, at, by_distance)
+    five = np.repeat(np.arange(400), 5)
+    group = np.arange(400) % 2 > 0
+    one = asked(judged(times, S, time, event), [group])
+    copied = judged(times, S[five], time[five], event[five], Rows(clusters=five))
+    same = asked(copied, [group[five]])
+    assert [q.question for q in same] == [q.question for q in one]
+    for first, second in zip(one, same, strict=True):
+        assert second.estimate.value == pytest.approx(first.estimate.value, abs=0.002)
+        assert second.estimate.interval(0.05) == pytest.approx(first.estimate.interval(0.05), abs=0.01)
+
+
+def test_censoring_adds_the_covariance_of_outcomes_by_two_times():
+    """Of one patient, events by two times have the covariance of the variance by the first, times no event between."""
+    times, S, time, event, x = weibull(3, 400, THREE, short_for_high_risks)
+    found = ResidualsAtTimes.of(Target(event, time), times, 1 - S, np.where(x > 0, 2.0, 1.0))
+    w = np.random.default_rng(0).normal(size=400)
+    assert (found.followed[:, 0] & ~found.followed[:, 2]).sum() > 0
+    expected = np.zeros((3, 3))
+    for i in range(400):
+        last = max(found.followed[i].sum() - 1, 0)
+        by = [found.by_censoring[i, min(j, last)] for j in range(3)]
+        free = [S[i, min(j, last)] for j in range(3)]
+        # Directions are those of events until each time, and sums of parts of the follow-up have the same variance.
+        for j in range(3):
+            for k in range(3):
+                first, second = min(j, k), max(j, k)
+                expected[j, k] += found.weight[i] * w[i] ** 2 * by[first] * free[second] / free[first]
+    together = np.tril(np.ones((3, 3)))
+    np.testing.assert_allclose(together @ found.added_by_censoring(w) @ together.T, expected, rtol=1e-5)
+    alone = found.by(2).added_by_censoring(w)
+    assert alone == pytest.approx(float(found.by(2).weight * w**2 @ found.by_censoring[:, 2]))
 
 
 def test_an_error_at_an_early_time_is_found_where_the_last_time_is_right():

@@ -9,7 +9,6 @@ from drosurv import CoxPH, RepairedCox, Surv
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.judging.from_predictions import judged_patients
-from drosurv.judging.known_curves import known_throughout
 from drosurv.judging.questions import questions
 from drosurv.judging.residual_tests import standard_error
 from drosurv.judging.verdict import PROBLEMS, findings, judge
@@ -19,7 +18,7 @@ from drosurv.predictions import Predictions, as_predictions
 from drosurv.report.cross_fit import cross_fitted
 
 
-def draw(kind, seed, n=1_000):
+def draw(kind, seed, n=600):
     """Exact survival S(t) of two groups, and their outcomes; censoring depends on the risk."""
     rng = np.random.default_rng(seed)
     g, eta = rng.random(n) < 0.5, 0.7 * rng.normal(size=n)
@@ -52,7 +51,7 @@ def problems(*args, **how):
 TIMES = {
     "one": [3.0],
     "three": [1.0, 2.0, 4.0],
-    "many": list(np.linspace(0.05, 6, 120)),
+    "many": list(np.linspace(0.1, 6, 60)),
     "years": [1.0, 2, 3, 4, 5, 6],
 }
 
@@ -180,30 +179,52 @@ def test_a_fitted_model_is_judged_with_its_estimation_error():
     assert error / own == pytest.approx(20, rel=0.35)
 
 
-def test_tables_are_known_throughout_if_no_step_has_more_than_a_twentieth_of_the_predicted_risk():
-    _, S, _, _ = draw("exponential", 6)
+def test_tables_are_known_throughout_if_their_steps_are_small():
+    _, S, _, _ = draw("exponential", 6, n=1_000)
 
     def known(at, decimals=15):
-        return known_throughout(parse_survival(S(at).round(decimals), 1_000, at))
+        return parse_survival(S(at).round(decimals), 1_000, at).known_throughout
 
     assert known(np.array(TIMES["many"]))
     assert not known(np.array(TIMES["many"]), decimals=2)
     assert not known(np.array(TIMES["years"]))
-    # Steps of exactly a twentieth, whatever the rounding errors, and one that is larger.
-    risk = np.arange(1, 21) / 20 * np.linspace(0.2, 0.9, 50)[:, None] / 1.0000001
-    assert known_throughout(parse_survival(1 - risk, 50, np.arange(1.0, 21.0)))
-    assert not known_throughout(parse_survival(1 - risk[:, 1:], 50, np.arange(2.0, 21.0)))
+    # Beside many small steps, three that take more than a twentieth of the time.
+    at = np.append(np.linspace(0.01, 0.7, 100), [0.8, 0.9, 1.0])
+    for share, wanted in ((0.12, True), (0.14, False)):
+        risk = np.append(np.linspace(0.01, 1 - 3 * share, 100), 1 - share * np.arange(2.0, -1, -1))
+        table = 1 - risk * np.linspace(0.2, 0.9, 50)[:, None] / 1.0000001
+        assert parse_survival(table, 50, at).known_throughout == wanted
+
+
+def test_a_jump_at_the_last_of_many_times_does_not_decide():
+    """A Cox model of few patients jumps at its last event, which may be long after the others."""
+    times = np.append(np.linspace(0.01, 0.5, 200), 1.0)
+    for jump, known in ((0.05, True), (0.2, True), (0.6, False)):
+        risk = np.append((1 - jump) * np.linspace(0.005, 1, 200), 1.0) * 0.7 / 1.0000001
+        assert parse_survival(1 - risk[None], 1, times).known_throughout == known
+    # It does not matter how large it is if the time is known closely.
+    times[-1] = 0.505
+    assert parse_survival(1 - risk[None], 1, times).known_throughout
+
+
+@pytest.mark.parametrize("n_times", [19, 20, 24, 40])
+def test_samples_of_patients_do_not_decide_whether_an_evenly_spaced_table_is_known_throughout(n_times):
+    at, known = np.linspace(0, 6, n_times + 1)[1:].astype(np.float32).astype(float), set()
+    for seed in range(20):
+        hazard = 0.1 * np.exp(np.random.default_rng(seed).normal(size=30))[:, None]
+        known |= {parse_survival(np.exp(-hazard * at), 30, at).known_throughout}
+    assert known == {n_times >= 20}
 
 
 def test_all_patients_of_a_table_decide_how_any_of_them_are_judged():
-    at = np.linspace(0.15, 6, 40)
-    hazard = np.repeat([0.05, 2.0], 100)
+    at = np.geomspace(0.05, 6, 20)
+    hazard = np.repeat([0.05, 5.0], 100)
     table = parse_survival(np.exp(-hazard[:, None] * at), 200, at)
-    known = {known_throughout(table.take(rows)) for rows in (np.arange(200), hazard < 1, hazard > 1)}
-    assert known == {known_throughout(table)}
+    known = {table.take(rows).known_throughout for rows in (np.arange(200), hazard < 1, hazard > 1)}
+    assert known == {table.known_throughout}
     # By themselves, they would not be.
-    alone = [known_throughout(parse_survival(np.exp(-h * at)[None], 1, at)) for h in (0.05, 2.0)]
-    assert alone == [True, False]
+    alone = [parse_survival(np.exp(-h * at)[None], 1, at).known_throughout for h in (0.05, 5.0)]
+    assert alone == [False, True]
 
 
 def test_bad_predictions_are_named():
@@ -247,8 +268,8 @@ def test_a_table_of_many_times_that_are_not_close_enough_gains_as_much_as_one_of
     y = Surv.from_arrays(T <= C, np.minimum(T, C))
 
     def gain(at):
-        judged = judged_patients(as_predictions((at, np.exp(-np.exp(eta)[:, None] * at**0.5)), None, n), y)
-        assert judged.few_times
+        predicted = as_predictions((at, np.exp(-np.exp(eta)[:, None] * at**0.5)), None, n)
+        judged = judged_patients(predicted, y, at_its_times=True)
         return judged.gains.mean()
 
     assert gain(np.arange(1, 401) / 200) == pytest.approx(gain(np.array([0.05, 0.2, 0.5, 1, 1.5])), abs=0.05)
@@ -274,7 +295,7 @@ def test_events_at_time_zero_are_judged():
 
 def test_a_model_and_its_reference_are_compared_as_long_as_both_are_known():
     y, S, _, _ = draw("exponential", 3)
-    long, short = np.linspace(0.05, 6, 120), np.linspace(0.05, 3, 60)
+    long, short = np.linspace(0.1, 6, 60), np.linspace(0.05, 3, 60)
 
     def compared(times, wrong_times):
         reference = as_predictions((wrong_times, S(wrong_times) ** 1.3), None, len(y))
@@ -326,7 +347,7 @@ def test_a_model_that_knows_nothing_gains_nothing_in_folds_with_few_events():
     y = Surv.from_arrays(time < 1.5, np.minimum(time, 1.5))
     X, fold = rng.normal(size=(120, 1)), np.arange(120) % 5
     parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
-    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts).predictions
+    predicted = cross_fitted(CoxPH(l2=100.0), X, y, parts)
     judged = judged_patients(as_predictions(predicted, None, 120), y)
     assert abs(judged.gains.mean()) < 0.05
 

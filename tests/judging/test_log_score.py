@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from drosurv.curves import rounding_unit
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.log_score import outcome_scores, rounding_unit
+from drosurv.judging.log_score import outcome_scores
 from drosurv.patients.target import Target
 
 

@@ -488,35 +488,6 @@ def test_p_values_count_draws_that_are_as_large():
     np.testing.assert_allclose(_p_values(np.array([5.0, 3.0, 0.0]), drawn), [0.2, 0.6, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"alpha": 0.0}, "alpha must lie in"),
-        ({"level": 1.0}, "level must lie in"),
-        ({"horizon": -1.0}, "horizon must be a time above 0"),
-        ({"brier_time": 50.0}, "brier_time=50.0 must not lie after"),
-        ({"horizon": 50.0}, "must not lie after the longest time in y, 3"),
-        ({"alpha": 1.0}, "no subgroup has at least"),
-    ],
-)
-def test_arguments_are_checked(options, message):
-    X, y, predictions = patients(100)
-    with pytest.raises(ValueError, match=message):
-        certify(predictions, X, y, **options)
-
-
-def test_risk_scores_alone_are_refused():
-    X, y, _ = patients(100)
-    with pytest.raises(ValueError, match="no survival curves"):
-        certify(Predictions(risk=np.zeros(100)), X, y)
-
-
-def test_few_patients_are_refused():
-    X, y, predictions = patients(40)
-    with pytest.raises(ValueError, match="at least 50"):
-        certify(predictions, X, y)
-
-
 def test_sentences_and_table_round_bounds_outward_alike():
     bounds = pd.DataFrame(
         {"estimate": [1.2, 0.8, 0.2, -0.1], "bound": [1.4812, 0.6777, 0.2501, -0.1601], "group": "age > 60"},

@@ -428,6 +428,11 @@ def test_more_expected_events_than_patients_are_called_cumulative_hazards():
     assert found.who == "patients with age <= 1"
 
 
+def test_one_event_is_one_event():
+    found = subgroup_problem({**INFANTS, "patients": 24, "observed": 1, "expected": 15.4, "ratio": 0.06}, 10)
+    assert "1 event where 15.4 were predicted" in found.text
+
+
 def test_a_subgroup_whose_events_come_early_is_said_with_numbers_and_times():
     early = {
         **INFANTS,

@@ -115,11 +115,6 @@ def test_weight_zero_equals_leaving_a_patient_out(ties):
     assert (scores.grad[::5] == 0).all()
 
 
-def test_an_unknown_rule_for_ties_is_refused():
-    with pytest.raises(ValueError, match=r"ties must be one of \('breslow', 'efron'\), got 'exact'"):
-        cox_partial(torch.zeros(2), torch.tensor([True, True]), torch.ones(2), ties="exact")
-
-
 def test_memory_stays_linear_in_the_number_of_patients():
     # An n x n array of this size would need 80 GB.
     n = 100_000

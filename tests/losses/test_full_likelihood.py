@@ -150,13 +150,6 @@ def test_huge_scores_give_infinite_losses_and_never_nan():
     assert log_risk.grad.tolist() == [-1.0, -1.0]
 
 
-def test_zero_follow_up_and_psi_of_wrong_length_are_refused():
-    with pytest.raises(ValueError, match="every observed time is 0"):
-        PiecewiseExponential(Target(np.ones(2, bool), np.zeros(2)))
-    with pytest.raises(ValueError, match="1 cut points make 2 intervals, got a last axis of 3"):
-        full_likelihood(torch.zeros(1), torch.zeros(3), torch.ones(1), torch.ones(1), torch.ones(1))
-
-
 def test_losses_of_two_parts_of_follow_up_sum_to_the_whole():
     # The part before a cut without event, the part from the cut on with an entry time; an offset goes with both.
     rng = np.random.default_rng(0)
@@ -252,8 +245,3 @@ def test_cumulative_hazards_and_weighted_sums_equal_products_with_the_exposure_m
         (time[:, None] > edges[:-1]) | (edges[:-1] == 0) & (time[:, None] == 0)
     )
     np.testing.assert_allclose(block_sums(values, found.index, 5), values @ holds, atol=1e-12)
-
-
-def test_fewer_than_one_interval_is_refused():
-    with pytest.raises(ValueError, match="n_intervals must be a whole number, at least 1, got 0"):
-        Intervals.from_target(target_of([1.0]), 0)

@@ -119,12 +119,6 @@ def test_patients_of_a_stratum_without_events_have_loss_zero():
     np.testing.assert_array_equal(unweighted(scores, psi), losses)
 
 
-def test_a_stratum_with_zero_follow_up_is_refused():
-    target = Target(np.ones(3, bool), np.array([0.0, 0.0, 2.0]), stratum=np.array([0, 0, 1]))
-    with pytest.raises(ValueError, match="strata contains a stratum in which every observed time is 0"):
-        StratifiedLikelihood(target)
-
-
 def test_rows_of_a_patient_sum_to_the_loss_of_the_whole_follow_up():
     rng = np.random.default_rng(0)
     n = 30

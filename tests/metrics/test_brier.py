@@ -114,36 +114,6 @@ def test_patients_of_one_time_are_nan_with_a_warning():
         assert np.isnan(integrated_brier_score(train, test, flat))
 
 
-def bad(message, **changes):
-    return pytest.param(changes, message, id=message)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        bad(r"must lie in \[1, 90\]", times=[2.0, 95.0]),
-        bad(r"got none", times=[], survival=np.zeros((50, 0))),
-        bad("at least two times", times=[20.0], survival=np.full((50, 1), 0.5)),
-        bad("pass their times", times=None),
-        bad("one time for each of the 2 columns", times=[20.0, 30.0, 40.0]),
-        bad("strictly ascending", times=[30.0, 20.0]),
-        bad("49 curves for 50 patients", survival=np.full((49, 2), 0.5)),
-        bad("probabilities between 0 and 1, got 3.0", survival=np.full((50, 2), 3.0)),
-        bad("survival is missing in 50 of 50 rows", survival=np.full((50, 2), np.nan)),
-        bad("shape", survival=np.full(50, 0.5)),
-        bad(
-            "'inside' or 'table', got 'outside'", times=None, survival=[lambda t: t * 0] * 50, grid="outside"
-        ),
-    ],
-)
-def test_bad_input_is_refused_with_the_reason(changes, message):
-    rng = np.random.default_rng(6)
-    (_, train), (_, test) = cohort(rng, 120), cohort(rng, 50, longest=90)
-    arguments = {"survival": np.full((50, 2), 0.5), "times": [20.0, 30.0]} | changes
-    with pytest.raises(ValueError, match=message):
-        integrated_brier_score(train, test, **arguments)
-
-
 def test_groups_with_other_follow_up_have_the_scores_of_complete_follow_up():
     rng = np.random.default_rng(8)
     group = np.repeat(["a", "b"], 15_000)

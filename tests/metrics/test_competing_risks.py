@@ -94,27 +94,6 @@ def test_concordance_ranks_the_event_above_those_who_have_it_later_or_never():
     assert concordance_by_cause(cause, time, x) == pytest.approx(right / pairs)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"cause": [0.5, 1]}, "whole numbers"),
-        ({"cause": [-1, 1]}, "cause must not be negative"),
-        ({"time": [1.0]}, "cause and time must be one-dimensional and of equal length"),
-        ({"time": [1.0, np.nan]}, "1 NaN or infinite time .first"),
-        ({"time": [1.0, -1.0]}, "negative time"),
-        ({"incidence": [[0.5, 0.5]] * 2}, "2 patients by 1 times"),
-        ({"incidence": [[1.5]] * 2}, "probabilities"),
-        ({"at": [3.0]}, "end of the training follow-up, 2"),
-        ({"at": [np.nan]}, "at must be finite and >= 0, got"),
-    ],
-)
-def test_bad_input_is_refused_with_the_reason(change, message):
-    given = {"cause": [1, 0], "time": [1.0, 2.0], "incidence": [[0.5]] * 2, "at": [1.5]} | change
-    follow_up = FollowUp.parse(Surv.from_arrays([True, False], [1.0, 2.0]))
-    with pytest.raises(ValueError, match=message):
-        brier_score_by_cause(follow_up, **given)
-
-
 def test_patients_without_weight_have_no_score_and_a_warning_says_so():
     nobody = np.zeros(2)
     y = Surv.from_arrays([True, False], [1.0, 2.0])

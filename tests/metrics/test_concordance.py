@@ -179,31 +179,6 @@ def test_cross_group_tables_of_intersections_keep_tuples_as_labels():
     assert list(table.index) == [("f", "old"), ("m", "old")]
 
 
-Y = Surv.from_arrays([True, False], [1.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("risk", "weight", "message"),
-    [
-        ([1.0, np.nan], None, "1 NaN or infinite score .first at row 2"),
-        ([np.inf, 1.0], None, "NaN or infinite"),
-        ([1.0], None, "1 score for the 2 patients"),
-        ([[1.0, 2.0], [3.0, 4.0]], None, "one score per patient"),
-        (["high", "low"], None, "must hold numbers"),
-        ([1.0, 2.0], [1.0, -1.0], "not negative, got -1.0 at row 2"),
-        ([1.0, 2.0], [1.0], "sample_weight must have one value per row, shape .2,., got .1,."),
-    ],
-)
-def test_bad_scores_and_weights_are_refused_with_the_reason(risk, weight, message):
-    with pytest.raises(ValueError, match=message):
-        concordance_index(Y, risk, sample_weight=weight)
-
-
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(ValueError, match="'imparity' or 'harrell', got 'uno'"):
-        concordance_counts(Y, [1.0, 2.0], rule="uno")
-
-
 def observed_late(seed, n=60):
     """Times, events, entries, strata, weights and scores, with ties of every kind."""
     rng = np.random.default_rng(seed)
@@ -266,14 +241,6 @@ for (weighted in c(FALSE, TRUE)) for (stratified in c(FALSE, TRUE)) {
                 strata=data["stratum"] if stratified else None,
             )
             assert found == pytest.approx(r[f"{weighted} {stratified}".upper()].item(), rel=1e-12)
-
-
-def test_entry_after_the_time_is_named():
-    y = Surv.from_arrays([True, False], [1.0, 2.0])
-    with pytest.raises(ValueError, match="entry must be before the time of the row"):
-        concordance_index(with_fields(y, entry=[1.0, 0.0]), [1.0, 0.0])
-    with pytest.raises(ValueError, match="strata contains 1 missing label"):
-        concordance_index(y, [1.0, 0.0], strata=["x", None])
 
 
 def test_patients_who_are_never_observed_together_have_no_concordance_under_any_weights():

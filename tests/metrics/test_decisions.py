@@ -149,18 +149,3 @@ def test_a_gap_with_an_unknown_group_is_unknown():
     assert np.isnan(found.loc["ppv", "value"])
     assert found.loc["ppv", "reason"] == "not estimable in b"
     assert found.loc["sensitivity", "value"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"threshold": 0}, "threshold must lie between 0 and 1, got 0"),
-        ({"horizon": -1}, "horizon must be a positive time, got -1"),
-        ({"event_probability": [20.0, 0.1]}, "divide percentages by 100"),
-        ({"event_probability": [0.1]}, "one probability for each of the 2 patients"),
-    ],
-)
-def test_errors_name_the_argument(change, message):
-    arguments = {"event_probability": [0.1, 0.2], "threshold": 0.5, "horizon": 1.0, **change}
-    with pytest.raises(ValueError, match=message):
-        decisions(Surv.from_arrays([1, 0], [1.0, 2.0]), **arguments)

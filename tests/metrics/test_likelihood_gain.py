@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
@@ -10,7 +8,7 @@ from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 from drosurv.curves import parse_survival
 from drosurv.metrics import FollowUp, brier_skill, integrated_brier_score, likelihood_gain
 from drosurv.metrics.brier import brier_against_null
-from drosurv.metrics.likelihood_gain import likelihood_gains
+from drosurv.metrics.likelihood_gain import interval_rates, likelihood_gains
 from drosurv.patients.target import Surv, parse_target
 
 
@@ -124,18 +122,6 @@ def test_an_array_of_steps_is_a_step_function_from_one():
     )
 
 
-def test_bad_input_is_refused_with_the_reason():
-    train = Surv.from_arrays([True, False], [1.0, 2.0])
-    flat = [StepFunction(np.array([0.0, 4.0]), np.array([1.0, 0.5]))] * 2
-    with pytest.raises(ValueError, match="n_intervals must be a whole number, at least 1, got 0"):
-        likelihood_gains(train, train, flat, n_intervals=0)
-    with pytest.raises(ValueError, match="2 curves for 1 patients"):
-        likelihood_gains(train, train[:1], flat)
-    at_start = Surv.from_arrays([True, False], [0.0, 2.0])
-    with pytest.raises(ValueError, match="happened at time 0"):
-        likelihood_gains(at_start, train, flat)
-
-
 def test_brier_skill_without_weight_or_with_a_null_model_without_error_is_nan_with_a_warning():
     train = Surv.from_arrays([True, True, False], [5.0, 6.0, 7.0])
     test = Surv.from_arrays([True, False, False], [4.0, 5.0, 6.0])
@@ -206,22 +192,11 @@ def test_a_null_model_of_few_scored_patients_has_at_least_five_events_in_each_in
     assert not np.allclose(found, likelihood_gains(of_test, y, curves(x, GRID), n_intervals=20))
 
 
-def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
-    rng = np.random.default_rng(0)
-    y_train = Surv.from_arrays(np.ones(400, dtype=bool), rng.exponential(size=400))
-    null = FollowUp.parse(y_train)
-    edges = np.r_[0.0, np.percentile(y_train["time"], np.arange(5, 101, 5))]
+def test_intervals_without_a_step_are_joined_with_the_next_that_has_one():
+    edges = np.linspace(0.0, 2.0, 21) ** 2
     # Steps in the third and in the tenth interval, or in all of them.
     few = np.where(edges >= edges[10], 2.0, np.where(edges >= edges[3], 0.5, 0.0))
-    hazards = np.array([few, few, few, 1.3 * edges])
-    y = Surv.from_arrays([True, True, True, True], [edges[1] / 2, edges[5], edges[15], edges[5]])
-    rates = [0.5 / edges[3], 1.5 / (edges[-1] - edges[3]), 1.5 / (edges[-1] - edges[3]), 1.3]
-    wanted = []
-    for rate, time, place, hazard in zip(rates, y["time"], (1, 5, 15, 5), hazards, strict=True):
-        start, end = null.cumulative_hazard_at(edges[[place - 1, place]]) * [place > 1, 1]
-        by_null = null.cumulative_hazard_at(np.array([time]))[0] - np.log(
-            (end - start) / np.diff(edges)[place - 1]
-        )
-        wanted.append(by_null - hazard[edges <= time][-1] + np.log(rate))
-    found = likelihood_gains(replace(null, other_times=True), y, np.exp(-hazards), edges)
-    np.testing.assert_allclose(found, wanted)
+    found = interval_rates(np.array([few, 1.3 * edges]), edges, joined=True)
+    np.testing.assert_allclose(found[0, :3], 0.5 / edges[3])
+    np.testing.assert_allclose(found[0, 3:], 1.5 / (edges[-1] - edges[3]))
+    np.testing.assert_allclose(found[1], 1.3)

@@ -49,10 +49,3 @@ def test_intervals_of_new_hospitals_hold_their_share_of_them():
         new = np.exp(rng.normal(0.1, 0.3, 50))
         inside.append(((found.new_low < new) & (new < found.new_high)).mean())
     assert 0.88 < np.mean(inside) < 0.99
-
-
-def test_events_of_at_least_three_groups_are_needed():
-    with pytest.raises(ValueError, match="three groups at least"):
-        random_intercept([1, 2], [1.0, 2.0])
-    with pytest.raises(ValueError, match="expected ones above 0"):
-        random_intercept([1, 2, 3], [1.0, 0.0, 2.0])

@@ -48,13 +48,6 @@ def test_without_censoring_in_training_it_is_harrell_s():
     assert uno_concordance(train, test, risk, sample_weight=weight) == pytest.approx(expected, rel=1e-12)
 
 
-def test_tau_beyond_the_training_follow_up_is_refused():
-    rng = np.random.default_rng(2)
-    train, test = cohort(rng, 100, 40), cohort(rng, 60, 70)
-    with pytest.raises(ValueError, match=r"tau=50\.0 lies beyond the training follow-up, which ends at 40"):
-        uno_concordance(train, test, np.zeros(60), tau=50.0)
-
-
 def test_no_pair_is_nan_with_a_warning():
     train = Surv.from_arrays([True, False], [1.0, 9.0])
     with pytest.warns(UndefinedMetricWarning, match="no pair of the 1 patients"):

@@ -122,12 +122,6 @@ def test_patients_without_a_label_are_a_group_or_leave_every_pair():
     assert dropped == concordance_fractions(y[known], score[known], labels[known])
 
 
-def test_one_group_only_is_an_error():
-    y, score, _ = data()
-    with pytest.raises(ValueError, match=r"at least 2 groups, got 1 \('a'\)"):
-        concordance_imparity(y, score, ["a"] * 200)
-
-
 def test_unseen_labels_are_an_error_and_known_but_absent_ones_are_nan():
     y, score, rng = data()
     labels = rng.choice(["a", "b"], 200)
@@ -145,10 +139,3 @@ def test_fractions_are_ratios_of_the_summed_counts_under_any_weights():
     for label, value in concordance_fractions(y, score, groups, sample_weight=weight).items():
         inside = groups == label
         assert value == pytest.approx(counts.numerator[inside].sum() / counts.denominator[inside].sum())
-
-
-def cohort(seed=0, n=120):
-    rng = np.random.default_rng(seed)
-    risk = rng.normal(size=n)
-    y = Surv.from_arrays(rng.random(n) < 0.6, np.ceil(20 * rng.exponential(size=n) / np.exp(risk)))
-    return y, risk, rng.choice(["a", "b"], n, p=[0.3, 0.7])

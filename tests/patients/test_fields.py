@@ -100,59 +100,6 @@ def test_event_and_time_alone_keep_the_names_of_causes():
     assert alone["cause"].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        (
-            {"entry": [0, 1, 5, 1]},
-            r"entry must be before .* \(first at row 3: entry 5.0, time 5.0\).*: drop it",
-        ),
-        ({"entry": [0, np.inf, 1, 1]}, r"entry contains 1 NaN or infinite value \(first at row 2\); drop or"),
-        ({"entry": pd.Series([0, np.nan, 1, 1], index=[4, 7, 8, 9])}, r"\(first at row 8\); drop or correct"),
-        ({"weight": [1, 1, -1, 1]}, r"weight must be finite and not negative, got -1.0 at row 3: correct it"),
-        ({"weight": [1, 1]}, r"weight must have one value per row, shape \(4,\), got \(2,\)"),
-        ({"id": ["a", None, "b", "c"]}, r"id contains 1 missing label \(first at row 2\): drop such rows"),
-        ({"id": ["a", np.nan, "b", "c"]}, r"id contains 1 missing label \(first at row 2\)"),
-        ({"clusters": [1.0, np.nan, 2.0, 2.0]}, r"clusters contains 1 missing label \(first at row 2\)"),
-        (
-            {"clusters": [1.0, 1.5, 2.0, 2.0]},
-            r"clusters must hold whole numbers or texts.*row 2 has .*1.5.*astype",
-        ),
-        ({"id": ["a", "b", 3, "c"]}, r"id must hold whole numbers or texts, and not both; row 3 has 3"),
-        ({"id": [("a", 1), ("b", 2), ("c", 3), ("d", 4)]}, "id must have one label per row"),
-        ({"id": pd.to_datetime(["2001-01-01"] * 4)}, "id must hold whole numbers or texts"),
-    ],
-)
-def test_a_bad_field_is_named_with_its_row_and_the_remedy(fields, said):
-    with pytest.raises(ValueError, match=said):
-        Surv.from_arrays(EVENT, TIME, **fields)
-
-
-@pytest.mark.parametrize(
-    ("types", "said"),
-    [
-        (
-            [("hospital", "i8")],
-            "y has a field 'hospital', which is not known: .* entry, id, clusters, weight",
-        ),
-        ([("Entry", "f8")], "y has a field 'Entry'"),
-        ([("id", "O")], r"id contains 4 missing labels \(first at row 1\)"),
-        ([("entry", "U3")], "entry must hold numbers"),
-        ([("weight", "f8"), ("start", "f8")], "y has a field 'start'"),
-    ],
-)
-def test_fields_of_arrays_made_by_hand_are_checked_too(types, said):
-    plain = Surv.from_arrays(EVENT, TIME)
-    y = np.zeros(4, [("died", "?"), ("days", "f8"), *types])
-    y["died"], y["days"] = plain["event"], plain["time"]
-    if types[0][0] == "id":
-        y["id"] = None
-    features = np.arange(8.0).reshape(4, 2)
-    for call in (lambda: CoxPH().fit(features, y), lambda: evaluate(np.arange(4.0), None, y)):
-        with pytest.raises(ValueError, match=said):
-            call()
-
-
 def test_the_first_two_fields_have_any_name_and_the_others_any_order():
     y = np.zeros(N, [("died", "?"), ("days", "f8"), ("weight", "i4"), ("entry", "f4")])
     for name, old in (("died", "event"), ("days", "time"), ("weight", "weight"), ("entry", "entry")):

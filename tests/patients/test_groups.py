@@ -93,25 +93,6 @@ def test_intersections_of_many_large_attributes_do_not_collide():
     assert [groups.labels[code] for code in groups.codes] == [tuple(row) for row in table.tolist()]
 
 
-@pytest.mark.parametrize(
-    ("values", "arguments", "message"),
-    [
-        (["a", "a"], {}, r"at least 2 groups, got 1 \('a'\)"),
-        ([None, None], {"missing": "drop"}, r"got 0 \(none\)"),
-        (["a", "b"], {"n": 3}, "2 labels for 3 patients"),
-        (["a", "b"], {"missing": "ignore"}, "'group' or 'drop', got 'ignore'"),
-        (["a", "missing", None], {}, "a group called 'missing'"),
-        ("ab", {}, "one label per patient"),
-        ([], {}, "empty"),
-        (np.zeros((2, 2, 2)), {}, "two-dimensional"),
-        (["a", "b"], {"labels": ["a"]}, r"not among the known ones: \['b'\]; known are \['a'\]"),
-    ],
-)
-def test_bad_labels_are_refused_with_the_reason(values, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        parse_groups(values, **arguments)
-
-
 def test_parsed_groups_parse_to_themselves_and_keep_their_length():
     groups = parse_groups(["a", "b"])
     assert parse_groups(groups, 2) is groups

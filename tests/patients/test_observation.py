@@ -1,6 +1,5 @@
 """Checks of what fit is given about its rows, and folds of rows that belong together."""
 
-import sys
 from datetime import date
 
 import numpy as np
@@ -42,33 +41,6 @@ def test_rows_of_one_patient_are_a_cluster():
 def test_numbers_may_be_objects_or_of_a_nullable_type(kind):
     entry = pd.Series([0, 2, 3, 5], dtype=kind)
     assert rows_of(entry=entry).entry.tolist() == [0, 2, 3, 5]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"entry": [0, 3, 1, 1]}, r"entry must be before.*1 row \(first at row 2: entry 3.0, time 3.0\)"),
-        ({"entry": [0, np.nan, 1, 1]}, r"entry contains 1 NaN or infinite value \(first at row 2\)"),
-        ({"entry": [0, 1]}, r"entry must have one value per row, shape \(4,\), got \(2,\)"),
-        ({"entry": ["a", "b", "c", "d"]}, "entry must hold numbers"),
-        ({"offset": [0, np.inf, 1, 1]}, "offset contains 1 NaN or infinite"),
-        ({"clusters": ["a", None, "b", "b"]}, r"clusters contains 1 missing label \(first at row 2\)"),
-        ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing label"),
-        ({"strata": ["a", "b"]}, r"strata must have one label per row, shape \(4,\), got \(2,\)"),
-        ({"strata": [["a"]] * 4}, r"strata must have one label per row, shape \(4,\), got \(4, 1\)"),
-        (
-            {"id": [1, 1, 2, 3]},
-            r"id names several rows of one patient \(first at row 1\), but there are no entry times",
-        ),
-        (
-            {"id": [1, 1, 2, 3], "entry": [0, 1, 0, 0]},
-            r"rows 1 and 2 of one id overlap: \(0.0, 2.0\] and \(1.0, 3.0\]",
-        ),
-    ],
-)
-def test_bad_input_names_the_argument_the_row_and_the_remedy(given, message):
-    with pytest.raises(ValueError, match=message):
-        rows_of(**given)
 
 
 def test_a_stratum_without_events_is_mentioned():
@@ -124,14 +96,3 @@ def test_columns_of_polars_keep_their_types_levels_and_gaps():
     column = in_pandas(table["t"])
     assert column.name == "t"
     assert column.isna().tolist() == [False, True, False]
-
-
-def test_a_lazy_table_is_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"a LazyFrame is not computed yet: .* \.collect\(\) in polars"):
-        in_pandas(polars.LazyFrame({"a": [1]}))
-
-
-def test_without_narwhals_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ImportError, match=r'needs narwhals.*pip install "drosurv\[polars\]"'):
-        in_pandas(polars.DataFrame({"a": [1]}))

@@ -5,11 +5,14 @@ import pandas as pd
 import pytest
 
 from drosurv import PublishedCox, Surv, evaluate, repair
+from drosurv.patients.observation import Rows
+from drosurv.predictions import as_predictions
+from drosurv.repairs.at_few_times import AtFewTimes
 
 TIMES = np.array([3.0])
 
 
-def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
+def patients(seed, n=800, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
     """Weibull times; predicted log hazards are `slope` times the true ones, plus a shift."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
@@ -86,3 +89,57 @@ def test_the_sentence_says_by_which_time_events_are_counted():
     assert "events were observed by 3 years, allowing" in in_years
     assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
     assert "completed" not in said
+
+
+def at_few_times(seed, n, times, censored, slope=1.0):
+    _, y, survival = patients(seed, n, slope, times=times, censored=censored)
+    predicted = as_predictions((times, survival), None, n)
+    return AtFewTimes.of(predicted, y, Rows(), np.ones(n)), y, survival
+
+
+def test_without_censoring_the_number_that_decides_is_the_likelihood_ratio():
+    times = np.array([1.0, 3.0, 5.0])
+    found, y, survival = at_few_times(0, 60, times, (6, 7))
+    rng = np.random.default_rng(0)
+    before, after = 0.3 * rng.normal(size=(2, 60))
+    rows = np.arange(60) % 3 > 0
+    wanted = 0.0
+    for i in np.flatnonzero(rows):
+        likelihood = []
+        for r in (after[i], before[i]):
+            at = np.concatenate([[1.0], survival[i] ** np.exp(r), [0.0]])
+            k = np.searchsorted(times, y["time"][i]) if y["event"][i] and y["time"][i] <= 5 else 3
+            likelihood.append(at[k] - at[k + 1])
+        wanted += np.log(likelihood[0] / likelihood[1])
+    assert found.log_ratios(before, after[None], rows)[0] == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("change", [0.5, -0.5])
+def test_with_censoring_it_has_the_mean_one_if_predictions_are_right(change):
+    times, each = np.array([1.0, 3.0, 5.0]), []
+    for seed in range(4):
+        found, _, _ = at_few_times(seed, 300, times, (0.2, 7))
+        one = np.eye(300, dtype=bool)
+        each += [found.log_ratios(np.zeros(300), np.full((1, 300), change), row)[0] for row in one]
+    ratios = np.exp(each)
+    assert abs(ratios.mean() - 1) < 3 * ratios.std() / np.sqrt(len(ratios))
+    # Of wrong predictions it grows.
+    found, _, _ = at_few_times(0, 300, times, (0.2, 7), slope=0.0)
+    X, _, _ = patients(0, 300)
+    truth = (0.7 * X["a"] - 0.5 * X["b"]).to_numpy()
+    assert found.log_ratios(np.zeros(300), truth[None], np.ones(300, bool))[0] > 5
+
+
+def test_events_after_a_correction_have_the_score_of_the_corrected_probabilities():
+    found, _, survival = at_few_times(1, 400, TIMES, (0.2, 7))
+    r = 0.5 * np.random.default_rng(1).normal(size=400)
+    outcome, F = found._at_last
+    events, hazard, r, outcome, survival = (
+        part[F > 0] for part in (*found.events_after(r), r, outcome, survival)
+    )
+    assert len(r) > 200
+    corrected = 1 - survival[:, 0] ** np.exp(r)
+    np.testing.assert_allclose(hazard, -np.log1p(-corrected))
+    # The derivative of the log likelihood of a yes or no by the log of the hazard.
+    slope = (outcome / corrected - (1 - outcome) / (1 - corrected)) * (1 - corrected) * hazard
+    np.testing.assert_allclose(events - hazard, slope, atol=1e-9)

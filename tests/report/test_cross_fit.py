@@ -8,13 +8,12 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, NullModel, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
-from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions import as_predictions
 from drosurv.report import audit
-from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
+from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, curve_times, fold_parts
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def patients():
 
 def test_predictions_are_those_of_models_trained_without_the_patient(patients):
     parts = fold_parts(patients.y["event"], 4, 0)
-    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts).predictions
+    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts)
     for train, test in parts:
         assert not set(train) & set(test)
         scaler = StandardScaler().fit(patients.X.iloc[train])
@@ -41,7 +40,7 @@ def test_causes_are_predicted_by_models_trained_without_the_patient_and_one_caus
     X, time, rng = patients.X.iloc[:, :3], patients.y["time"], np.random.default_rng(0)
     y = Surv.competing(np.where(patients.y["event"], rng.integers(1, 3, len(X)), 0), time)
     parts = fold_parts(patients.y["event"], 4, 0)
-    found = as_predictions(cross_fitted(CauseSpecificCox(), X, y, parts).predictions, None, len(X))
+    found = as_predictions(cross_fitted(CauseSpecificCox(), X, y, parts), None, len(X))
     times = np.quantile(time, [0.2, 0.5, 0.8])
     for train, test in parts:
         model = CauseSpecificCox().fit(X.iloc[train], y[train])
@@ -53,7 +52,7 @@ def test_causes_are_predicted_by_models_trained_without_the_patient_and_one_caus
     one = Surv.competing(patients.y["event"], time)
     how = {"sensitive_features": X.iloc[:, 0] > 0}
     tables = [
-        evaluate(cross_fitted(model, X, target, parts).predictions, X, target, **how, **cause).groups
+        evaluate(cross_fitted(model, X, target, parts), X, target, **how, **cause).groups
         for model, target, cause in ((CoxPH(), patients.y, {}), (CauseSpecificCox(), one, {"cause": 1}))
     ]
     for name in ("observed", "expected", "ratio", "ratio_low", "ratio_p", "slope", "gain", "gain_low"):
@@ -69,7 +68,7 @@ def gains_of(found, y):
 def test_no_model_gains_nothing_over_no_model(patients):
     some = slice(0, 90)
     y = patients.y[some]
-    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0)).predictions
+    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0))
     gains = gains_of(found, y)
     assert abs(gains.mean()) < 2 * gains.std() / np.sqrt(len(y))
     assert gains.min() > -3
@@ -78,7 +77,7 @@ def test_no_model_gains_nothing_over_no_model(patients):
 def test_gains_are_about_those_over_the_patients_that_a_model_was_trained_on(patients):
     X, y = patients.X, patients.y
     parts = fold_parts(y["event"], 4, 0)
-    found = cross_fitted(CoxPH(), X, y, parts).predictions
+    found = cross_fitted(CoxPH(), X, y, parts)
     expected = np.empty(len(y))
     for train, test in parts:
         curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
@@ -89,9 +88,7 @@ def test_gains_are_about_those_over_the_patients_that_a_model_was_trained_on(pat
 def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
     X, y, strata = patients.X, patients.y, np.arange(200) % 5
     seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), rows=Rows.parse(y, strata=strata))
-    gains = EvaluationData(
-        as_predictions(seen.predictions, None, len(y)), parse_target(y), seen.follow_up
-    ).judged.gains
+    gains = EvaluationData(as_predictions(seen, None, len(y)), parse_target(y), y).judged.gains
     # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
     assert gains.min() > -8
     assert gains.mean() > 0
@@ -124,19 +121,12 @@ def test_folds_may_be_given_and_must_be_complete(patients):
         fold_parts(event, 1, 0)
 
 
-@pytest.mark.parametrize("more", ["reference", "X_train", "y_train"])
-def test_what_folds_would_leave_unread_is_refused(patients, more):
-    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y}
-    with pytest.raises(ValueError, match="folds trains the model and plain Cox on the audited"):
-        audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
-
-
 def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
     y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
     recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
     parts = fold_parts(y["event"], 3, 0)
     own, cox = cross_fitted(recipe, patients.X, y, parts), cross_fitted_cox(recipe, patients.X, y, parts)
-    np.testing.assert_allclose(own.predictions.risk, cox.risk, atol=1e-7)
+    np.testing.assert_allclose(own.risk, cox.risk, atol=1e-7)
 
 
 def test_curves_are_kept_at_few_times():
@@ -167,7 +157,7 @@ def test_a_small_cohort_gets_an_answer(patients):
 def test_folds_keep_the_hazards_of_their_models(patients):
     y = Surv.from_arrays(patients.y["event"], np.ceil(2 * patients.y["time"]))
     parts = fold_parts(y["event"], 4, 0)
-    curves = cross_fitted(CoxPH(), patients.X, y, parts).predictions.survival
+    curves = cross_fitted(CoxPH(), patients.X, y, parts).survival
     until = np.minimum(y["time"], 3.0)
     found = curves.summed_hazard(until[:, None])
     for train, test in parts:
@@ -181,6 +171,6 @@ def test_folds_keep_the_hazards_of_their_models(patients):
 def test_scores_of_folds_are_of_the_type_of_the_model(patients):
     parts = fold_parts(patients.y["event"], 3, 0)
     model = AcceleratedFailureTime("weibull")
-    found = cross_fitted(model, patients.X, patients.y, parts).predictions
+    found = cross_fitted(model, patients.X, patients.y, parts)
     assert found.score_type == "log time"
     assert as_predictions(found, None, 200).curves.curve_type == "smooth"

@@ -8,12 +8,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
+from drosurv.evaluation.evaluate import prepare
 from drosurv.patients.observation import Rows
 from drosurv.patients.one_row_each import one_row_each
 from drosurv.patients.target import with_fields
+from drosurv.predictions import as_predictions
 from drosurv.report import Page, audit
 from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 
@@ -122,13 +123,16 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     parts = fold_parts(y["event"], 3, 0)
     y = with_fields(y, entry=entry)
     seen = cross_fitted(recipe, X, y, parts, rows=Rows.parse(y, strata=strata))
-    np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     train, test = parts[1]
     alone = clone(recipe).fit(X.iloc[train], y[train], coxph__strata=strata[train])
-    i, u = int(test[4]), seen.predictions.times[10]
+    i, times = int(test[4]), np.array([0.2, 0.4])
     curve = alone[-1].predict_survival_function(alone[:-1].transform(X.iloc[[i]]), strata=strata[[i]])[0]
-    wanted = curve(entry[i] + u) / curve(entry[i])
-    assert seen.predictions.survival[i, 10] == pytest.approx(wanted)
+    np.testing.assert_allclose(seen.survival.survival(times)[i], curve(times))
+    # Scores are hazards at one time since entry.
+    evaluator = prepare(as_predictions(seen, X, len(y), rows=Rows.parse(y)), y)
+    np.testing.assert_allclose(seen.risk, evaluator.everyone.data.risk)
+    wanted = curve(entry[i] + times) / curve(entry[i])
+    np.testing.assert_allclose(evaluator.everyone.data.curves.survival(times)[i], wanted)
     report = audited(recipe, **whole, folds=parts)
     assert "evaluated from their entry on" in report.to_markdown()
     assert "cross-fitted" in report.model
@@ -146,32 +150,12 @@ def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_f
     train, test = parts[2]
     of_train = np.array([patient in train for patient in rows["id"]])
     alone = clone(recipe).fit(rows["X"][of_train], y[of_train], strata=rows["strata"][of_train])
-    i, u = int(test[3]), found.predictions.times[10]
-    since, stratum = whole["entry"][i], whole["strata"][[i]]
+    i, times, stratum = int(test[3]), np.array([0.2, 0.4]), whole["strata"][test[[3]]]
     curve = alone.predict_survival_function(whole["X"].iloc[[i]], strata=stratum)[0]
-    assert found.predictions.survival[i, 10] == pytest.approx(curve(since + u) / curve(since))
+    np.testing.assert_allclose(found.survival.survival(times)[i], curve(times))
     report = audited(recipe, **rows, folds=3)
     assert "320 rows are of 160 patients" in report.to_markdown()
     assert "160 patients with " in report.to_markdown()
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"X_train": np.zeros((9, 2))}, "plain Cox would be trained without entry: leave out X_train"),
-        ({"folds": 200}, "folds must be a whole number from 2 to the number of events"),
-    ],
-)
-def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
-    model, whole, _ = cohort
-    with pytest.raises(ValueError, match=message):
-        audited(model, **whole, **more)
-
-
-def test_a_recipe_that_cannot_be_told_is_refused(cohort):
-    _, whole, _ = cohort
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
-        audited(CoxPHSurvivalAnalysis(), **whole, folds=3)
 
 
 def test_what_counts_from_entry_says_so(cohort):

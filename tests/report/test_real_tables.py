@@ -162,7 +162,6 @@ def shown_p_values(report):
                         yield table.key, row, row[column.key]
 
 
-@pytest.mark.xfail(reason="joint adjustment: the search changes p-values by no fixed factor")
 def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rotterdam, monkeypatch):
     """Rotterdam: an imparity of p = 0.006 was shown beside a clear verdict. Of one grade ranks are at random."""
     X, y, table = rotterdam

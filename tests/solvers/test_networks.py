@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv import CoxPH, DROCox, Surv
+from drosurv import CoxPH, Surv
 from drosurv.solvers.networks import Linear, ModuleBatch, build, linear, mlp, module_scores
 
 N, D, B = 12, 3, 4
@@ -172,36 +172,6 @@ def test_threads_that_build_at_once_get_what_each_would_alone():
             assert torch.equal(a, b)
 
 
-def test_what_is_no_module_is_refused():
-    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module .* it returned int"):
-        build(lambda d: d, 4, seed=0)
-
-
-def test_an_instance_in_place_of_a_builder_is_refused():
-    # A module is callable too, but what it takes are features.
-    with pytest.raises(TypeError, match="network is a Sequential; pass a function"):
-        build(mlp(4), 4, seed=0)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda d: torch.nn.Linear(d, 2),
-        lambda d: torch.nn.Sequential(torch.nn.Linear(d, 3), torch.nn.Flatten(0)),
-    ],
-)
-def test_one_score_per_patient_is_asked_for(make):
-    X = np.zeros((6, 3))
-    for batch in (1, 2):
-        network = ModuleBatch([build(make, 3, seed=0) for _ in range(batch)], X)
-        with pytest.raises(
-            ValueError, match=r"one score per patient, shape \(6,\) or \(6, 1\); it returned \("
-        ):
-            network.scores()
-    with pytest.raises(ValueError, match="one score per patient"):
-        module_scores(build(make, 3, seed=0), X)
-
-
 def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
     class Partly(torch.nn.Module):
         def __init__(self):
@@ -273,16 +243,6 @@ def test_a_module_without_parameters_still_scores():
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
 Y = Surv.from_arrays(RNG.random(40) < 0.7, RNG.exponential(size=40))
-
-
-@pytest.mark.parametrize("model", [CoxPH(network="trees"), DROCox(network="trees", recalibrate=True)])
-def test_without_lightgbm_the_error_names_the_extra(monkeypatch, model):
-    # None in the place of a module makes its import fail, installed or not.
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(
-        ImportError, match=r"network='trees' needs lightgbm.*pip install \"drosurv\[trees\]\""
-    ):
-        model.fit(X, Y)
 
 
 def test_other_networks_do_without_lightgbm(monkeypatch):

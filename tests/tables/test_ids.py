@@ -30,24 +30,29 @@ def visits():
     )
 
 
+def numbered(frame, columns):
+    """The columns that number patients, each with the columns that are constant for them."""
+    return list(unnamed_ids(frame, columns, columns))
+
+
 def test_a_number_of_patients_is_known_by_what_is_constant(visits):
-    assert list(unnamed_ids(visits, ["k", "age", "centre", "eye"])) == [("k", ["age", "centre"])]
+    assert numbered(visits, ["k", "age", "centre", "eye"]) == [("k", ["age", "centre"])]
     shuffled = visits.assign(k=RNG.permutation(visits["k"]))
-    assert list(unnamed_ids(shuffled, ["k", "age", "centre", "eye"])) == []
+    assert numbered(shuffled, ["k", "age", "centre", "eye"]) == []
 
 
 def test_a_number_of_rows_that_is_repeated_is_one_of_patients(visits):
     """As the numbers of the kidney patients of R's survival, of whom only the disease is the same in both rows."""
-    numbered = visits.rename(columns={"k": "Nr"})
-    assert list(unnamed_ids(numbered, ["Nr", "centre", "eye"])) == [("Nr", ["centre"])]
-    assert list(unnamed_ids(visits, ["k", "centre", "eye"])) == []
+    renamed = visits.rename(columns={"k": "Nr"})
+    assert numbered(renamed, ["Nr", "centre", "eye"]) == [("Nr", ["centre"])]
+    assert numbered(visits, ["k", "centre", "eye"]) == []
     # Few numbers are repeated: that a column is the same in their rows may be chance.
     few = pd.concat([visits.iloc[::2], visits.iloc[1:21:2]]).rename(columns={"k": "Nr"})
-    assert list(unnamed_ids(few, ["Nr", "centre", "eye"])) == []
+    assert numbered(few, ["Nr", "centre", "eye"]) == []
     with pytest.raises(
         ValueError, match="'centre' is the same in all rows of a value: it seems to number patients"
     ):
-        read_survival_table(numbered.drop(columns="age"), time="time", event="status")
+        read_survival_table(renamed.drop(columns="age"), time="time", event="status")
 
 
 def test_check_takes_it_as_the_id_and_fit_asks(visits):

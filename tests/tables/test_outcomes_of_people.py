@@ -11,8 +11,8 @@ from drosurv.patients.outcome_names import longer_with_event, value_of_event
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import UnknownColumns, guess_columns
 from drosurv.tables.reading import TableNote
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -38,11 +38,6 @@ def test_a_column_named_like_the_event_without_events_stops_the_command():
     for values in (0, "alive", "no", 1):
         with pytest.raises(ValueError, match="column 'status' is named like the event, but it is"):
             guess_columns(table(time=days(), status=values))
-
-
-def test_a_treatment_is_never_the_event():
-    with pytest.raises(UnknownColumns, match="which columns hold time and event"):
-        guess_columns(table(time=days()))
 
 
 @pytest.mark.parametrize(

@@ -123,12 +123,15 @@ def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
 
 
 @pytest.mark.parametrize(
-    ("value", "column"), [(-9, "age"), (999, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")]
+    ("value", "column"),
+    [(-9, "age"), (999, "age"), (99, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")],
 )
 def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
     frame = clean.copy()
     frame.loc[:4, column] = value
-    question = rf"column {column!r} holds {value} in 5 rows, far outside the rest .*pass missing=\['{column}={value}'\]"
+    question = (
+        rf"column {column!r} holds {value} in 5 rows, outside the rest .*pass missing=\['{column}={value}'\]"
+    )
     for read in (read_survival_table, check):
         with pytest.raises(
             ValueError, match=rf"{question}.* If it is an amount, pass numeric=\['{column}'\]"
@@ -332,16 +335,29 @@ def test_visits_that_repeat_the_outcome_are_asked_about_and_said_without_an_id()
             with pytest.raises(ValueError, match=question):
                 read(frame, time="months", event="died", **given)
     alone = frame.drop(columns="patient")
-    with pytest.warns(
-        UserWarning, match="900 rows hold 300 different pairs of time and event, and 'age' and 'sex'"
-    ):
+    with pytest.warns(UserWarning, match="such rows also have the same 'age' and 'sex' far more often"):
         read_survival_table(alone, time="months", event="died")
-    # Whole months have ties, and other values differ.
-    rng = np.random.default_rng(0)
-    tied = alone.assign(
-        months=np.ceil(alone["months"]), age=rng.normal(size=900), sex=rng.choice(["f", "m"], 900)
+
+
+@pytest.mark.parametrize("unit", [1, 6, 12])
+def test_rows_that_repeat_patients_are_told_from_rows_of_other_patients_with_the_same_time(unit):
+    frame = visits().assign(
+        months=lambda table: np.ceil(table["months"] / unit), age=lambda table: table["age"].round()
     )
-    assert [*repeated_outcomes(tied, ["age", "sex", "marker"], ["months", "died"])] == []
+    y = Surv.from_arrays(frame["died"] == 1, frame["months"])
+    (warning,) = repeated_outcomes(frame, ["age", "sex", "marker"], y)
+    assert "'age'" in str(warning)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        age = rng.integers(40, 80, 900)
+        others = pd.DataFrame(
+            {"age": age, "old": age > 60, "sex": rng.choice(["f", "m"], 900), "died": frame["died"]}
+        )
+        # Older patients die earlier, and all who live until the end of 24 months are followed until then.
+        months = np.ceil(rng.exponential(20 - (age > 60) * 10)).clip(max=24)
+        assert [
+            *repeated_outcomes(others, ["age", "old", "sex"], Surv.from_arrays(months < 24, months))
+        ] == []
 
 
 def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():

@@ -6,8 +6,7 @@ import pytest
 
 from drosurv.errors import InputError
 from drosurv.tables import read_survival_table
-from drosurv.tables.guess import guess_columns
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 N = 100
 
@@ -40,13 +39,6 @@ def test_a_row_of_totals_is_no_patient(frame, tmp_path):
     # Without an event, the row is left out like every other.
     pd.concat([frame, total.assign(died=None)]).to_csv(tmp_path / "t.csv", index=False)
     assert len(checked(tmp_path / "t.csv").table) == N
-
-
-def test_an_event_that_is_marked_and_otherwise_empty_is_asked_about(frame):
-    marked = frame.assign(died=frame["died"].where(frame["died"] == 1))
-    empty = int((frame["died"] == 0).sum())
-    with pytest.raises(InputError, match=f"in all rows but {empty}, where it is empty .write 0 there"):
-        guess_columns(marked)
 
 
 @pytest.mark.parametrize("named", ["status", "event", "delta", "died"])

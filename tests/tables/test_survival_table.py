@@ -44,14 +44,6 @@ def test_a_table_is_taken_apart(path):
     assert len(table) == 40
 
 
-def test_who_enters_too_late_is_named_by_the_row_of_the_file():
-    frame = pd.DataFrame({"time": [5, 6, 7], "event": [1, 0, 1], "since": [1, 6, 9], "age": [50, 60, 70]})
-    fault = r"entry column 'since' holds 6 \(row 2\), which is not before the time of the row \(2 such rows\)"
-    table = SurvivalTable.parse(frame, TargetColumns("time", "event", entry="since"))
-    with pytest.raises(ValueError, match=fault):
-        _ = table.entry
-
-
 @pytest.mark.parametrize(
     ("early", "late", "starts"),
     [
@@ -199,23 +191,6 @@ def test_a_hold_out_takes_whole_hospitals_of_which_one_has_no_event():
     table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who", clusters="hospital")
     kept, away = table.hold_out(0.25, 0)
     assert (kept.frame["hospital"].nunique(), away.frame["hospital"].nunique()) == (6, 2)
-
-
-@pytest.mark.parametrize(
-    ("changed", "clusters", "message"),
-    [
-        ({}, "who", "clusters and id both name 'who': leave out one of them"),
-        ({"litter": np.nan}, "litter", r"clusters contains 1 missing label \(first at row 2\)"),
-        ({"who": "p0"}, "litter", "patient 'p0' is in 0 and, in row 2, in 1"),
-    ],
-)
-def test_clusters_that_are_no_clusters_of_patients_are_refused(changed, clusters, message):
-    frame = repeated(copies=0).sort_values("who", key=lambda who: who.str[1:].astype(int), ignore_index=True)
-    frame["litter"] = frame.index % 60
-    for name, value in changed.items():
-        frame.loc[1, name] = value
-    with pytest.raises(ValueError, match=message):
-        SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who", clusters=clusters)
 
 
 def test_patients_with_ids_of_their_own_are_not_one_patient_because_all_else_is_the_same():

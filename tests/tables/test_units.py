@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables.units import mixed_units
+from drosurv.tables.units import mixed_units, units_of_time
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -12,7 +12,11 @@ N = 300
 
 def told(**columns):
     frame = pd.DataFrame({"time": RNG.exponential(900, N), **columns})
-    return [str(warning) for warning in mixed_units(frame, list(columns), "time")]
+    found = [
+        *units_of_time(frame, list(columns), "time"),
+        *(w for name in columns for w in mixed_units(frame[name])),
+    ]
+    return [str(warning) for warning in found]
 
 
 def with_few(values, few, at=(7, 20)):
@@ -28,8 +32,8 @@ def with_few(values, few, at=(7, 20)):
             {"unit": np.where(np.arange(N) % 7 == 3, "months", "days")},
             ["'days' in 257 rows", "'months' in 43 rows", "row 4"],
         ),
-        ({"age": with_few(RNG.integers(18, 95, N), 1056)}, ["2 from 1056 to 1056", "row 8"]),
-        ({"age": with_few(RNG.integers(0, 95, N), 133)}, ["2 from 133 to 133", "row 8"]),
+        ({"age": with_few(RNG.integers(18, 95, N), 1056)}, ["2 ages above 120, up to 1056 (first: row 8)"]),
+        ({"age": with_few(RNG.integers(0, 95, N), 133)}, ["2 ages above 120, up to 133 (first: row 8)"]),
         (
             {"height": with_few(RNG.uniform(150, 198, N), [1.62, 1.81])},
             ["2 numbers from 1.62 to 1.81", "row 8"],
@@ -55,6 +59,9 @@ def test_numbers_in_different_units_are_told_with_their_rows(columns, parts):
         {"platelets": RNG.lognormal(5.4, 0.6, N)},
         {"stage": RNG.choice(["d", "e"], N)},
         {"unit": ["days"] * N},
+        {"outlier": with_few(RNG.uniform(20, 40, N), 4000, at=[7])},
+        {"zero": with_few(RNG.uniform(20, 40, N), 0.01, at=[7])},
+        {"code": with_few(RNG.uniform(20, 40, N), 4000)},
     ],
     ids=lambda columns: next(iter(columns)),
 )

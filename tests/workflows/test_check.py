@@ -8,7 +8,7 @@ import pytest
 
 import drosurv
 from drosurv.datasets import make_hidden_minority
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 N = 300
 
@@ -145,18 +145,6 @@ def test_too_few_events_are_an_error(patients):
     few = patients.assign(died=(patients.index < 5).astype(float))
     with pytest.raises(ValueError, match="at least 20 are needed"):
         drosurv.check(few.drop(columns="last_seen"))
-
-
-def test_what_is_no_table_is_refused(patients):
-    twice = pd.concat([patients, patients[["x1"]]], axis=1)
-    for table, message in (
-        (patients.to_numpy(), "table must be a DataFrame of pandas or polars, .* got ndarray"),
-        (patients[:0], "table must have rows"),
-        (twice, "table has two columns named 'x1'"),
-        (patients.assign(x1=[[1, 2]] * N), "column 'x1' holds lists"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            drosurv.check(table)
 
 
 def test_numbers_as_names_of_columns_are_texts_and_a_cut_without_another_side_is_told(patients):

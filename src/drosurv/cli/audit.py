@@ -135,12 +135,11 @@ def _audit_predictions(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    from drosurv.predictions.columns import named_like_predictions, prediction_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
-    from drosurv.tables import SurvivalTable
-    from drosurv.tables.prediction_columns import prediction_columns
     from drosurv.tables.reading import require_columns
-    from drosurv.tables.survival_table import noted_id
+    from drosurv.tables.survival_table import judged_table
     from drosurv.tables.target_columns import TargetColumns
 
     frame, cause = file.format.read(path), judged.cause
@@ -150,13 +149,13 @@ def _audit_predictions(
     named = asdict(target)
     rows = {name: named.pop(name) for name in ("id", "categorical", "numeric", "drop_missing_target")}
     with recording_warnings() as warned:
-        rows["clusters"] = judged.clusters
-        rows["id"] = rows["id"] or noted_id(frame, [*named.values(), judged.clusters], "rename it")
         columns = TargetColumns(**named, causes=cause is not None)
-        table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
+        # Equal predictions are no sign of one patient.
+        rows["numeric"] = [*rows["numeric"], *named_like_predictions(frame, given.survival, given.risk)]
+        table = judged_table(frame, columns, groups=groups, clusters=judged.clusters, **rows)
         table.ask_for_entry()
     with recording_warnings() as naming_it:
-        table.warn_of_copies(path.name)
+        table.warn_of_rows(path.name)
     causes = table.columns.causes_in(table.frame)
     found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
     settings["keep_columns"] = [name for name in settings["keep_columns"] if name in found.features]
@@ -201,7 +200,7 @@ def _audit_model(
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, clusters=judged.clusters, all_rows=True, **asdict(target))
     with recording_warnings() as naming_it:
-        table.warn_of_copies(data.name)
+        table.warn_of_rows(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)

@@ -51,7 +51,7 @@ def certify(
     check_outputs([output], judged.inputs, force=run.force, plot=plot)
     opened = judged.open()
     table = opened.table(file.format.read(data), clusters=judged.clusters, **asdict(target))
-    table.warn_of_copies(data.name)
+    table.warn_of_rows(data.name)
     described = opened.describing(table)
     found = certified(
         opened.estimator,

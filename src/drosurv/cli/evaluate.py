@@ -78,7 +78,7 @@ def evaluate(
         raise InputError("--intersections needs groups: pass --groups COLUMNS.")
     opened = judged.open()
     table = opened.table(file.format.read(data), groups=groups, clusters=judged.clusters, **asdict(target))
-    table.warn_of_copies(data.name)
+    table.warn_of_rows(data.name)
     compared_with, cause = opened.plain_cox(), cause_number(judged.cause, table)
     if reference is not None:
         other = OpenedModel.open(reference)

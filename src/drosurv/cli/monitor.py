@@ -78,7 +78,7 @@ def monitor(
     table = opened.table(file.format.read(data), groups=groups, in_use=True, **asdict(timed))
     if table.id is None:
         # Those of an id are counted where patients are followed.
-        table.warn_of_copies(data.name)
+        table.warn_of_rows(data.name)
     clusters = opened.notes.get("clusters")
     if clusters in table.frame.columns and clusters != table.id:
         say(

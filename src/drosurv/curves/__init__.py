@@ -25,6 +25,7 @@ from drosurv.curves.values import (
     columns_of,
     interpolate,
     minus_log,
+    rounding_unit,
     wrong_incidence,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "joined_curves",
     "minus_log",
     "parse_survival",
+    "rounding_unit",
     "step_functions",
     "wrong_incidence",
 ]

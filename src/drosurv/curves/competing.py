@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves.survival_curves import StepCurves, joined_curves
-from drosurv.curves.values import RowIndex, TableValues, checked_survival, minus_log
+from drosurv.curves.survival_curves import SmoothCurves, StepCurves, joined_curves
+from drosurv.curves.values import (
+    CurveValues,
+    RowIndex,
+    TableValues,
+    checked_survival,
+    columns_of,
+    minus_log,
+    since_entry,
+)
 from drosurv.errors import require
 from drosurv.patients.target import FloatArray, IntArray
 
@@ -40,6 +48,8 @@ class CompetingCurves:
     def incidence(self, cause: int, times: FloatArray, since: FloatArray | None = None) -> FloatArray:
         """Return the probability of an event of a cause by each of k times, (n, k).
 
+        Times are common to the patients, (k,), or their own, (n, k).
+
         .. math:: F_k(t_j) = F_k(t_{j-1}) + (S(t_{j-1}) - S(t_j)) dH_kj / dH_j
 
         with the jumps dH_kj of the cumulative hazards of the causes and dH_j of their sum: events at a time are divided
@@ -49,9 +59,9 @@ class CompetingCurves:
         self.of_cause(cause)  # Raises if there is no such cause.
         jumps = self.any_cause.times
         assert jumps is not None
-        at = times if since is None else since[:, None] + np.append(0.0, times)
+        at = times if since is None else np.column_stack([since, since_entry(since, times)])
         index = np.searchsorted(jumps, at, side="right")
-        jumps, found = jumps[: index.max(initial=0)], np.empty((len(self), len(times)))
+        jumps, found = jumps[: index.max(initial=0)], np.empty((len(self), times.shape[-1]))
         for batch in self.any_cause._batches(len(jumps)):
             survival = self.any_cause.take(batch).survival(jumps)
             left = -np.diff(survival, axis=1, prepend=1.0)
@@ -60,15 +70,19 @@ class CompetingCurves:
             total = sum(parts)
             share = np.divide(parts[cause - 1], total, out=np.zeros_like(left), where=total > 0)
             steps = np.column_stack([np.zeros(len(left)), np.cumsum(left * share, axis=1)])
-            if since is None:
-                found[batch] = steps[:, index]
-                continue
-            passed = np.take_along_axis(steps, index[batch], axis=1)
-            alive = np.column_stack([np.ones(len(survival)), survival])
-            alive = np.take_along_axis(alive, index[batch, :1], axis=1)
-            gained = passed[:, 1:] - passed[:, :1]
-            found[batch] = np.divide(gained, alive, out=np.zeros_like(gained), where=alive > 0)
+            own = index if index.ndim == 1 else index[batch]
+            passed = columns_of(steps, slice(None), own)
+            if since is not None:
+                alive = np.column_stack([np.ones(len(survival)), survival])
+                alive = np.take_along_axis(alive, own[:, :1], axis=1)
+                gained = passed[:, 1:] - passed[:, :1]
+                passed = np.divide(gained, alive, out=np.zeros_like(gained), where=alive > 0)
+            found[batch] = passed
         return found
+
+    def free_of(self, cause: int, since: FloatArray | None = None) -> SmoothCurves:
+        """Return curves of the probability of no event of a cause by times since `since`, as `incidence` has it."""
+        return SmoothCurves(FreeOfCause(self, cause, np.zeros(len(self)) if since is None else since))
 
     @staticmethod
     def joined(n: int, parts: Sequence[tuple[IntArray, CompetingCurves]]) -> CompetingCurves:
@@ -107,3 +121,19 @@ class CompetingCurves:
             values = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
             causes.append(StepCurves(values, times, times[-1], own_hazard=True))
         return CompetingCurves(tuple(causes), StepCurves(TableValues(times, survival), times, times[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeOfCause(CurveValues):
+    """Probability of no event of one cause of several by times after `since` (n,), given no event until then."""
+
+    curves: CompetingCurves
+    cause: int
+    since: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.since)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return 1 - self.curves.take(rows).incidence(self.cause, times, self.since[rows])

@@ -19,24 +19,37 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from drosurv.curves.values import (
     CurveValues,
+    ModelValues,
     RowIndex,
     SummedHazard,
     TableValues,
     columns_of,
     minus_log,
+    rounding_unit,
+    since_entry,
 )
-from drosurv.patients.target import FloatArray, IntArray, batches
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import FloatArray, IntArray
 
 # "step": curves change only at their times. "smooth": they change at any time. "points": a table at some times.
 CurveType = Literal["step", "smooth", "points"]
 # Number of values of curves in memory at the same time, and of patients that a model predicts at once.
 _VALUES, _ROWS = 2_000_000, 32_768
+
+# A step between times of a table is short if it has at most this share of the time, and its share of the predicted risk
+# times that of the time is small. Squares of the shares of risk of other steps may sum to this: with an uneven hazard
+# inside of a step, the error of the expected events is in proportion to the square.
+_SHORT, _SMALL_PRODUCT, _LARGEST_SQUARES = 0.05, 0.01, 0.05
+_ROUNDING = 1e-6
+# Probabilities with at most so many decimals are known at their times only, since hazards of rounded ones are not.
+_ROUNDED = 1e-4
 
 # Hazards are summed over 100 to 1,000 jumps, in that range over so few that all patients have 20,000,000 values.
 _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
@@ -65,6 +78,16 @@ class SurvivalCurves(ABC):
 
     def __len__(self) -> int:
         return len(self.values) if self.rows is None else len(self.rows)
+
+    @property
+    def known_throughout(self) -> bool:
+        """Whether curves are known throughout the follow-up, as those of models are, and not only at few times."""
+        return self.few_times is None
+
+    @cached_property
+    def few_times(self) -> FloatArray | None:
+        """The times of curves that are known at few times only; None for others."""
+        return None
 
     def take(self, rows: RowIndex) -> Self:
         """Return the curves of some patients: a slice, indices or a mask."""
@@ -114,6 +137,10 @@ class SurvivalCurves(ABC):
             rows=None,
         )
 
+    def after(self, entry: FloatArray) -> SmoothCurves:
+        """Return curves that start when each patient entered, (n,), given no event before: S(entry + t) / S(entry)."""
+        return SmoothCurves(ConditionalValues(self, entry))
+
     def _index(self, batch: slice) -> RowIndex:
         return batch if self.rows is None else self.rows[batch]
 
@@ -161,6 +188,35 @@ class ComputedValues(CurveValues):
         """See :meth:`CurveValues.summed_hazard`."""
         source = self.source.take(rows)
         return source.values.summed_hazard(source.rows, times)
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalValues(CurveValues):
+    """Survival of curves at times after entry (n,), given no event before; 0 where survival at entry is 0."""
+
+    curves: SurvivalCurves
+    entry: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        curves, entry = self.curves.take(rows), self.entry[rows]
+        ends = np.column_stack([entry, since_entry(entry, times)])
+        found = np.empty(ends.shape)
+        # A model that is asked for times of each patient's own takes long: its steps are read once.
+        jumps = (
+            curves.times
+            if isinstance(curves, StepCurves) and isinstance(curves.values, ModelValues)
+            else None
+        )
+        for batch in curves._batches(ends.shape[1] if jumps is None else len(jumps)):
+            some = curves.take(batch)
+            if jumps is not None:
+                some = replace(some, values=TableValues(jumps, some.survival(jumps)), rows=None)
+            found[batch] = some.survival(ends[batch])
+        return np.divide(found[:, 1:], found[:, :1], out=np.zeros_like(found[:, 1:]), where=found[:, :1] > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,9 +369,29 @@ class PointCurves(SmoothCurves):
 
     curve_type = "points"
 
-    def as_steps(self) -> StepCurves:
-        """Return curves that jump at the known times; use it if the times are many and close to each other."""
-        return StepCurves(self.values, self.times, self.known_until, self.rows)
+    @cached_property
+    def few_times(self) -> FloatArray | None:
+        """The times of the table; None if it is known throughout.
+
+        It is if it is not rounded and its steps are small: the squares of their shares of the mean predicted risk at
+        its end sum to a twentieth at most, as with twenty equal steps. Short steps, of at most a twentieth of the time,
+        do not count. So evenly spaced tables are known throughout from 20 times on, whichever patients are in them, and
+        curves at the event times of other patients are although they may jump at the last one. Outcomes do not matter,
+        and all rows of the table decide, those of other patients too: groups and drawn samples of its patients are
+        judged in the same way.
+        """
+        if self.times is None:
+            return None
+        survival = replace(self, rows=None, known_until=np.inf).survival(self.times)
+        if rounding_unit(survival) >= _ROUNDED:
+            return self.times
+        of_risk, of_time = (
+            np.diff(part, prepend=0.0) / max(float(part[-1]), 1e-300)
+            for part in (1 - survival.mean(axis=0), self.times)
+        )
+        short = (of_time <= _SHORT + _ROUNDING) & (of_risk * of_time <= _SMALL_PRODUCT + _ROUNDING)
+        small = (of_risk[~short] ** 2).sum() <= _LARGEST_SQUARES + _ROUNDING
+        return None if small else self.times
 
 
 _CLASSES: dict[CurveType, type[SurvivalCurves]] = {

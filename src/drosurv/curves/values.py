@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, row_number
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, batches
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any
@@ -21,6 +22,8 @@ RowIndex = Any
 ROUNDING = 1e-6
 # Cumulative hazards of survival probabilities are at most this: the probability is then 1e-10.
 LARGEST_HAZARD = 23.0
+# Probabilities with so many decimals are taken as rounded.
+_MOST_DECIMALS = 5
 # Patients whose values at times of their own a model predicts together, at a cost of m * m for m patients.
 _TOGETHER = 256
 
@@ -30,6 +33,15 @@ class SummedHazard(NamedTuple):
 
     hazard: FloatArray
     variance: FloatArray
+
+
+def since_entry(entry: FloatArray, times: FloatArray) -> FloatArray:
+    """Return the times (n, k) that lie after entry (n,) by times (k,), or each patient's own (n, k).
+
+    They are rounded up a little: entry + (time - entry) may be before the step of a curve at the time.
+    """
+    found: FloatArray = (entry[:, None] + times) * (1 + 2.0**-50)
+    return found
 
 
 def minus_log(survival: FloatArray) -> FloatArray:
@@ -52,6 +64,19 @@ def interpolate(knots: FloatArray, values: FloatArray, times: FloatArray) -> Flo
     rows: Any = slice(None) if times.ndim == 1 else np.arange(len(values))[:, None]
     found: FloatArray = (1 - share) * values[rows, left] + share * values[rows, right]
     return found
+
+
+def rounding_unit(probability: FloatArray) -> float:
+    """Return the last digit to which all probabilities are rounded, such as 0.01; 0 if they are not.
+
+    >>> [rounding_unit(np.array(p)) for p in ([0.12, 0.5, 1.0], [0.123, 0.5], [1 / 3])]
+    [0.01, 0.001, 0.0]
+    """
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        # A few rows first: mostly they tell that probabilities are not rounded.
+        if all((np.abs(p - np.round(p, decimals)) <= 1e-9).all() for p in (probability[:50], probability)):
+            return float(10.0**-decimals)
+    return 0.0
 
 
 class CurveValues(ABC):

@@ -1,7 +1,7 @@
 """Estimators: survival models with the interface of scikit-learn."""
 
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
-from drosurv.estimators.base import add_models
+from drosurv.estimators.base import add_models, all_estimators
 from drosurv.estimators.cause_specific_cox import CauseSpecificCox
 from drosurv.estimators.coefficients import CoxTable, DesignCheck, ProportionalHazardsTest, check_design
 from drosurv.estimators.cox import CoxPH
@@ -38,6 +38,7 @@ __all__ = [
     "PublishedCox",
     "SubgroupRobustCox",
     "Trees",
+    "all_estimators",
     "check_design",
 ]
 # Models of other files of this folder; the lines above tell type checkers which class a name is.

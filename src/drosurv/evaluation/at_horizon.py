@@ -50,10 +50,11 @@ class OutcomesAtHorizon:
         """
         rows = np.arange(len(target)) if rows is None else rows
         own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]
-        kept = followed_until(horizon, own, risk[rows], weight)
+        kept = followed_until(horizon, own, risk[rows], weight, within(clusters, rows))
         own, rows, weight = own.take(kept), rows[kept], weight[kept]
-        outcomes = EventsByTime.of(horizon, own, risk[rows], weight)
-        return cls(risk[rows], outcomes, rows, within(clusters, rows))
+        clusters = within(clusters, rows)
+        outcomes = EventsByTime.of(horizon, own, risk[rows], weight, clusters)
+        return cls(risk[rows], outcomes, rows, clusters)
 
     def __len__(self) -> int:
         return len(self.risk)
@@ -171,4 +172,4 @@ class JudgedRisks:
     def observed(self, time: float, risk: FloatArray, rows: IntArray) -> ObservedRisk:
         """Return predicted and observed risk of some rows by a time, with predicted risks (n,) by then."""
         rows = rows[self.inside[rows]]
-        return observed_risk(self.target.take(rows), risk[rows], time)
+        return observed_risk(self.target.take(rows), risk[rows], time, clusters=within(self.clusters, rows))

@@ -15,8 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
-from drosurv.evaluation.data import middle
-from drosurv.evaluation.from_entry import log_hazard
+from drosurv.evaluation.data import log_hazard, middle
 from drosurv.judging.adjustment import Question
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
 from drosurv.judging.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
@@ -173,7 +172,7 @@ def _table(
     final, since = final_step(predicted.model), predicted.rows.entry
     follow_up = FollowUp.of(target.of_any_cause()) if predicted.follow_up is None else predicted.follow_up
     if since is not None:
-        target = replace(target, time=target.time - since)
+        target = replace(target, entry=since).since_entry
         follow_up = FollowUp.of(target.of_any_cause())
     times, horizon = _times(predicted, y, target.of_any_cause(), follow_up, at, name)
     ranked_at = np.array([horizon])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from drosurv.curves import rounding_unit
 from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -17,7 +18,7 @@ from drosurv.evaluation.evaluator import Evaluator, Key, within
 from drosurv.evaluation.group_table import judged_numbers
 from drosurv.judging.from_predictions import at_times, judged_times
 from drosurv.judging.known_curves import common_times
-from drosurv.judging.log_score import rounding_unit, scored_times
+from drosurv.judging.log_score import scored_times
 from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
 from drosurv.patients.observation import Inference, Rows
 from drosurv.patients.one_row_each import one_row_each

@@ -1,4 +1,14 @@
-"""What metrics are computed from: outcomes and predictions of all patients, and of any subset of them."""
+"""What metrics are computed from: outcomes and predictions of all patients, and of any subset of them.
+
+A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
+entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
+definition. Predictions at few times are not known at common times since entry: such patients are ranked, and have
+findings from the first predicted time, but no Brier scores.
+
+One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
+an event of another cause is known never to have this one (`other` in :class:`~drosurv.patients.target.Target`):
+observed survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves import ScoreValues, SurvivalCurves, TableValues
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survival
+from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.known_curves import known_throughout
+from drosurv.judging.known_curves import KnownCurves
 from drosurv.metrics import FollowUp, d_calibration, default_horizon
 from drosurv.metrics.brier import BrierEstimates, brier_estimates
 from drosurv.metrics.calibration import DCalibration
@@ -24,11 +34,13 @@ from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
-from drosurv.patients.target import FloatArray, IntArray, Target, as_numbers
-from drosurv.predictions import Predicted
+from drosurv.patients.arrays import as_numbers
+from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.predictions import Predicted, ScoreType
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
+_LEAST_HAZARD = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +71,10 @@ class Horizon:
 class EvaluationData:
     """Outcomes of all patients and the predictions of one model, each computed when a metric first needs it.
 
+    `outcome` has the entry times of patients who entered late; `target` and `curves` count from entry on, and curves
+    are conditional on no event before. With a `cause`, they are those of no event of this cause. Patients whose risk
+    scores have no common baseline hazard are ranked by their cumulative hazard at the time `ranked_at`.
+
     Times of metrics are chosen here, before groups are formed, so that they are the same in all groups. Censoring
     weights are those of the patients of each metric.
 
@@ -71,8 +87,10 @@ class EvaluationData:
     """
 
     predicted: Predicted
-    target: Target
+    outcome: Target
     y_train: Any = None
+    cause: int | None = None
+    ranked_at: float | None = None
     given_horizon: float | None = None
     reference: Predicted | None = None
     features: FloatArray | None = None
@@ -80,6 +98,35 @@ class EvaluationData:
     judge: Callable[[], Judged] | None = None
     at_times: bool = False
     slope_of_scores: bool = False
+
+    @cached_property
+    def target(self) -> Target:
+        """Events and times since entry."""
+        return self.outcome.since_entry
+
+    @property
+    def has_risk(self) -> bool:
+        """Whether there are scores that rank patients."""
+        return self.ranked_at is not None or self.predicted.has_risk
+
+    @property
+    def score_type(self) -> ScoreType:
+        """What the scores are."""
+        return self.predicted.score_type if self.ranked_at is None else "other"
+
+    @property
+    def has_log_hazards(self) -> bool:
+        """Whether there are scores that are log hazards."""
+        return self.has_risk and self.score_type == "log hazard"
+
+    @cached_property
+    def risk(self) -> FloatArray:
+        """Scores (n,) that rank patients, higher for earlier events."""
+        if self.ranked_at is None:
+            return self.predicted.risk
+        # Without curves since entry, the time is one of the predictions, which count from time 0.
+        curves = self.predicted.survival_curves if self._since_entry is None else self._since_entry
+        return log_hazard(curves.survival(np.array([self.ranked_at]))[:, 0])
 
     @cached_property
     def judged(self) -> Judged:
@@ -129,10 +176,9 @@ class EvaluationData:
         """The times of predictions that are known at few times only; None if they are known throughout."""
         if not self.has_curves:
             return None
-        if not self.at_times and known_throughout(self.model_curves):
+        times = self.model_curves.times if self.at_times else self.model_curves.few_times
+        if times is None:
             return None
-        times = self.model_curves.times
-        assert times is not None
         return times[times > 0]
 
     @cached_property
@@ -186,7 +232,11 @@ class EvaluationData:
     @property
     def has_curves(self) -> bool:
         """Whether survival curves are known at common times; not if patients entered late and there are few times."""
-        return self.predicted.has_curves
+        return self._since_entry is not None
+
+    @cached_property
+    def _since_entry(self) -> SurvivalCurves | None:
+        return curves_since_entry(self.predicted, self.outcome, self.cause)
 
     @cached_property
     def curves(self) -> SurvivalCurves:
@@ -207,8 +257,8 @@ class EvaluationData:
 
     @cached_property
     def model_curves(self) -> SurvivalCurves:
-        """Predicted survival at any time."""
-        curves = self.predicted.curves
+        """Predicted survival at any time since entry."""
+        curves = self._since_entry
         if curves is None:
             raise ArgumentError(
                 "model",
@@ -256,7 +306,7 @@ class Subset:
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""
-        return self._select(self.data.predicted.risk)
+        return self._select(self.data.risk)
 
     @property
     def features(self) -> FloatArray:
@@ -322,3 +372,56 @@ def hazards_exist(risk: FloatArray) -> bool:
 def middle(horizons: Sequence[float] | FloatArray) -> float:
     """Return the middle one of several horizons in order."""
     return float(horizons[len(horizons) // 2])
+
+
+def curves_since_entry(
+    predicted: Predicted, outcome: Target, cause: int | None = None
+) -> SurvivalCurves | None:
+    """Return survival at times since entry, given no event before; with a `cause`, the probability of no event of it.
+
+    None if it is not known: of risk scores alone, and of predictions at few times of patients who entered late.
+    """
+    if cause is not None:
+        return _free_of_cause(predicted, outcome, cause)
+    if not predicted.has_curves:
+        return None
+    curves = predicted.survival_curves
+    if outcome.entry is None:
+        return curves
+    return KnownCurves(curves, outcome).curves.after(outcome.entry) if curves.known_throughout else None
+
+
+def _free_of_cause(predicted: Predicted, outcome: Target, cause: int) -> SurvivalCurves:
+    if predicted.knows_hazards:
+        if predicted.competing is None:
+            raise ArgumentError(
+                "cause",
+                f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
+            )
+        return predicted.competing.free_of(cause, outcome.entry)
+    given = predicted.given
+    assert given is not None
+    require(
+        outcome.entry is None, "entry", "be left out of y with given predictions of a cause", outcome.entry
+    )
+    if not given.incidence:
+        return predicted.survival_curves
+    known = sorted(given.incidence)
+    require(cause in known, "cause", f"be one of {known}, whose incidence is given", cause)
+    return parse_survival(1 - np.asarray(given.incidence[cause], np.float64), len(predicted), given.times)
+
+
+def ranking_time(curves: SurvivalCurves | None, horizon: float) -> float:
+    """Return the horizon; of predictions at few times, the last of these until then, or else the first."""
+    times = None if curves is None else curves.few_times
+    if times is None:
+        return float(horizon)
+    before = times[times <= horizon]
+    return float(before[-1] if len(before) else times[0])
+
+
+def log_hazard(survival: FloatArray) -> FloatArray:
+    """Return log cumulative hazards of survival (n,), finite also for 0 and 1."""
+    hazard = -np.log(np.clip(survival, np.finfo(float).tiny, 1.0))
+    found: FloatArray = np.log(np.maximum(hazard, _LEAST_HAZARD))
+    return found

@@ -1,9 +1,8 @@
 """`evaluate`: every metric of one model on one set of patients, overall and by group.
 
-Its steps: predictions from entry on where patients entered late (`from_entry`); predictions and outcomes (`data`);
-the metrics (`catalogue`) of everybody and of groups, with replicates and tests (`evaluator`); the table of all numbers
-and the group table (`group_table`); and the result (`result`) with its sentences and tables (`result_views`) and plots
-(`plots`).
+Its steps: predictions and outcomes (`data`); the metrics (`catalogue`) of everybody and of groups, with tests
+(`evaluator`); the table of all numbers and the group table (`group_table`); and the result (`result`) with its
+sentences and tables (`result_views`) and plots (`plots`).
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
-from drosurv.evaluation.data import EvaluationData, Horizon, Subset
+from drosurv.evaluation.data import EvaluationData, Horizon, Subset, curves_since_entry, ranking_time
 from drosurv.evaluation.evaluator import Evaluator
-from drosurv.evaluation.from_entry import predict_from_entry, predict_of_cause, reference_from_entry
 from drosurv.evaluation.group_table import (
     frame_of,
     group_table,
@@ -40,18 +38,20 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
-from drosurv.judging.from_predictions import judged_patients
-from drosurv.judging.known_curves import common_times, few_times
+from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times
+from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import to_frame
 from drosurv.judging.words import event_in_words
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, default_horizon
 from drosurv.paper.disparities import sampled_individual_disparity
 from drosurv.paper.sampled_pairs import sampled_number
 from drosurv.patients.observation import Inference, Rows
 from drosurv.patients.one_row_each import one_row_each
 from drosurv.patients.target import (
     FloatArray,
+    Target,
+    cause_names,
     has_causes,
     of_any_cause,
     parse_competing_target,
@@ -60,7 +60,7 @@ from drosurv.patients.target import (
 from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.predictions.any_model import final_step, model_name
 from drosurv.predictions.given import ranked_by_hazard
-from drosurv.presentation import counted, listing, moment, written
+from drosurv.presentation import cause_in_words, counted, listing, moment, written
 
 _SCORES = {"log time": "log times", "other": "not"}
 
@@ -229,6 +229,7 @@ def evaluate_rows(
         patients.of, (model, X, sensitive_features, reference, subgroups)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
+    y = with_predicted_times(y, predicted)
     if reference_name is None:
         reference_name = "plain Cox" if reference is None else model_name(reference)
     if cause is not None and not has_causes(y):
@@ -319,8 +320,6 @@ def prepare(
 
     Parameters are those of :func:`evaluate_rows`, `scored_at` that of :func:`drosurv.judging.judged.judge_curves`;
     `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
-    Patients with entry times, strata, offsets or causes have metrics of their predictions from entry on
-    (:mod:`drosurv.evaluation.from_entry`), and findings of the predictions themselves.
     """
     n, rows, X = len(predicted), predicted.rows, predicted.X
     given = None if X is None else np.shape(X)[0] if hasattr(X, "shape") else len(X)
@@ -329,40 +328,28 @@ def prepare(
     y_train = None if y_train is None else of_any_cause(y_train)
     attributes, notes = compared_attributes(sensitive_features, n)
     features = standardised_features(X, X_train, in_folds=bool(predicted.trained_on))
-    measured, outcomes, trained = predicted, y, y_train
-    when: dict[str, Any] = {"y_train": y_train, "horizon": horizon}
-    if cause is not None or rows.observed or has_causes(y):
-        since_entry = (
-            predict_from_entry(predicted, y, **when)
-            if cause is None
-            else predict_of_cause(predicted, y, cause, horizon)
-        )
-        notes += since_entry.notes
-        outcomes, trained = since_entry.y, since_entry.follow_up
-        measured = as_predictions(since_entry.predictions, X, n)
-    elif not predicted.has_risk:
-        measured = ranked_by_hazard(predicted)
-        if measured.has_risk:
+    if cause is None and not predicted.has_risk and not rows.observed and not has_causes(y):
+        predicted = ranked_by_hazard(predicted)
+        if predicted.has_risk:
             notes.append(
                 "patients are ranked by the mean of their predicted cumulative hazards: no risk scores were given."
             )
-    target = parse_target(outcomes)
-    trained = measured.follow_up if trained is None else trained
+    target, other_cause = outcomes(y, rows, cause)
+    outcome = replace(target, other=other_cause)
+    trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
-        trained = FollowUp.of_test_patients(target)
+        trained = FollowUp.of_test_patients(outcome)
         notes.append("the null model comes from the test patients: y_train was not given.")
+    ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon)
+    notes += ranking_notes
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.
     note += "." if predicted.trained_on else ": pass one of causes as reference."
     if cause is None or reference is not None:
         compared, note = _compared(predicted, reference, features, trained)
-    other = None
-    if compared is not None and cause is None:
-        other = reference_from_entry(compared, y, **when)
-    elif compared is not None and cause is not None:
-        found = predict_of_cause(compared, y, cause, horizon).predictions
-        other = as_predictions(found, X, n, name="reference")
-    if other is not None and not other.has_log_hazards:
+    ranks = compared is not None and compared.has_log_hazards and compared.competing is None
+    ranks &= cause is None and rows.entry is None and (compared is None or compared.rows.stratum is None)
+    if compared is not None and not ranks:
         note = (
             "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
             "has no scores that are log hazards."
@@ -384,7 +371,7 @@ def prepare(
     )
     if compared is not None and compared.has_curves and predicted.has_curves and cause is None:
         models = {"the model": predicted, "the reference": compared}
-        times = {name: few_times(one.curves) for name, one in models.items()}
+        times = {name: one.survival_curves.few_times for name, one in models.items()}
         shared = common_times(times, "reference")
         notes += [] if shared is None else [shared[1]]
         if times["the reference"] is not None and times["the model"] is None:
@@ -393,10 +380,12 @@ def prepare(
                 "model throughout."
             )
     data = EvaluationData(
-        measured,
-        target,
+        predicted,
+        outcome,
         FollowUp.parse(trained),
-        reference=other,
+        cause,
+        ranked_at,
+        reference=compared if ranks else None,
         features=features.test,
         given_horizon=horizon,
         judge=judge,
@@ -405,7 +394,7 @@ def prepare(
     )
     # Predict now, so that errors come before any other work.
     _ = cause is None and predicted.curves, data.is_judged and data.judged, data.calibration_times
-    _ = data.predicted.has_risk and data.predicted.risk, data.has_curves and data.curves, data.reference_risk
+    _ = data.has_risk and data.risk, data.has_curves and data.curves, data.reference_risk
     marks: dict[str, Any] = {"clusters": rows.cluster_codes, "patients": rows.patient_codes}
     evaluator = Evaluator(Subset(data), attributes, wanted, paper=paper, **marks)
     if (paper and features.test is None) or "individual_disparity" in (
@@ -428,6 +417,64 @@ def _compared(
         return None if cox is None else as_predictions(cox, features.test, n, name="reference"), note
     fitted_with = getattr(final_step(reference), "_fitted_with", ())
     return as_predictions(reference, predicted.X, n, rows=rows.only(fitted_with), name="reference"), ""
+
+
+def _follow_up(predicted: Predicted, outcome: Target, y: Any, y_train: Any, cause: int | None) -> Any:
+    """Return the follow-up of the training patients; that of the test patients with entry times, or of one cause."""
+    if outcome.entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
+        raise ArgumentError(
+            "y_train",
+            "y_train cannot be used with entry times: leave it out. Censoring weights come from the test patients, "
+            "whose times count from their entry.",
+        )
+    known = y_train if y_train is not None else predicted.follow_up
+    if known is not None and (predicted.rows.observed or has_causes(y)):
+        # Plain Cox is not fitted to them: it would know neither entry nor strata nor causes.
+        known = FollowUp.parse(of_any_cause(known))
+    if outcome.entry is None and cause is None:
+        return known
+    return FollowUp.of_test_patients(
+        outcome.since_entry, None if known is None or cause is not None else known.events
+    )
+
+
+def _ranking(
+    predicted: Predicted, outcome: Target, y: Any, cause: int | None, horizon: float | None
+) -> tuple[float | None, list[str]]:
+    """Return the time whose predicted hazards rank patients, and notes; None where their risk scores do.
+
+    Scores of patients in different strata, with different entry times, or of several causes have no common baseline
+    hazard.
+    """
+    called, entry, notes = cause_in_words(cause, cause_names(y)), outcome.entry, []
+    if entry is not None and cause is None:
+        notes.append(
+            "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
+            "event before it, and censoring weights and the null model come from the test patients."
+        )
+    if cause is not None:
+        notes.append(f"events are those of {called}; patients who had another one stay free of it.")
+    if cause is None and not has_causes(y) and predicted.rows.stratum is None and entry is None:
+        return None, notes
+    curves, target = curves_since_entry(predicted, outcome, cause), outcome.since_entry
+    since, by = " after entry" if entry is not None else "", "incidence" if cause else "cumulative hazard"
+    if curves is None:
+        # Of patients who entered late, predictions at few times do not count from entry.
+        times = predicted.survival_curves.few_times
+        assert times is not None
+        at, since = float(times[-1]), ""
+    else:
+        end = np.inf if cause is None else predicted.until
+        at = ranking_time(curves, default_horizon(target, end) if horizon is None else horizon)
+    notes.append(f"patients are ranked by their predicted {by} at {moment(at)}{since}.")
+    if curves is None:
+        notes.append(
+            "predictions at few times are compared with events of patients at risk at the first predicted time, and "
+            "the horizon is a time of the predictions; Brier scores and calibration at times since entry are left out."
+        )
+    if has_causes(y) and cause is None:
+        notes.append(f"events are those of {called}; the table by cause has each cause.")
+    return at, notes
 
 
 def _design_effects(evaluator: Evaluator) -> dict[str, float]:
@@ -468,7 +515,7 @@ def _sampled(evaluator: Evaluator) -> str:
     number = sampled_number(data.pairs, len(evaluator.everyone))
     if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
         return ""
-    value, error = sampled_individual_disparity(data.predicted.risk, data.features, pairs=number)
+    value, error = sampled_individual_disparity(data.risk, data.features, pairs=number)
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
         f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, with a "
@@ -502,17 +549,17 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
-    needed = {"log hazard", "hazards"} if data.predicted.has_risk else {"risk", "log hazard", "hazards"}
+    needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
-    if labels and not data.predicted.has_risk:
+    if labels and not data.has_risk:
         notes.append(f"{', '.join(labels)} are left out: no risk scores were given.")
-    elif labels and not data.predicted.has_log_hazards:
+    elif labels and not data.has_log_hazards:
         notes.append(
             f"{', '.join(labels)} are left out: they need scores that are log hazards, and these are "
-            f"{_SCORES[data.predicted.score_type]}."
+            f"{_SCORES[data.score_type]}."
         )
     elif any("hazards" in one.needs for one in evaluator.asked) and not evaluator.has_hazards:
-        risk = data.predicted.risk
+        risk = data.risk
         notes.append(
             f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
             f"{risk.max():g}."

@@ -27,8 +27,9 @@ from drosurv.metrics.calibration import beside_observed, calibration_difference_
 from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
+from drosurv.patients.arrays import batches
 from drosurv.patients.observation import Inference
-from drosurv.patients.target import BoolArray, IntArray, batches
+from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 
 # Names of columns by the question whose number they hold.
@@ -297,7 +298,7 @@ def group_table(
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
         asked = [ranking(ranked.value, ranked.standard_error)]
-        if everyone.data.predicted.has_log_hazards:
+        if everyone.data.has_log_hazards:
             asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
     clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters
     how = {"searched": inference.searched, "clusters": clusters, "relevance": inference.relevance}
@@ -331,7 +332,7 @@ def _row(
     row["observed"] = patients.target.n_events
     if c_index is not None:
         row |= {"c_index": c_index.value, "c_index_low": c_index.low, "c_index_high": c_index.high}
-    if key[0] == SUBGROUP and patients.data.predicted.has_risk:
+    if key[0] == SUBGROUP and patients.data.has_risk:
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
@@ -455,7 +456,7 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
 def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
     """Return the concordance of pairs between groups, by the group with the earlier event and the other group."""
     rows = []
-    for attribute in evaluator.attributes if evaluator.everyone.data.predicted.has_risk else ():
+    for attribute in evaluator.attributes if evaluator.everyone.data.has_risk else ():
         patients = evaluator.kept[attribute.name]
         codes = attribute.kept_groups.codes
         sums = patients.harrell.harrell_between(codes, len(attribute.labels), np.ones(len(patients)))

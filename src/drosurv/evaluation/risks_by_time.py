@@ -43,7 +43,9 @@ def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
         if len(others) >= MOST_TIMES:
             others = others[np.linspace(0, len(others) - 1, MOST_TIMES - 1).round().astype(np.intp)]
         return np.union1d(others, horizon)
-    last = min(last_with_enough_at_risk(judged.target), data.predicted.until)
+    last = last_with_enough_at_risk(judged.target)
+    if data.outcome.entry is None:
+        last = min(last, data.predicted.until)
     quarters = last * np.arange(1, 5) / 4
     # Rounded down, so that they stay inside of the follow-up.
     unit = 10.0 ** (np.floor(np.log10(np.maximum(quarters, 1e-300))) - _DIGITS + 1)

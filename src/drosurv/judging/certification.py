@@ -15,7 +15,7 @@ from drosurv.judging.adjustment import Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
 from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.from_predictions import judged_patients, with_predicted_times
 from drosurv.judging.judged import Judged
 from drosurv.judging.known_columns import known_columns
 from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
@@ -122,7 +122,8 @@ def certify(
     -----
     *Observed / expected events* are those of :mod:`drosurv.judging`. Where curves are known throughout, events are
     counted over the whole follow-up. Predictions at few times are compared with the events by the last of these times,
-    weighted for censoring. The statistic of a subgroup is the signed root of the Poisson deviance over the dispersion.
+    weighted for censoring among patients of like risk. The statistic of a subgroup is the signed root of the Poisson
+    deviance over the dispersion.
 
     *Timing.* The whole follow-up (not with `horizon`) is cut into at most four parts with equal numbers of
     expected events. The events of a subgroup in a part with at least 5 expected events are compared with its share
@@ -218,8 +219,8 @@ def certify_rows(
 ) -> SubgroupBounds:
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
 
-    `y_train`, for the null model, and indicators of `groups` (n, q), for censoring, are those of an evaluation of the
-    same patients, so that both give the same numbers for all patients. `time_unit` is that of times in notes.
+    `y_train`, for the null model, is that of an evaluation of the same patients, so that both give the same numbers for
+    all patients. `time_unit` is that of times in notes.
     """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
@@ -234,6 +235,7 @@ def certify_rows(
     n = len(y)
     _check_times(parse_target(of_any_cause(y)), horizon, brier_time)
     predicted = as_predictions(model, X, n, rows=rows, need_curves=True)
+    y = with_predicted_times(y, predicted)
     judge = partial(judged_patients, predicted, y, rows, follow_up=y_train, cause=cause)
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)
@@ -250,6 +252,8 @@ def certify_rows(
     residuals, error, until = judged.residuals, judged.error, np.full(n, np.inf)
     if horizon is not None:
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
+    if isinstance(residuals, ResidualsAtTimes):
+        residuals = residuals.until_last()
     events = PatientEvents.of(judged, residuals, until, rng)
     if judged.few_times:
         counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
@@ -375,7 +379,7 @@ def brier_losses(judged: Judged) -> FloatArray:
     .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[T_i > t]}{G(t-)}
 
     With causes, d is an event of any cause; patients who had another one are free of this event. T > t is known if the
-    patient was observed longer than t, or censored at t. At few times, G depends on the features.
+    patient was observed longer than t, or censored at t. At few times, weights are those of patients of like risk.
     """
     at = judged.at_horizon
     if isinstance(at, ResidualsAtTimes):

@@ -69,10 +69,10 @@ class ResidualsAtTimes(PatientResiduals):
         outcome, by_censoring = np.zeros(probability.shape), np.zeros(probability.shape)
         followed = np.zeros(probability.shape, np.bool_)
         for j, (time, risk) in enumerate(zip(times.tolist(), probability.T, strict=True)):
-            kept = kept * followed_until(time, target, risk, kept)
+            kept = kept * followed_until(time, target, risk, kept, clusters)
             followed[:, j] = kept > 0
             if followed[:, j].any():
-                events = EventsByTime.of(time, target, risk, kept)
+                events = EventsByTime.of(time, target, risk, kept, clusters)
                 outcome[:, j], by_censoring[:, j] = events.outcomes, events.variances_by_censoring
         expected = _increments(probability, followed)
         return cls(
@@ -122,6 +122,12 @@ class ResidualsAtTimes(PatientResiduals):
             _of=(self, j),
         )
 
+    def until_last(self) -> ResidualsAtTimes:
+        """Return the residuals of the patients followed until the last time that is known; others have no events."""
+        kept = self.followed[:, [max(self.known_parts - 1, 0)]]
+        parts = {name: getattr(self, name) * kept for name in ("observed", "expected", "variances")}
+        return replace(self, **parts, followed=self.followed & kept, _groups={})
+
     @property
     def known_parts(self) -> int:
         """Number of times until which enough patients were followed."""
@@ -146,30 +152,47 @@ class ResidualsAtTimes(PatientResiduals):
         by_ratio, corrected = self._corrected(np.abs(mass))
         each = mass[:, None] * (self.observed - corrected)
         freedom = self.freedom(np.abs(mass))
-        clustered = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
+        clustered, copies = each.T @ (each / np.maximum(self.weight, _TINY)[:, None]), 1.0
         if self.clusters is not None:
             size = mass * w * self.variances.sum(axis=1)
             of_clusters, clusters_freedom = by_cluster(each, self.clusters, mass != 0, size)
             if of_clusters is not None:
-                clustered, freedom = of_clusters, min(freedom, clusters_freedom)
+                copies = max(float(of_clusters.trace() / max(clustered.trace(), _TINY)), 1.0)
+                clustered, freedom = of_clusters, min(freedom / copies, clusters_freedom)
         alone = self._multinomial(w, corrected)
-        if len(self.ends) == 1:
-            clustered = np.maximum(clustered, alone + self.added_by_censoring(w))
         return Sums(
             observed=mass @ self.observed,
             expected=mass @ self.expected,
             model=self.covariance(w),
             clustered=clustered,
             alone=alone,
+            least=copies * (alone + self.added_by_censoring(w)),
             error=error,
             freedom=freedom,
             by_ratio=by_ratio,
             hidden=_MOST_ROUNDED * (mass @ (self.followed & (self.probability == 0))),
         )
 
-    def added_by_censoring(self, w: FloatArray) -> float:
-        """Return the variance that censoring adds to the weighted sum of residuals by the first time."""
-        return float(self.weight * w**2 @ self.by_censoring[:, 0])
+    def added_by_censoring(self, w: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) that censoring adds to the weighted sums of residuals, if predictions are right.
+
+        That of a patient's outcomes by two times is the variance by the first one, times the probability of no event
+        between the two.
+        """
+        last = 0
+        by, free = np.zeros(self.by_censoring.shape), np.ones(self.by_censoring.shape)
+        for j, known in enumerate(self.followed.T):
+            # A patient who was not followed until a time has no residual from the time before on.
+            by[:, j] = np.where(known, self.by_censoring[:, j], by[:, last])
+            free[:, j] = np.where(known, 1 - self._bounded_until[:, j], free[:, last])
+            last = j
+        squares, n = self.weight * w**2, len(self.ends)
+        found = np.empty((n, n))
+        for j in range(n):
+            found[j, j:] = found[j:, j] = (squares * by[:, j] / free[:, j]) @ free[:, j:]
+        step = np.eye(n) - np.eye(n, k=-1)
+        covariance: FloatArray = step @ found @ step.T
+        return covariance
 
     def freedom(self, mass: FloatArray) -> float:
         """Return the degrees of freedom of a variance: the number of events less one."""
@@ -243,14 +266,20 @@ def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     return found
 
 
-def judged_times(times: FloatArray, probability: FloatArray, target: Target, weight: FloatArray) -> IntArray:
+def judged_times(
+    times: FloatArray,
+    probability: FloatArray,
+    target: Target,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
+) -> IntArray:
     """Return the columns of the times, above 0, until which enough patients were followed."""
     later = np.flatnonzero(times > 0)
     if (~target.ended).any():
         later = later[times[later] <= target.time.max()]
 
     def lost(j: int) -> bool:
-        followed = followed_until(float(times[j]), target, probability[:, j], weight)
+        followed = followed_until(float(times[j]), target, probability[:, j], weight, clusters)
         return int(np.count_nonzero(followed)) < FEWEST_FOLLOWED
 
     # Fewer are followed until later times.

@@ -12,8 +12,8 @@ import numpy as np
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, minus_log, parse_survival
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.judging.judged import Cohort, Judged, judge_curves
-from drosurv.judging.known_curves import few_times, known_throughout
 from drosurv.metrics import FollowUp
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import (
     BoolArray,
@@ -22,7 +22,6 @@ from drosurv.patients.target import (
     Target,
     cause_names,
     has_causes,
-    is_tensor,
     of_any_cause,
     parse_competing_target,
     parse_target,
@@ -31,6 +30,8 @@ from drosurv.predictions import Predicted, Predictions
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import cause_in_words, moment
 
+# Times that differ by a smaller share are equal: single precision rounds by half of it.
+_SAME_TIME = 2e-7
 # The estimation error of a linear model with more coefficients is not computed from its columns.
 _MOST_COLUMNS = 60
 
@@ -56,21 +57,21 @@ def judged_patients(
     times however many these are.
     """
     rows = Rows() if rows is None else rows
+    y = with_predicted_times(y, predicted)
+    if rows.entry is not None:
+        rows = replace(rows, entry=_as_predicted(rows.entry, predicted))
     require_an_event(predicted, y)
-    target, other = _outcomes(y, rows, cause)
+    target, other = outcomes(y, rows, cause)
     stratum = rows.stratum
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
-    if not target.event.any():
-        called = cause_in_words(cause, cause_names(y))
-        raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     from_test = trained is None or rows.entry is not None or several
     # Of models of causes, the training patients are known with their causes.
     folds = [
-        (part, FollowUp.of(_outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
+        (part, FollowUp.of(outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
         for part, seen in predicted.trained_on or ()
     ]
     cohort = Cohort(
@@ -106,7 +107,7 @@ def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
     curves = predicted.curves
     if not isinstance(curves, PointCurves) or curves.times is None or predicted.trained_on is not None:
         return
-    target, _ = _outcomes(y, Rows(), None)
+    target, _ = outcomes(y, Rows(), None)
     if target.event.any() and not (target.event & (target.time <= predicted.until)).any():
         raise ArgumentError(
             "predictions",
@@ -115,13 +116,42 @@ def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
         )
 
 
+def with_predicted_times(y: Any, predicted: Predicted) -> Any:
+    """Return y with times that are a predicted time up to rounding set to this time.
+
+    A time of 1.1 in single precision is not 1.1, and an event then would not count as one by a predicted time of 1.1.
+    """
+    names = getattr(getattr(y, "dtype", None), "names", None)
+    if not names or y[names[1]].dtype.kind != "f":
+        return y
+    time = y[names[1]].astype(np.float64)
+    found = _as_predicted(time, predicted)
+    if np.array_equal(found, time):
+        return y
+    changed = y.astype([(name, np.float64 if name == names[1] else y.dtype[name]) for name in names])
+    changed[names[1]] = found
+    return changed
+
+
+def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:
+    """Return times (n,), each set to the predicted time that it is up to rounding."""
+    given = None if predicted.given is None else predicted.given.times
+    times = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
+    if len(times) == 0:
+        return time
+    right = np.minimum(np.searchsorted(times, time), len(times) - 1)
+    for near in (times[right], times[np.maximum(right - 1, 0)]):
+        time = np.where(np.abs(time - near) <= _SAME_TIME * near, near, time)
+    return time
+
+
 def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:
     """Return the times at which predictions are judged; None if curves are known throughout, or there are none."""
     if not predicted.has_curves:
         return None
-    target, other = _outcomes(y, predicted.rows, cause)
+    target, other = outcomes(y, predicted.rows, cause)
     known = _of_cause(predicted, target, other, cause)
-    return known.curves.times if known.at_times else few_times(known.curves)
+    return known.curves.times if known.at_times else known.curves.few_times
 
 
 def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None = None) -> Predicted:
@@ -129,7 +159,7 @@ def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None 
 
     Strata and offset are in the curves. Scores of strata, which are not comparable, are left out.
     """
-    target, other = _outcomes(y, predicted.rows, cause)
+    target, other = outcomes(y, predicted.rows, cause)
     known = _of_cause(predicted, target, other, cause)
     scores: dict[str, Any] = {"trained_on": predicted.trained_on}
     if cause is not None:
@@ -145,11 +175,14 @@ def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None 
     return replace(predicted, model=given, rows=predicted.rows.only(()))
 
 
-def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:
+def outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:
     """Return the target, of one cause if given, and who had an event of another cause."""
     if isinstance(y, CompetingTarget) or has_causes(y):
         causes = parse_competing_target(y, complete=False)
         found = causes.of_any_cause() if cause is None else causes.among_others(cause)
+        if not found.event.any():
+            called = cause_in_words(cause, cause_names(y))
+            raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
         return Target(found.event, found.time, rows.entry), found.other
     if cause is not None:
         raise ArgumentError(
@@ -185,7 +218,7 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     assert curves.times is not None
     # The other causes are known if there are others, or nobody had another.
     alone = len(tables) < 2 and other is not None and bool(other.any())
-    if alone or not known_throughout(curves):
+    if alone or not curves.known_throughout:
         return _OfCause(curves, at_times=True)
     times, number = curves.times, sorted(tables or {cause}).index(cause) + 1
     tables = {k: np.asarray(F, dtype=np.float64) for k, F in tables.items()} or {

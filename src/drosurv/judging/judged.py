@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from drosurv.curves import StepCurves, SurvivalCurves
+from drosurv.curves import StepCurves, SurvivalCurves, rounding_unit
 from drosurv.errors import ArgumentError, arg
 from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import (
@@ -23,13 +23,12 @@ from drosurv.judging.few_times import (
     judged_times,
     shown_times,
 )
-from drosurv.judging.known_curves import KnownCurves, common_times, few_times, known_throughout
+from drosurv.judging.known_curves import KnownCurves, common_times
 from drosurv.judging.log_score import (
     ScoredIntervals,
     hazard_scores,
     outcome_scores,
     probability_scores,
-    rounding_unit,
     scored_times,
 )
 from drosurv.judging.own_curve import OwnCurve
@@ -225,7 +224,7 @@ def judge_curves(
     by a time since entry. With `at_times`, curves are judged at their times however many these are, as the incidence of
     one cause alone is; with `scored_at` too, and gains are those of the intervals between these times.
     """
-    few_times = at_times or scored_at is not None or not known_throughout(curves)
+    few_times = at_times or scored_at is not None or not curves.known_throughout
     if few_times and cohort.other is not None and cohort.since.any():
         refuse_late_entry()
     if few_times:
@@ -399,7 +398,7 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
 def _over_reference(
     reference: SurvivalCurves | None, known: KnownCurves, cohort: Cohort
 ) -> FloatArray | None:
-    if reference is None or not known_throughout(reference):
+    if reference is None or not reference.known_throughout:
         return None
     other = KnownCurves(reference, cohort.target)
     # Both are scored in the same way, as long as both are known.
@@ -421,13 +420,18 @@ def refuse_late_entry() -> NoReturn:
 
 
 def times_to_judge(
-    times: FloatArray, probability: FloatArray, target: Target, weight: FloatArray
+    times: FloatArray,
+    probability: FloatArray,
+    target: Target,
+    weight: FloatArray,
+    clusters: IntArray | None = None,
 ) -> IntArray:
     """Return the columns of the predicted times until which enough patients were followed; of the first if of none.
 
     Raise if the first one is after the follow-up.
     """
-    found, later = judged_times(times, probability, target, weight), np.flatnonzero(times > 0)[:1]
+    found = judged_times(times, probability, target, weight, clusters)
+    later = np.flatnonzero(times > 0)[:1]
     if len(found) or len(later) == 0:
         return found if len(found) else np.zeros(1, np.intp)
     first = float(times[later[0]])
@@ -475,7 +479,7 @@ def _at_few_times(
     survival = curves.survival(given)
     unit = rounding_unit(survival)
     times, survival, weight = from_first_time(target, given, survival, cohort.copies)
-    kept = times_to_judge(times, 1 - survival, target, weight)
+    kept = times_to_judge(times, 1 - survival, target, weight, cohort.clusters)
     times, survival = times[kept], survival[:, kept]
     if horizon is None:
         horizon = horizon_among(times, replace(target, entry=None))
@@ -503,7 +507,7 @@ def _at_few_times(
     if reference is not None:
         other_times, other_survival, _ = from_first_time(target, given, reference.survival(given), weight)
         assert np.array_equal(other_times[kept], times)
-        shared = common_times({"the model": given, "the reference": few_times(reference)}, "reference")
+        shared = common_times({"the model": given, "the reference": reference.few_times}, "reference")
         both = scored
         if shared is not None:
             inside = np.flatnonzero(np.isin(times, shared[0]))

@@ -1,9 +1,8 @@
-"""Whether predicted curves are known throughout the follow-up or at few times, and the hazards of the former."""
+"""Hazards of curves that are known throughout the follow-up, and the common times of those that are not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -11,13 +10,8 @@ import numpy as np
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.log_score import rounding_unit
 from drosurv.patients.target import FloatArray, Target
 
-# A table is known throughout if no step between its times has more than this share of the predicted events.
-_LARGEST_STEP = 0.05
-# Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
-_ROUNDED = 1e-4
 # Curves jump at the times of events if this share of the events is at their jumps.
 _AT_JUMPS = 0.5
 # With more jumps, likelihoods are those of continuous times.
@@ -70,28 +64,6 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
     ends = np.column_stack([np.maximum(np.nextafter(time, -np.inf), 0.0), time])
     before, after = own.survival(ends).T
     return float((after < before).mean())
-
-
-def known_throughout(curves: SurvivalCurves) -> bool:
-    """Whether curves are known throughout the follow-up, and not only at few times.
-
-    Those of models are. A table is if it is not rounded, and no step between its times has more than a twentieth of the
-    mean predicted risk at its end. All rows of the table decide, those of other patients too, so that groups and drawn
-    samples of its patients are judged in the same way; outcomes do not matter.
-    """
-    if not isinstance(curves, PointCurves) or curves.times is None:
-        return True
-    table = replace(curves, rows=None, known_until=np.inf)
-    survival = table.survival(curves.times)
-    if rounding_unit(survival) >= _ROUNDED:
-        return False
-    risk = 1 - survival.mean(axis=0)
-    return bool(np.diff(risk, prepend=0.0).max(initial=0.0) <= _LARGEST_STEP * risk[-1] * (1 + 1e-9))
-
-
-def few_times(curves: SurvivalCurves | None) -> FloatArray | None:
-    """Return the times of curves that are known at few times only; None for others, and without curves."""
-    return None if curves is None or known_throughout(curves) else curves.times
 
 
 def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:

@@ -19,23 +19,8 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
 LEAST = 1e-6
-# Probabilities with so many decimals are taken as rounded.
-_MOST_DECIMALS = 5
 # Rounded probabilities are scored where they change by so many units of their last digit.
 _VISIBLE = 2
-
-
-def rounding_unit(probability: FloatArray) -> float:
-    """Return the last digit to which all probabilities are rounded, such as 0.01; 0 if they are not.
-
-    >>> [rounding_unit(np.array(p)) for p in ([0.12, 0.5, 1.0], [0.123, 0.5], [1 / 3])]
-    [0.01, 0.001, 0.0]
-    """
-    for decimals in range(1, _MOST_DECIMALS + 1):
-        # A few rows first: mostly they tell that probabilities are not rounded.
-        if all((np.abs(p - np.round(p, decimals)) <= 1e-9).all() for p in (probability[:50], probability)):
-            return float(10.0**-decimals)
-    return 0.0
 
 
 def scored_times(survival: FloatArray, unit: float) -> IntArray:

@@ -367,14 +367,15 @@ def _slope_at_one_time(
     right = patients.probability(best)
     each = residuals.weight * w * (residuals.outcome[:, 0] - _spread(right, member))
     observed = float((each**2 / np.maximum(residuals.weight, _TINY)).sum())
-    freedom = residuals.freedom(member.astype(np.float64))
+    freedom, copies = residuals.freedom(member.astype(np.float64)), 1.0
     if residuals.clusters is not None:
         size = residuals.weight * w**2 * residuals.variances[:, 0]
         clustered, of_clusters = by_cluster(each[:, None], residuals.clusters, w != 0, size)
         if clustered is not None:
-            observed, freedom = max(observed, float(clustered[0, 0])), min(freedom, of_clusters)
+            copies = max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
+            observed, freedom = copies * observed, min(freedom / copies, of_clusters)
     expected = float(residuals.weight[member] * patients.own**2 @ (right * (1 - right)))
-    observed = max(observed, expected + residuals.added_by_censoring(w))
+    observed = max(observed, copies * (expected + float(residuals.added_by_censoring(w)[0, 0])))
     without = max(observed / max(expected, _TINY), 1.0)
     added = 0.0 if error is None or (found := error(w)) is None else float(found[0, 0])
     # Errors of cross-fitted predictions are subtracted, and known only approximately.

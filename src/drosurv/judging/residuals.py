@@ -30,9 +30,10 @@ class Sums(NamedTuple):
     """Observed and expected events (J,) of a weighted sum in J parts, and covariances (J, J) of their difference.
 
     `model` is the covariance under the model, `clustered` and `alone` those of sums by cluster and of rows as they were
-    observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
-    quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
-    the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
+    observed, `least` that of rows or clusters with right predictions, below which `clustered` counts as chance, and
+    `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the quantiles,
+    infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which the
+    expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
     `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
     patients than under the model, once their number is right. `hidden` (J,) are events that probabilities of exactly 0
     by the end of each part may hide, if they were rounded to two decimals.
@@ -48,6 +49,7 @@ class Sums(NamedTuple):
     by_ratio: FloatArray | None = None
     excess: FloatArray | None = None
     hidden: FloatArray | None = None
+    least: FloatArray | None = None
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
@@ -58,6 +60,7 @@ class Sums(NamedTuple):
             model=self.model[inside],
             clustered=None if self.clustered is None else self.clustered[inside],
             alone=None if self.alone is None else self.alone[inside],
+            least=None if self.least is None else self.least[inside],
             error=None if self.error is None else self.error[inside],
             by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
             excess=None if self.excess is None else self.excess[:parts],
@@ -80,7 +83,8 @@ class Sums(NamedTuple):
         found = own = float(direction @ self.model @ direction)
         if self.clustered is not None and self.alone is not None:
             alone = max(float(direction @ self.alone @ direction), _TINY)
-            found = own * max(float(direction @ self.clustered @ direction) / alone, 1.0)
+            known = [part for part in (self.clustered, self.least) if part is not None]
+            found = own * max(*(float(direction @ part @ direction) / alone for part in known), 1.0)
         if self.error is not None and with_error:
             found += float(direction @ self.error @ direction)
         # Errors of cross-fitted predictions are subtracted, and known only approximately.

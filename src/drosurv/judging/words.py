@@ -250,4 +250,5 @@ def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
         )
     # Cumulative hazards may exceed the number of patients.
     of = "cumulative hazards of " if row["expected"] > row["patients"] else ""
-    return f"{observed} events where {of}{expected} were predicted ({ratio_text(row['ratio'])} times"
+    event = "event" if observed == "1" else "events"
+    return f"{observed} {event} where {of}{expected} were predicted ({ratio_text(row['ratio'])} times"

@@ -10,18 +10,10 @@ import numpy as np
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.nonparametric import KaplanMeier, free_until, step_function, weighted_quantiles
 from drosurv.metrics.scores import metric_target, parse_weights
+from drosurv.patients.arrays import as_numbers, places_in
 from drosurv.patients.groups import Groups, Missing, parse_groups
 from drosurv.patients.observation import Rows, ends_of_patients, given_weight, label_codes
-from drosurv.patients.target import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Target,
-    as_numbers,
-    parse_target,
-    places_in,
-    y_field,
-)
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, parse_target, y_field
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
@@ -78,8 +70,6 @@ class FollowUp:
         Number of events of the training patients; None if the training patients are unknown.
     from_test_patients : bool
         Whether these are the test patients, because the training patients are unknown.
-    other_times : bool
-        Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
     test_censoring : bool
         Whether `censoring` is that of the test patients; see :meth:`weighting`.
     late_entry : bool
@@ -93,7 +83,6 @@ class FollowUp:
     patients: float
     events: float | None
     from_test_patients: bool = False
-    other_times: bool = False
     test_censoring: bool = False
     late_entry: bool = False
 

@@ -98,9 +98,7 @@ def likelihood_gains(
     latest = follow_up.times[-1:]
     smallest = hazard_floor * float(follow_up.cumulative_hazard_at(latest)[0] / latest[0])
     null_rate = np.maximum(np.diff(null_at_edges) / np.diff(edges), smallest)
-    rate = np.maximum(
-        interval_rates(at_edges, edges, joined=knots is None and follow_up.other_times), smallest
-    )
+    rate = np.maximum(interval_rates(at_edges, edges), smallest)
     # The interval of each patient's time.
     interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
@@ -112,7 +110,7 @@ def likelihood_gains(
     return gains
 
 
-def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
+def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool = False) -> FloatArray:
     """Return mean hazards (n, m) of patients in intervals, from cumulative hazards (n, m + 1) at their edges.
 
     A step curve of a stratum, or one that starts at the patient's entry, may have no step in an interval, and so no
@@ -150,10 +148,9 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
     """0 and the times of curves that have too few steps to be read as step functions; None for other curves.
 
     A step function lags behind a continuous curve by up to one step. The lag does not matter if the curve has as many
-    steps as the null model, which has the same lag, or very many. An interval without a step would have no hazard. For
-    curves with different steps for each patient, such intervals are merged instead (`interval_rates`).
+    steps as the null model, which has the same lag, or very many. An interval without a step would have no hazard.
     """
-    if jumps is None or not (jumps > 0).any() or follow_up.other_times:
+    if jumps is None or not (jumps > 0).any():
         return None
     knots = np.concatenate(([0.0], jumps[jumps > 0]))
     inside = np.histogram(knots[1:], edges)[0]

@@ -13,7 +13,7 @@ import numpy as np
 
 from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
-from drosurv.patients.target import FloatArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 
 class ObservedRisk(NamedTuple):
@@ -35,15 +35,19 @@ class ObservedRisk(NamedTuple):
 
 
 def observed_risk(
-    target: Target, risk: FloatArray, time: float, weight: FloatArray | None = None
+    target: Target,
+    risk: FloatArray,
+    time: float,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
 ) -> ObservedRisk:
-    """Return predicted and observed risk by a time of n patients with predicted risks and weights (n,)."""
+    """Return predicted and observed risk by a time of n patients with risks, weights and clusters (n,)."""
     weight = np.ones(len(target)) if weight is None else weight
-    inside = weight * followed_until(time, target, risk, weight)
+    inside = weight * followed_until(time, target, risk, weight, clusters)
     total, everybody = float(inside.sum()), float(weight.sum())
     if not total > 0:
         return ObservedRisk(0.0, everybody, np.nan, Estimate.undefined(len(target)))
-    observed = observed_given_risks(EventsByTime.of(time, target, risk, inside), risk)
+    observed = observed_given_risks(EventsByTime.of(time, target, risk, inside, clusters), risk)
     return ObservedRisk(total, everybody - total, float(inside @ risk) / total, observed)
 
 

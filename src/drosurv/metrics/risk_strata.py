@@ -26,6 +26,7 @@ LEAST_UNCENSORED = 0.1
 _INTERVALS, _MOST_RISK = 64, 1 - 1e-9
 # Risks that differ in later digits are equal.
 _DIGITS = 12
+_ROUNDING = 1e-9
 
 
 def risk_strata(risk: FloatArray, n_strata: int, weight: FloatArray | None = None) -> IntArray:
@@ -44,16 +45,33 @@ def risk_strata(risk: FloatArray, n_strata: int, weight: FloatArray | None = Non
     return found
 
 
+def copies_per_patient(values: FloatArray, weight: FloatArray, clusters: IntArray | None) -> float:
+    """Return the design effect of clusters (n,) on a sum of values (n,), at least 1; that of m copies of each is m."""
+    if clusters is None:
+        return 1.0
+    total = float(weight.sum())
+    residual = values - float(weight @ values) / total if total > 0 else values
+    together, alone = (np.bincount(clusters, weight * residual) ** 2).sum(), float(weight @ residual**2)
+    return max(float(together) / alone, 1.0) if alone > 0 else 1.0
+
+
 def followed_until(
-    time: float, target: Target, risk: FloatArray, weight: FloatArray | None = None
+    time: float,
+    target: Target,
+    risk: FloatArray,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
 ) -> BoolArray:
     """Return which patients (n,) are in a stratum of predicted risk (n,) that was followed until a time.
 
     At least a tenth of the stratum is then not censored, by Kaplan-Meier. Only censoring decides: patients who had the
-    event are not lost. Patients of weight (n,) 0 are not followed.
+    event are not lost. Patients of weight (n,) 0 are not followed. Copies in one of the `clusters` (n,) count once in
+    the size of strata.
     """
     weight = np.ones(len(target)) if weight is None else weight
-    n_strata = int(np.clip(weight.sum() / _FOLLOWED_PATIENTS, 1, _FOLLOWED_STRATA))
+    lost = (~target.ended & (target.time < time)).astype(np.float64)
+    patients = float(weight.sum()) / copies_per_patient(lost, weight, clusters)
+    n_strata = int(np.clip(patients / _FOLLOWED_PATIENTS + _ROUNDING, 1, _FOLLOWED_STRATA))
     stratum, found = risk_strata(risk, n_strata, weight), np.zeros(len(target), np.bool_)
     for rows in _members(stratum, weight):
         censoring = Incidence.of_censoring(target.take(rows), weight[rows])
@@ -83,12 +101,21 @@ class EventsByTime:
 
     @classmethod
     def of(
-        cls, time: float, target: Target, risk: FloatArray, weight: FloatArray | None = None
+        cls,
+        time: float,
+        target: Target,
+        risk: FloatArray,
+        weight: FloatArray | None = None,
+        clusters: IntArray | None = None,
     ) -> EventsByTime:
-        """Form strata of patients with predicted risks (n,) by the time, with about 20 events each."""
+        """Form strata of patients with predicted risks (n,) by the time, with about 20 events each.
+
+        Copies in one of the `clusters` (n,) count once.
+        """
         weight = np.ones(len(target)) if weight is None else weight
-        events = float(weight @ (target.event & (target.time <= time)))
-        n_strata = int(np.clip(events / EVENTS_PER_STRATUM, 1, MOST_STRATA))
+        happened = (target.event & (target.time <= time)).astype(np.float64)
+        events = float(weight @ happened) / copies_per_patient(happened, weight, clusters)
+        n_strata = int(np.clip(events / EVENTS_PER_STRATUM + _ROUNDING, 1, MOST_STRATA))
         return cls(time, target, weight, risk_strata(risk, n_strata, weight), risk)
 
     @cached_property

@@ -11,16 +11,18 @@ import numpy as np
 from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, row_number, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
-from drosurv.judging.known_curves import known_throughout
 from drosurv.monitoring.looks import Calendar
+from drosurv.patients.arrays import batches
 from drosurv.patients.observation import label_codes
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import counted
 
 # Number of cumulative hazards in memory at the same time.
 _VALUES = 4_000_000
+# A table of so many times says when events are expected, even if it is rounded or jumps somewhere.
+_MANY_TIMES = 20
 
 
 class Series(NamedTuple):
@@ -211,7 +213,7 @@ class Log:
 def curves_to_monitor(predicted: Predicted) -> SurvivalCurves:
     """Return the curves whose expected events are counted; raise if they are known at few times only."""
     curves = predicted.survival_curves
-    if not known_throughout(curves):
+    if not curves.known_throughout and (curves.times is None or len(curves.times) < _MANY_TIMES):
         name = type(final_step(predicted.model)).__name__ if predicted.given is None else "the prediction"
         times = ", ".join(f"{time:g}" for time in (curves.times if curves.times is not None else [])[:5])
         raise ArgumentError(

@@ -465,7 +465,7 @@ class Monitoring:
 def _counted(row: Mapping[Any, Any]) -> str:
     """Return events and expected events as text."""
     times = f"{ratio_text(row['ratio'])} times as many"
-    return f"{row['events']:,} events where {row['expected']:.1f} were expected, {times}"
+    return f"{counted(row['events'], 'event')} where {row['expected']:.1f} were expected, {times}"
 
 
 def _interval(row: Mapping[Any, Any]) -> str:

@@ -151,7 +151,7 @@ def names_event(name: str) -> tuple[float, Meaning]:
     >>> names_event("died"), names_event("alive"), names_event("smoking_status"), names_event("Décès")
     ((3.0, 'event'), (3.0, 'event free'), (0.0, ''), (3.0, 'event'))
     """
-    found = set(words(_stem(name)))
+    found = set(words(without_codes(name)))
     meaning = _meaning(found)
     if not meaning or found & (_BEFORE | _PREDICTED):
         return 0.0, ""
@@ -176,7 +176,7 @@ def endpoint(name: str) -> str:
     >>> endpoint("os_months"), endpoint("time_to_relapse"), endpoint("rfsstat"), endpoint("status")
     ('death', 'relapse', 'relapse', '')
     """
-    found = set(words(_stem(name)))
+    found = set(words(without_codes(name)))
     found |= {joined[1] for word in found if (joined := _JOINED.fullmatch(word))}
     told = {_ENDPOINT[word] for word in found if word in _ENDPOINT}
     return told.pop() if len(told) == 1 else ""
@@ -297,7 +297,7 @@ def value_of_event(values: Sequence[str], name: str = "") -> EventReading:
     if meaning in ("unclear", "censored"):
         return _ASK
     by: Evidence = "nothing"
-    if meaning and not _strange(set(words(_stem(name)))):
+    if meaning and not _strange(set(words(without_codes(name)))):
         by = "convention" if meaning == "status" else "name"
     if len(held) == 2 and len(alive) == 1 and held - alive <= YES and meaning in ("event", "status"):
         return EventReading(found[yes.pop()], "values")
@@ -388,17 +388,17 @@ def _coding(name: str) -> tuple[str, dict[str, str]] | None:
         return None
     clear = len(words_of) == len(listed) > 1 and all(len(told) == 1 for told in words_of.values())
     denied = any({*told} & (_NEGATIONS - NO) for _, told in listed)
-    stem = _stem(text) if signed else re.split(number, text, maxsplit=1)[0]
+    stem = without_codes(text) if signed else re.split(number, text, maxsplit=1)[0]
     return stem, {code: next(iter(told)) for code, told in words_of.items()} if clear and not denied else {}
 
 
 _SIGNED = re.compile(r"\d\s*[=:]|[=:]\s*-?\d")
 
 
-def _stem(name: str) -> str:
+def without_codes(name: str) -> str:
     """Return a name without the codes that it lists, and without "yes/no".
 
-    >>> _stem("death (0=no, 1=yes)"), _stem("death (yes/no)")
+    >>> without_codes("death (0=no, 1=yes)"), without_codes("death (yes/no)")
     ('death ', 'death ( )')
     """
     if _SIGNED.search(name):

@@ -16,16 +16,18 @@ import numpy as np
 from drosurv.judging.few_times import ResidualsAtTimes, bounded
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.known_curves import known_throughout
 from drosurv.judging.log_score import outcome_scores
 from drosurv.judging.residual_tests import fit_at_one_time, level, slope
 from drosurv.judging.residuals import Sums
 from drosurv.patients.observation import Rows
-from drosurv.patients.target import BoolArray, FloatArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.predictions import Predicted, as_predictions
 from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.expected import Expected, log_risk
 from drosurv.repairs.repair import CONFIDENCE, HeldOutNumber, Repair
+
+# No patient's factor of a likelihood ratio is smaller.
+_LEAST_RATIO = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class AtFewTimes:
     def of(predicted: Predicted, y: Any, rows: Rows, share: FloatArray) -> AtFewTimes | None:
         """Return the predictions; None if curves are known throughout."""
         curves = predicted.survival_curves
-        if curves.times is None or known_throughout(curves):
+        if curves.times is None or curves.known_throughout:
             return None
         return AtFewTimes(predicted, curves.times, y, rows, share)
 
@@ -79,35 +81,65 @@ class AtFewTimes:
         return outcome, F
 
     def expected(self, times: FloatArray) -> Expected:
-        """Return events and hazards with the score function of the probabilities; log risks are taken at the times.
+        """Return events and hazards with the score function of the probabilities; log risks are taken at the times."""
+        events, hazard = (part / self.share for part in self.events_after(np.zeros(len(self.share))))
+        return Expected(events, hazard, log_risk(self.predicted.survival_curves, times))
+
+    def events_after(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return events and hazards (n,) by the last time, after hazards are multiplied by exp(r).
 
         Events x and probabilities F = 1 - exp(-H) by a time have the same score by the log of the hazard as Poisson
-        events x H / F with mean H, and no more information.
+        events x H / F with mean H, and no more information. Both are multiplied by the patient's share.
         """
         outcome, F = self._at_last
-        hazard = -np.log1p(-F)
-        events = np.divide(outcome * hazard, F, out=np.zeros(len(F)), where=F > 0)
-        return Expected(events, hazard, log_risk(self.predicted.survival_curves, times))
+        hazard = -np.log1p(-F) * np.exp(r)
+        factor = np.divide(hazard, -np.expm1(-hazard), out=np.zeros(len(F)), where=hazard > 0)
+        return self.share * outcome * factor, self.share * hazard
 
     def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return gains (v, n) in log score, of log hazard ratios `after` (v, n) over those `before` (n,)."""
         return self.share * (np.stack([self._score(r) for r in after]) - self._score(before))
 
     def log_ratios(self, before: FloatArray, after: FloatArray, rows: BoolArray) -> FloatArray:
-        """Return log likelihood ratios (v,) of some rows, as far as what is known of these patients says.
+        r"""Return logs (v,) of numbers with mean 1 if the predictions with `before` (n,) are right, of some rows.
 
-        Gains of right predictions vary more with censoring than without it; divided by how many times more, their
-        exponential has a mean of at most about 1.
+        The likelihood ratio of a patient is linear in the events in the intervals, and so has the mean 1 of
+        pseudo-values too, whose means are those of the events. Censoring adds to its variance. The product over
+        patients grows fastest if each patient's ratio L becomes
+
+        .. math:: 1 + \frac{v}{v + c} (L - 1)
+
+        with v its variance without censoring and c what censoring adds: patients of whom little is known count less.
         """
-        outcome, F = self._at_last
-        found = self.gains(before, after)
-        for gain, r in zip(found, after, strict=True):
-            then, now = (bounded(1 - (1 - F) ** np.exp(one)) for one in (r, before))
-            change = self.share * (np.log(then / now) - np.log((1 - then) / (1 - now)))
-            known = change**2 @ (now * (1 - now))
-            gain /= max(float(change**2 @ (outcome - now) ** 2) / known, 1.0) if known > 0 else 1.0
-        total: FloatArray = found[:, rows].sum(axis=1)
-        return total
+        found = self._residuals
+        known = found.followed[rows] & (found.weight[rows] > 0)[:, None]
+        happened = np.where(known, np.diff(found.outcome[rows], axis=1, prepend=0.0), 0.0)
+        then = self._probabilities(before[rows], rows, known)
+        free = 1 - np.cumsum(then, axis=1)
+        logs = []
+        for r in after:
+            now = self._probabilities(r[rows], rows, known)
+            none = (1 - now.sum(axis=1)) / free[:, -1]
+            ratio = np.divide(now, then, out=np.ones_like(then), where=then > 0)
+            change = np.where(known, ratio - none[:, None], 0.0)
+            deviation = (happened * change).sum(axis=1) + none - 1
+            variance = (then * (ratio - 1) ** 2).sum(axis=1) + free[:, -1] * (none - 1) ** 2
+            # As a sum over events until each time, which censoring makes vary.
+            until = change - np.column_stack([change[:, 1:], np.zeros(len(change))])
+            added = np.zeros(len(change))
+            for j in range(until.shape[1]):
+                later = 2 * (until[:, j + 1 :] * free[:, j + 1 :]).sum(axis=1) / free[:, j]
+                added += known[:, j] * found.by_censoring[rows, j] * until[:, j] * (until[:, j] + later)
+            share = np.divide(variance, variance + added, out=np.zeros(len(added)), where=variance > 0)
+            logs.append(self.share[rows] @ np.log(np.maximum(1 + share * deviation, _LEAST_RATIO)))
+        return np.array(logs)
+
+    def _probabilities(self, r: FloatArray, rows: BoolArray, known: BoolArray) -> FloatArray:
+        """Return probabilities (m, J) of the event in each interval, 0 where it is not known, of some rows."""
+        survival = (1 - bounded(self._residuals.probability[rows])) ** np.exp(r)[:, None]
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        found: FloatArray = np.where(known, before - survival, 0.0)
+        return found
 
     def _score(self, r: FloatArray) -> FloatArray:
         found = self._residuals
@@ -115,15 +147,15 @@ class AtFewTimes:
         judged: FloatArray = (found.weight > 0) * outcome_scores(survival, found.outcome, found.followed)
         return judged
 
-    def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
-        """Return effects theta (p,) of columns z (n, p) with which events by the last time agree; None if none do.
+    def fit(self, r: FloatArray, rows: IntArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
+        """Return effects theta (p,) of columns z (m, p) of some rows (m,), with which events by the last time agree.
 
-        Of the counted patients, the sums of z times their residuals are zero, up to the penalties (p,), after hazards
-        are multiplied by exp(r + z theta).
+        The sums of z times the residuals are zero, up to the penalties (p,), after hazards are multiplied by
+        exp(r + z theta), r (n,). None if Newton's method finds no such effects.
         """
-        outcome, F = self._at_last
-        hazard, known = -np.log1p(-F[counted]) * np.exp(r[counted]), (F[counted] > 0).astype(np.float64)
-        return fit_at_one_time(hazard, z[counted], outcome[counted], known, penalty)
+        outcome, F = (part[rows] for part in self._at_last)
+        hazard, weight = -np.log1p(-F) * np.exp(r[rows]), self.share[rows] * (F > 0)
+        return fit_at_one_time(hazard, z, outcome, weight, penalty)
 
     def described(self, repair: Repair, trial: Trial) -> Repair:
         """Return a repair with the events, ratios and slopes of the predicted times, of patients not used for it."""

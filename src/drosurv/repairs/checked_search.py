@@ -280,8 +280,9 @@ class CheckedSearch:
         ratio = at_times.log_ratios(search.r, search.r + found.ratios, out)
         if not self.against_best_level:
             return ratio
-        best = search.r.copy()
-        best[out] = _best_level(search.residuals, out)
+        best, z = search.r.copy(), search.residuals.columns[out, :2]
+        theta = at_times.fit(np.zeros(len(best)), np.flatnonzero(out), z, np.zeros(2))
+        best[out] = _best_level(search.residuals, out) if theta is None else z @ theta
         return np.asarray(ratio - at_times.log_ratios(search.r, best[None], out), np.float64)
 
     def timing_first(self, limits: Limits) -> bool:

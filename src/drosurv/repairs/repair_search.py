@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
 
 from drosurv.judging.rules import Atom, CodedTable
-from drosurv.patients.target import BoolArray, FloatArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, likelihood_gains_of, propose
 from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_periods
 
@@ -30,8 +31,14 @@ STRENGTHS = (1.0, 0.5)
 class AtTimes(Protocol):
     """Predictions at few times: :class:`drosurv.repairs.at_few_times.AtFewTimes`."""
 
-    def fit(self, r: FloatArray, counted: BoolArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
-        """Return effects (p,) of columns z (n, p) with which events by the last predicted time agree."""
+    def events_after(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return events and hazards (n,) by the last predicted time, after hazards are multiplied by exp(r).
+
+        They are divided by the number of patients in the cluster.
+        """
+
+    def fit(self, r: FloatArray, rows: IntArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
+        """Return effects (p,) of columns z (m, p) of some rows, with which events by the last predicted time agree."""
 
     def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return gains (v, n) in log score, of log hazard ratios `after` (v, n) over those `before` (n,)."""
@@ -103,7 +110,7 @@ class RepairSearch:
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
         """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
-        now = self.residuals.after(self.r)
+        now = self.now
         if kind == "timing":
             return self._find_periods(now)
         if kind == "everyone":
@@ -117,28 +124,22 @@ class RepairSearch:
             atoms, inclusion, log_odds = proposal.atoms, proposal.group.inclusion, proposal.log_odds
         inside = self.table.covers(atoms)
         limits = replace(limits, least_slope=limits.least_slope - self.slope)
+        fit = None if self.at_times is None else partial(self.at_times.fit, self.r)
         corrections = {
-            version: fit_version(version, now, inside, self.counted, inclusion, limits)
+            version: fit_version(version, now, inside, self.counted, inclusion, limits, fit)
             for version in VERSIONS[kind]
         }
-        if kind == "everyone" and self.at_times is not None:
-            corrections |= self._fitted_at_time(now.columns, limits.tau)
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
         ratios = np.stack([strength * whole[version] for version in whole for strength in STRENGTHS])
         return Found(atoms, inside, corrections, ratios, log_odds)
 
-    def _fitted_at_time(self, z: FloatArray, tau: float) -> dict[Version, Correction]:
-        """Return corrections of the level, alone and with the slope, that fit at the last predicted time."""
-        found: dict[Version, Correction] = {}
-        sizes: dict[Version, int] = {"level": 1, "own": 2}
-        for version, p in sizes.items():
-            assert self.at_times is not None
-            theta = self.at_times.fit(self.r, self.counted, z[:, :p], np.full(p, tau**-2))
-            if theta is not None:
-                own = np.zeros(z.shape[1])
-                own[:p] = theta
-                found[version] = Correction(np.zeros_like(own), own)
-        return found
+    @property
+    def now(self) -> Residuals:
+        """The residuals after the repairs so far."""
+        if self.at_times is None:
+            return self.residuals.after(self.r)
+        events, expected = self.at_times.events_after(self.r)
+        return replace(self.residuals, events=events, expected=expected)
 
     def _find_periods(self, now: Residuals) -> Found | None:
         found = find_periods(now, self.score, self.counted, frozen=self.frozen)
@@ -160,7 +161,7 @@ class RepairSearch:
 
         The latter are 0 unless the timing of events is corrected; all are if nothing was found.
         """
-        now, none = self.residuals.after(self.r), np.zeros(int(rows.sum()))
+        now, none = self.now, np.zeros(int(rows.sum()))
         if found is None:
             return none[None], none
         if found.periods is not None:
@@ -188,9 +189,11 @@ def fit_version(
     counted: BoolArray,
     inclusion: FloatArray,
     limits: Limits,
+    fit: Callable[[IntArray, FloatArray, FloatArray], FloatArray | None] | None = None,
 ) -> Correction:
     """Fit a correction by Poisson ridge regression; effects that more probably differ have a smaller penalty.
 
+    `fit`, of rows, columns and penalties, takes its place where it finds effects: of probabilities at few times.
     The version "full" has effects for everyone and for the group, "own" for the group only, "level" one number for
     the group.
     """
@@ -203,14 +206,17 @@ def fit_version(
     z = residuals.columns[np.ix_(rows, columns)]
     design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
     for_everyone = version == "full" or bool(inside.all())
-    theta = fit_above(
-        design,
-        residuals.events[rows],
-        residuals.expected[rows],
-        np.tile(penalty, design.shape[1] // len(columns)),
-        int(np.flatnonzero(columns == 1)[0]) if for_everyone and 1 in columns else None,
-        limits.least_slope,
-    )
+    penalty = np.tile(penalty, design.shape[1] // len(columns))
+    theta = None if fit is None else fit(rows, design, penalty)
+    if theta is None:
+        theta = fit_above(
+            design,
+            residuals.events[rows],
+            residuals.expected[rows],
+            penalty,
+            int(np.flatnonzero(columns == 1)[0]) if for_everyone and 1 in columns else None,
+            limits.least_slope,
+        )
     everywhere, own = np.zeros(p), np.zeros(p)
     own[columns] = theta[-len(columns) :]
     if version == "full":

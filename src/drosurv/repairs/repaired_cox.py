@@ -212,7 +212,7 @@ class RepairedCox(RepairedPredictions):
         order = row_order(target, X, rows.entry, rows.cluster, given)
         folds = self._drawn(clusters, order, target.event)
         edges = BaselineFactor.intervals(target)
-        fits = FoldFits(base, X, np.asarray(y), folds, self._times, edges[1:])
+        fits = FoldFits(base, self.base_, X, np.asarray(y), folds, self._times, edges[1:])
         over_time = (edges, intervals_of(target.time, edges))
         with bar("", shown=self.verbose) as progress:
             alone = fits.out_of_fold(progress)
@@ -243,8 +243,7 @@ class RepairedCox(RepairedPredictions):
         clusters = self._parse_clusters(rows, len(target))
         predicted = as_predictions(model, X, len(target), need_curves=True, cause=self._cause)
         require_an_event(predicted, target)
-        if predicted.competing is not None:
-            self._n_causes = len(predicted.competing.causes)
+        self._n_causes = 0 if predicted.competing is None else len(predicted.competing.causes)
         if predicted.given is None:
             self.base_, times = model, curve_times(model, X, target, self._cause)
         else:
@@ -254,7 +253,7 @@ class RepairedCox(RepairedPredictions):
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         edges = intervals_between(times)
         few_times = None
-        if self._cause is None:
+        if self._cause is None or self._n_causes == 1:
             of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
             few_times = AtFewTimes.of(predicted, target.to_structured(), of_rows, clusters.share)
         if self._too_few(target, clusters):

@@ -23,7 +23,7 @@ from drosurv.metrics import FollowUp
 from drosurv.patients.draws import row_order
 from drosurv.patients.observation import Inference, Rows, require_rows
 from drosurv.patients.one_row_each import one_row_each
-from drosurv.patients.target import has_causes, of_any_cause, parse_target, with_fields
+from drosurv.patients.target import Surv, has_causes, of_any_cause, parse_target, with_fields
 from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
 from drosurv.predictions.any_model import (
     columns_used,
@@ -37,7 +37,6 @@ from drosurv.predictions.any_model import (
 from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
-from drosurv.report.audited_model import AuditedModel
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,
@@ -47,7 +46,7 @@ from drosurv.report.cross_fit import (
     cross_fitted_cox,
     fold_parts,
 )
-from drosurv.report.evidence import Evidence, Page
+from drosurv.report.evidence import AuditedModel, Evidence, Page
 from drosurv.report.report import AuditReport
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
@@ -224,7 +223,7 @@ def audit(
             parsed = ReadPredictions(model, ())
         else:
             # Scores alone may be log risks or hazard ratios.
-            parsed = read_predictions(None, y, risk=model)
+            parsed = read_predictions(None, y, risk=as_predictions(model, None, len(y), rows=rows).risk)
         notes = [{"severity": "note", "text": note} for note in parsed.notes]
         page = replace(page, warnings=[*page.warnings, *notes])
         predicted = as_predictions(parsed.predictions, None, len(y), rows=rows)
@@ -417,13 +416,15 @@ def _evidence_of_folds(
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     return {
-        "audited_model": AuditedModel(name, found.predictions),
-        "y": found.y,
-        "rows": replace(rows.only(()), entry=None),
-        "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if causes else found.follow_up,
+        "audited_model": AuditedModel(name, found),
+        "y": y,
+        "rows": rows.only(()),
+        "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y)))
+        if causes or rows.observed
+        else Surv.event_time(y),
         "reference": None if cox is None else (cox, None),
         "missing": missing,
-        "limits": (*CROSS_FITTED, *map(first_upper, found.notes)),
+        "limits": CROSS_FITTED,
     }
 
 

@@ -14,14 +14,22 @@ from sklearn.pipeline import Pipeline
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, TableValues, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
+from drosurv.evaluation.data import curves_since_entry, log_hazard, ranking_time
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.judging.from_predictions import design_columns
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, default_horizon
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.observation import Rows, generator, take
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Surv, of_any_cause, parse_target
-from drosurv.predictions import Predicted, as_predictions
+from drosurv.patients.target import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Surv,
+    has_causes,
+    of_any_cause,
+    parse_target,
+)
+from drosurv.predictions import as_predictions
 from drosurv.predictions.any_model import final_step, fit_any, prepared
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
@@ -32,6 +40,10 @@ CROSS_FITTED = (
     "The test of all subgroups seldom finds one in cross-fitted predictions: models trained on the other patients of a "
     "subgroup have adapted to it in part.",
 )
+
+
+# Curves are computed at no more times than this.
+_TIMES = 300
 
 
 class PatientRows(NamedTuple):
@@ -52,26 +64,23 @@ def cross_fitted(
     rows: Rows | None = None,
     intervals: PatientRows | None = None,
     fit_options: Mapping[str, Any] | None = None,
-) -> FromEntry:
+) -> Predictions:
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
     `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Fields of `y` are used
     in training, by estimators of this library; others get event and time. Entry, strata and offset of the `rows` are
-    used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves
-    are those of the models themselves, with their own hazards; of models of causes, those of each cause. With
-    `intervals`, a model is trained on all rows of its training patients, and predicts from the one row of X that each
-    patient has.
+    used in training and prediction; with them, scores are hazards at one time. Curves are those of the models
+    themselves, with their own hazards; of models of causes, those of each cause. With `intervals`, a model is trained
+    on all rows of its training patients, and predicts from the one row of X that each patient has.
     """
-    rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(of_any_cause(y))
-    given = PatientRows(X, y, rows, np.arange(len(target))) if intervals is None else intervals
-    scale = time_scale(y, rows.entry) if rows.observed else None
-    times = curve_times(target.time[target.event]) if scale is None else scale.times
-    target = target if scale is None else scale.target
+    rows, options = rows or Rows(), dict(fit_options or {})
+    outcome, causes = replace(parse_target(of_any_cause(y)), entry=rows.entry), has_causes(y)
+    given = PatientRows(X, y, rows, np.arange(len(outcome))) if intervals is None else intervals
+    times = curve_times(outcome.time[outcome.event])
     options |= given.rows.for_models
     needed: tuple[str, ...] = ("entry",) if intervals is None else ("entry", "id")
-    plain: Any = Surv.event_time(y)
-    n, risk, trained_on = len(target), np.empty(len(target)), []
+    n, risk, trained_on = len(outcome), np.empty(len(outcome)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     designs: list[tuple[IntArray, FloatArray | None]] = []
     by_cause: list[tuple[IntArray, CompetingCurves]] = []
@@ -79,37 +88,34 @@ def cross_fitted(
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
         fold_options = {name: take(values, learned) for name, values in options.items()}
         model = fit_any(estimator, take(given.X, learned), given.y[learned], needed, **fold_options)
-        follow_up = FollowUp.of(target.take(train))
-        trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))
+        seen = outcome.take(train)
+        follow_up = FollowUp.of(replace(seen, entry=None), entry=seen.entry)
+        trained_on.append((test, Surv.event_time(y)[train] if causes else follow_up))
         last, features = final_step(model), prepared(model, take(X, test))
         predicted = as_predictions(last, features, len(test), rows=rows.take(test))
         if predicted.competing is not None:
             by_cause.append((test, predicted.competing))
-        elif scale is None:
+        elif not rows.observed:
             # Scores of different models have different zeros: subtract the mean of each model's training patients.
             in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
             risk[test] = predicted.risk - np.mean(in_training.risk)
         designs.append((test, design_columns(predicted)))
         if predicted.curves is not None:
             found.append((test, _known_at(predicted.curves, times)))
+    design = _joined(n, designs)
     if by_cause:
-        seen = [(test, plain[train]) for train, test in parts]
-        joined = CompetingCurves.joined(n, by_cause)
-        return FromEntry(
-            Predictions(by_cause=joined, trained_on=seen, design=_joined(n, designs)), plain, plain, ()
-        )
+        return Predictions(by_cause=CompetingCurves.joined(n, by_cause), trained_on=trained_on, design=design)
     curves = joined_curves(n, found) if found else None
-    if scale is None:
-        known = None if curves is None else trained_on
-        design = None if curves is None else _joined(n, designs)
-        score_type = predicted.score_type
-        predictions = Predictions(risk, curves, trained_on=known, score_type=score_type, design=design)
-        return FromEntry(predictions, plain, plain, ())
-    since_start = Predicted(Predictions(survival=curves), X, n, Rows()).survival_curves
-    survival = survival_from_entry(since_start, parse_target(y), rows.entry, times)
-    from_entry = scale.with_predictions(survival)
-    predictions = replace(from_entry.predictions, trained_on=trained_on)
-    return from_entry._replace(predictions=predictions)
+    if curves is None:
+        return Predictions(risk, score_type=predicted.score_type)
+    how: dict[str, Any] = {"survival": curves, "trained_on": trained_on, "design": design}
+    if not rows.observed:
+        return Predictions(risk, score_type=predicted.score_type, **how)
+    since = curves_since_entry(as_predictions(Predictions(survival=curves), X, n), outcome)
+    if since is not None:
+        at = ranking_time(since, default_horizon(outcome.since_entry))
+        how["risk"] = log_hazard(since.survival(np.array([at]))[:, 0])
+    return Predictions(score_type="other", **how)
 
 
 def require_supported(estimator: Any, name: str) -> None:
@@ -130,6 +136,14 @@ def _joined(n: int, parts: Sequence[tuple[IntArray, FloatArray | None]]) -> Floa
     for rows, columns in parts:
         found[rows] = columns
     return found
+
+
+def curve_times(times: FloatArray) -> FloatArray:
+    """Return the times at which curves are computed: those given, or quantiles of them if there are many."""
+    distinct = np.unique(times)
+    if len(distinct) <= _TIMES:
+        return distinct
+    return np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
 
 
 def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
@@ -157,7 +171,7 @@ def cross_fitted_cox(
     features = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(features, None).test is None:
         return None
-    return cross_fitted(plain, X, y, parts, rows=rows, intervals=intervals).predictions
+    return cross_fitted(plain, X, y, parts, rows=rows, intervals=intervals)
 
 
 def fold_parts(

@@ -18,12 +18,12 @@ from drosurv.evaluation.attributes import (
     parse_attributes,
     rows_by_group,
 )
-from drosurv.evaluation.data import Horizon
+from drosurv.evaluation.data import Horizon, curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
-from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, predict_of_cause
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors
+from drosurv.judging.from_predictions import outcomes
 from drosurv.judging.rules import Condition, Rule, readable_table
 from drosurv.judging.simultaneous_tests import LEAST, MOST
 from drosurv.judging.subgroup_bounds import SubgroupBounds
@@ -42,18 +42,18 @@ from drosurv.patients.observation import Inference, Rows, sample_of_many, select
 from drosurv.patients.target import (
     CompetingTarget,
     FloatArray,
+    IntArray,
     Target,
     has_causes,
     parse_competing_target,
-    parse_target,
     with_fields,
 )
-from drosurv.predictions import Predicted, as_predictions
-from drosurv.predictions.any_model import final_step
+from drosurv.predictions import Predicted, Predictions, as_predictions
+from drosurv.predictions.any_model import final_step, prepared
 from drosurv.presentation import counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
-from drosurv.report.audited_model import AuditedModel
+from drosurv.report.cross_fit import curve_times
 from drosurv.tables import TableEncoder
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
@@ -92,6 +92,48 @@ class Page:
     sections: Sequence[Any] = ()
     also: Mapping[str, Any] = field(default_factory=dict)
     features_train: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedModel:
+    """A fitted model, or Predictions, with its features of the audited and of the training patients.
+
+    If the model is the last step of a Pipeline, `whole` is the Pipeline with its features.
+    """
+
+    name: str
+    model: Any
+    X: Any = None
+    X_train: Any = None
+    whole: tuple[Any, Any] | None = None
+
+    @staticmethod
+    def of(model: Any, X: Any, X_train: Any) -> AuditedModel:
+        """Return the last step of a model with the features that it takes."""
+        estimator = final_step(model)
+        train = None if X_train is None else prepared(model, X_train)
+        whole = None if estimator is model else (model, X)
+        return AuditedModel(type(estimator).__name__, estimator, prepared(model, X), train, whole)
+
+    def frozen(self, features: Any) -> tuple[Any, Any] | None:
+        """Return the model (or a pair of times and survival) and its features, as a repair takes them.
+
+        A Pipeline is repaired as a whole, because readers know its columns. Predictions without columns get `features`,
+        those that rules may use. None without curves.
+        """
+        X = features if self.X is None else self.X
+        if isinstance(self.model, Predictions):
+            times, survival = self.model.times, self.model.survival
+            return None if survival is None or times is None else ((times, survival), X)
+        if not hasattr(self.model, "predict_survival_function"):
+            return None
+        return self.whole or (self.model, X)
+
+    def take(self, rows: IntArray) -> AuditedModel:
+        """Return the model with some of the audited patients."""
+        whole = None if self.whole is None else (self.whole[0], select_rows(self.whole[1], rows))
+        model, X = select_rows(self.model, rows), select_rows(self.X, rows)
+        return replace(self, model=model, X=X, whole=whole)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,26 +177,21 @@ class Evidence:
         return as_predictions(self.audited_model.model, self.audited_model.X, len(self.y), rows=self.rows)
 
     @cached_property
-    def since_entry(self) -> FromEntry | None:
-        """Predictions and outcomes from entry on; None without entry times, strata, offsets and causes."""
-        if not self.rows.observed and not has_causes(self.y):
-            return None
-        if self.cause is not None:
-            return predict_of_cause(self.predicted, self.y, self.cause)
-        return predict_from_entry(self.predicted, self.y)
+    def _outcome(self) -> Target:
+        target, other = outcomes(self.y, self.rows, self.cause)
+        return replace(target, other=other)
 
-    @cached_property
+    @property
     def target(self) -> Target:
         """Events and times, since entry, of the audited patients."""
-        return parse_target(self.y if self.since_entry is None else self.since_entry.y)
+        return self._outcome.since_entry
 
     @cached_property
     def causes(self) -> CompetingTarget | None:
         """Causes and times, since entry, where the report is of one cause of several; else None."""
         if self.cause is None:
             return None
-        found, entry = parse_competing_target(self.y, complete=False), self.rows.entry
-        return found if entry is None else CompetingTarget(found.cause, found.time - entry)
+        return replace(parse_competing_target(self.y, complete=False), entry=self.rows.entry).since_entry
 
     @property
     def time_unit(self) -> str:
@@ -450,9 +487,13 @@ class Evidence:
             complete &= self.predicted.trained_on is None
             X = self.features if self.audited_model.X is None else self.audited_model.X
             return (self.audited_model.model, X) if complete and not self.rows.observed else None
-        if self.since_entry is None:
+        if not self.rows.observed and not has_causes(self.y):
             return self.audited_model.frozen(self.features)
-        return AuditedModel("", self.since_entry.predictions).frozen(self.features)
+        curves = curves_since_entry(self.predicted, self._outcome)
+        if curves is None:
+            return None
+        times = curve_times(self.target.time) if curves.few_times is None else curves.few_times
+        return (times, curves.survival(times)), self.features
 
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:

@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_names
-from drosurv.patients.outcome_names import names_event, names_time, plain, same_endpoint, words
+from drosurv.patients.outcome_names import (
+    names_event,
+    names_time,
+    plain,
+    same_endpoint,
+    without_codes,
+    words,
+)
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
@@ -143,7 +150,7 @@ def guess_columns(
         free = [str(name) for name in frame.columns if name not in taken]
         id = next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.
-        id = id or next((name for name, _ in unnamed_ids(frame, free)), None)
+        id = id or next((name for name, _ in unnamed_ids(frame, free, free)), None)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     explained = {"entry": ", from which a row is observed", "id": ", which is no feature"}
@@ -226,6 +233,15 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
         raise _unknown(frame, time, event, remedy)
     best = pairs[0]
+    # The time that is named best may be of another endpoint than the only event.
+    other = [
+        name
+        for name, sure in times.items()
+        if sure > times[best.time] and not same_endpoint(name, best.event)
+    ]
+    if other:
+        told = f"{other[0]!r} is of another endpoint than {best.event!r}"
+        raise _unknown(frame, time, event, f"Pass {arg('time', best.time)} if it is the time; {told}.")
     rivals = [
         pair
         for pair in pairs[1:]
@@ -308,7 +324,7 @@ def _refuse_without_events(frame: pd.DataFrame) -> None:
 
 def _related(time: str, event: str) -> float:
     """Score how well two names match, as rtime and recur, time_d and censor_d, or edrel and rel do."""
-    a, b = plain(time), plain(event)
+    a, b = plain(time), plain(without_codes(event))
     if re.match(r"t[._ ]\w", a) and re.match(r"[ed][._ ]\w", b) and a[1:] == b[1:]:
         return 4.0
     if len(b) >= 3 and a != b and (a.endswith(b) or re.match(rf"{re.escape(b)}[._ ]", a)):

@@ -117,12 +117,14 @@ def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield columns that number patients with several rows although their names do not say so.
+def unnamed_ids(
+    frame: pd.DataFrame, columns: Sequence[str], features: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield those of some columns that number patients with several rows although their names do not say so.
 
-    Each comes with columns that are constant for each of its values, as sex and year of birth are for each patient.
+    Each comes with `features` that are constant for each of its values, as sex and year of birth are for each patient.
     """
-    for name in features:
+    for name in columns:
         # Quick checks first: columns of measurements have nearly as many labels as rows, which take long to code.
         if len(frame) < 2 * _FEWEST_COUNTED or not _is_whole(frame[name]):
             continue

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, row_number
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_be_given, row_number
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
 from drosurv.patients.target import FloatArray, IntArray, field_names
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
-from drosurv.tables.ids import constant_in, is_id_name, names_clusters
+from drosurv.tables.ids import is_id_name, names_clusters
 from drosurv.tables.rows import row_numbers
-from drosurv.tables.units import mixed_units
+from drosurv.tables.units import mixed_units, units_of_time
 from drosurv.tables.values import (
     coded,
     floats,
@@ -34,6 +34,11 @@ _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
 _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
 _FEWEST_ROWS = 50
+# A number such as 999 is told from the rest if there are so many.
+_FEWEST_NUMBERS = 20
+# One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
+# for something else.
+_FEWEST_SENTINELS = 5
 # Names of columns whose whole numbers are codes.
 CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
@@ -49,8 +54,11 @@ _FEWEST_INTERVALS = 10
 _BEFORE_TIME = 0.95
 # No age in years is above.
 _OLDEST = 120
-# At least so many patients repeat their outcome; of rows without ids, at most this share differs in it.
-_FEWEST_REPEATED, _MOST_ALONE = 5, 0.7
+# At least so many patients repeat their outcome.
+_FEWEST_REPEATED = 5
+# Rows seem to repeat patients if those of one time agree in a column in this share of the cases in which they would not
+# by chance, and by so many standard deviations more than by chance. They are compared within so many columns.
+_AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 
 
 def table_problems(
@@ -86,18 +94,21 @@ def table_problems(
         patients = row_numbers(frame, [*target, id])
     yield from copied_rows(frame, patients, table_name, id)
     if id is None:
-        yield from _repeated_ids(frame, features)
+        yield from repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
     amounts = [name for name in features if name not in (*categorical, *numeric)]
     # With entry times, and where patients have several rows, the id is that of a patient.
-    if time is not None and clusters is None and (id is None or not frame[id].duplicated().any()):
+    single = clusters is None and (id is None or not frame[id].duplicated().any())
+    if time is not None and single and may_be_given("clusters"):
         named = [name for name in amounts if names_clusters(name, frame[name])]
         yield from _clusters(frame, named)
         amounts = [name for name in amounts if name not in named]
     yield from _codes(frame, amounts)
     yield from _years(frame, [name for name in features if name not in keep_columns])
     amounts = [name for name in features if name not in categorical]
-    yield from mixed_units(frame, amounts, time, [*_SENTINELS])
+    yield from units_of_time(frame, amounts, time)
+    for name in amounts:
+        yield from mixed_units(frame[name], [*_SENTINELS])
     for name in features:
         yield from _spellings(frame[name])
     yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
@@ -133,34 +144,66 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
     same = several & (first == last).all(axis=1)
     if same.sum() >= _FEWEST_REPEATED and same.sum() > several.sum() / 2:
         n, had = rows.ngroups, int(last["event"].sum())
+        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}."
+        unit = unit if may_be_given("clusters") else ""
         raise ArgumentError(
             "id",
             f"column {id!r} names {counted(n, 'patient')} in {len(y):,} rows, and all rows of a patient have the same "
             f"time and event: {counted(had, 'patient')} had the event, which would count {int((event > 0).sum()):,} "
-            f"times. Keep one row for each patient, such as the first (table.drop_duplicates({id!r}) of pandas). If "
-            f"each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}.",
+            f"times. Keep one row for each patient, such as the first (table.drop_duplicates({id!r}) of pandas).{unit}",
         )
 
 
-def repeated_outcomes(
-    frame: pd.DataFrame, features: Sequence[str], target: Sequence[str]
-) -> Iterator[ArgumentWarning]:
-    """Warn where rows of equal time and event have other values in common too, as rows of one patient have."""
-    codes = row_numbers(frame[list(target)], target)
-    alone = len(np.unique(codes))
-    if len(frame) < _FEWEST_ROWS or alone > _MOST_ALONE * len(frame):
+def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> Iterator[ArgumentWarning]:
+    """Warn if rows with the event at one time, of `y` (n,), agree in other columns as those of one patient do."""
+    event, time = (y[name] for name in field_names(y)[:2])
+    had = np.flatnonzero(event > 0)
+    at = pd.factorize(pd.MultiIndex.from_arrays([event[had], time[had]]))[0]
+    tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
+    if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
         return
-    # The year of entry may determine the time of those who are followed until today.
-    constant = [name for name in features if not holds_years(frame[name]) and constant_in(frame[name], codes)]
-    if constant:
-        same = listing([repr(str(name)) for name in constant], 4)
-        yield ArgumentWarning(
-            "id",
-            f"{len(frame):,} rows hold {alone:,} different pairs of time and event, and {same} "
-            f"{'is' if len(constant) == 1 else 'are'} the same in all rows of a pair: rows seem to repeat patients, "
-            f"whose events then count several times. Keep one row for each patient, or pass "
-            f"{arg('id', text='COLUMN')}.",
-        )
+    codes = {name: coded(frame[name])[0][had] for name in features}
+    # Where many patients have the same time, those who also have the same age are compared.
+    known = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
+    everybody = np.zeros(len(had), np.intp)
+    for beside in ("", *known[:_MOST_COMPARED]):
+        within = codes.get(beside, everybody)
+        same = [name for name in known if _agrees(codes[name], at, within)]
+        if same:
+            named = listing([repr(str(name)) for name in (beside, *same) if name], 4)
+            yield ArgumentWarning(
+                "id",
+                f"{tied:,} of {len(had):,} rows with the event share their time with another one, and such rows also "
+                f"have the same {named} far more often than others: rows seem to repeat patients, whose events then "
+                f"count several times. Keep one row for each patient, or pass {arg('id', text='COLUMN')}.",
+            )
+            return
+
+
+def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
+    """Whether rows (n,) at one time have equal codes far more often than all rows with equal codes `within`."""
+    observed, others = _equal_among(codes, _joined(at, within))
+    expected, _ = _equal_among(codes, within)
+    known = others > 0
+    if known.sum() < 2 * _FEWEST_REPEATED:
+        return False
+    observed, expected, others = observed[known], expected[known], others[known]
+    beyond, possible = (observed - expected).sum(), (1 - expected).sum()
+    deviation = np.sqrt((2 * expected * (1 - expected) / others).sum() + 1)
+    return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
+
+
+def _equal_among(codes: IntArray, within: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the share of the other rows of each row's set (n,) that have its code, and their number (n,)."""
+    _, sets, sizes = np.unique(within, return_inverse=True, return_counts=True)
+    _, equal, rows = np.unique(_joined(codes, sets), return_inverse=True, return_counts=True)
+    others = (sizes[sets] - 1).astype(np.float64)
+    return (rows[equal] - 1) / np.maximum(others, 1), others
+
+
+def _joined(first: IntArray, second: IntArray) -> IntArray:
+    """Return one code for each pair of codes (n,)."""
+    return np.asarray(first * (int(second.max()) + 2) + second, np.intp)
 
 
 def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
@@ -171,9 +214,13 @@ def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
             None,
             f"{'column' if len(found) == 1 else 'columns'} {named} {'holds' if len(found) == 1 else 'hold'} calendar "
             "years, used as amounts: patients of later years are followed for a shorter time, and new patients have "
-            f"years that the model never saw. Drop what should not predict ({arg('drop', found)}), or name it in "
-            f"{arg('keep_columns')}.",
+            f"years that the model never saw. Drop what should not predict ({arg('drop', found)}){_or_kept()}.",
         )
+
+
+def _or_kept() -> str:
+    """Return the other remedy for columns that may be dropped, where the user can give it."""
+    return f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
@@ -219,7 +266,8 @@ def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -
     )
 
 
-def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+def repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Warn of columns that are named like ids of patients, some of whom have several rows; some may be `features`."""
     n = len(frame)
     for name in filter(is_id_name, frame.columns):
         different = frame[name].nunique()
@@ -319,7 +367,7 @@ def _other_outcomes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Ar
         yield ArgumentWarning(
             "drop",
             f"{columns} named like an event or a time of follow-up and used to predict: drop what is known only later "
-            f"({remedy}), or name it in {arg('keep_columns')}.",
+            f"({remedy}){_or_kept()}.",
         )
 
 
@@ -420,29 +468,32 @@ def refuse_sentinels(frame: pd.DataFrame) -> None:
 
 
 def sentinels(column: pd.Series[Any]) -> Iterator[str]:
-    """Say which numbers of a column may mean a missing value, far outside the rest."""
-    if not holds_numbers(column) or len(column) < _FEWEST_ROWS:
+    """Say which numbers of a column may mean a missing value, outside the rest."""
+    if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
     values = _finite(column)
-    found = [value for value in np.unique(values) if value in _SENTINELS and _far_outside(value, values)]
+    found = [value for value in np.unique(values) if value in _SENTINELS and _outside(value, values)]
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
         meant = arg("missing", [f"{column.name}={value:g}"])
         yield (
-            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
-            f"to {rest.max():g}). If it means a missing value, pass {meant}."
+            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, outside the rest ({rest.min():g} to "
+            f"{rest.max():g}). If it means a missing value, pass {meant}."
         )
 
 
-def _far_outside(value: float, values: FloatArray) -> bool:
-    """Whether a value is the only negative one, or exceeds all others by more than their range."""
+def _outside(value: float, values: FloatArray) -> bool:
+    """Whether a value is the only negative one, or above all others: by more than their range, or often and apart."""
     rest = values[~np.isin(values, list(_SENTINELS))]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
     if value < 0:
         return bool(rest.min() >= 0)
-    return bool(value - rest.max() > np.ptp(rest))
+    gap, spread = value - rest.max(), np.ptp(rest)
+    rows, near = np.count_nonzero(values == value), np.count_nonzero(rest > value - spread / 10)
+    often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
+    return bool(gap > (spread / 20 if often else spread))
 
 
 def _is_text(column: pd.Series[Any]) -> bool:

@@ -46,7 +46,7 @@ from drosurv.tables.csv_file import (
     separator_of,
     undecodable,
 )
-from drosurv.tables.number_texts import decimal_mark
+from drosurv.tables.number_texts import decimal_mark, like_number
 from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
 from drosurv.tables.values import holds_numbers, labels
 from drosurv.tables.workbook import read_workbook
@@ -331,7 +331,18 @@ def as_table(given: Any, name: str = "table") -> pd.DataFrame:
         raise ArgumentError(name, f"{arg(name)} has two columns named {twice!r}: rename or drop one.")
     if len(frame) == 0 or frame.shape[1] == 0:
         raise ArgumentError(name, f"{arg(name)} must have rows and columns, got shape {frame.shape}.")
-    return frame
+    read = {name: _in_usual_digits(column) for name, column in frame.items() if column.dtype.kind == "O"}
+    return frame.assign(**{str(name): column for name, column in read.items() if column is not None})
+
+
+def _in_usual_digits(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return the numbers of a column in which some are typed with other digits, as full-width ones; else None."""
+    declared = isinstance(column.dtype, pd.CategoricalDtype)
+    if declared or not any(isinstance(one, str) and not one.isascii() and like_number(one) for one in column):
+        return None
+    cells = column.astype(object).where(column.notna(), None)
+    found = pd.Series(typed(Cells.of(cells), str(column.name), "."), column.index, name=column.name)
+    return found if holds_numbers(found) else None
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:

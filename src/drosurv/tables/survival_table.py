@@ -19,6 +19,7 @@ from drosurv.errors import (
     arg,
     as_names,
     as_number,
+    may_be_given,
     require,
     row_number,
     warn_caller,
@@ -36,12 +37,14 @@ from drosurv.tables.problems import (
     refuse_repeated_outcomes,
     refuse_sentinels,
     refuse_totals,
+    repeated_ids,
     repeated_outcomes,
     table_problems,
 )
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.units import units_of_time
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
 
 MOST_NUMBERS = 12
@@ -164,18 +167,24 @@ class SurvivalTable:
         require_columns(frame, drop, "drop")
         require_columns(frame, categorical, "categorical")
         not_features = [*columns.names, *drop, *named.values()]
+        if id is None:
+            known = {*not_features, *features, *(modelled or ()), *categorical, *numeric}
+            free = [str(name) for name in frame.columns if name not in known]
+            others = [str(name) for name in frame.columns if name not in (*not_features, *numeric)]
+            for name, constant in unnamed_ids(frame, free, others):
+                raise ArgumentError("id", numbered_patients(name, constant, frame))
         used = _features(frame, features, not_features)
         if drop_missing_target:
             frame = _keep_rows(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
-            known = frame[used].notna().all(axis=1).to_numpy()
-            frame = _keep_rows(frame, known, "no value in some feature")
+            complete = frame[used].notna().all(axis=1).to_numpy()
+            frame = _keep_rows(frame, complete, "no value in some feature")
         refuse_totals(frame)
         values = [*(used if modelled is None else modelled), *groups, *columns.names]
         known_columns = [name for name in dict.fromkeys(values) if name in frame.columns]
         refuse_sentinels(frame[[name for name in known_columns if name not in (*categorical, *numeric)]])
-        complete = frame[list(columns.names)].notna().all(axis=None)
-        columns = columns.resolved(frame) if complete else columns
+        if frame[list(columns.names)].notna().all(axis=None):
+            columns = columns.resolved(frame)
         labelled = group_labels(frame, groups, categorical)
         patients = patient_numbers(frame, None if id is None else frame[id], columns.names)
         if clusters is not None:
@@ -289,16 +298,21 @@ class SurvivalTable:
         alone = self.entry is None and self.clusters is not None and self.ids is None
         return with_fields(self.trained_y, id=np.arange(len(self))) if alone else self.trained_y
 
-    def warn_of_copies(self, table_name: str) -> None:
-        """Warn if rows are equal, also in their ids."""
+    def warn_of_rows(self, table_name: str) -> None:
+        """Warn of equal rows, rows that seem to repeat patients, and times in several units."""
         kept = [*self.columns.names, self.id]
         numbers = self.patients if self.id is None else row_numbers(self.frame, kept)
-        for warning in (*copied_rows(self.frame, numbers, table_name, self.id), *self._repeated_outcomes()):
+        for warning in (
+            *copied_rows(self.frame, numbers, table_name, self.id),
+            *(repeated_ids(self.frame, ()) if self.id is None else ()),
+            *self._repeated_outcomes(),
+            *units_of_time(self.frame, self.X.columns, self.columns.time),
+        ):
             warn_caller(warning)
 
     def _repeated_outcomes(self) -> Iterator[ArgumentWarning]:
-        if self.id is None and self.columns.entry is None:
-            yield from repeated_outcomes(self.frame, list(self.X.columns), self.columns.names)
+        if self.id is None and self.clusters is None and self.columns.entry is None:
+            yield from repeated_outcomes(self.frame, list(self.X.columns), self.y)
 
     def ask_for_entry(self) -> None:
         """Warn if a column is named like an entry time and was not given as such."""
@@ -370,11 +384,11 @@ class SurvivalTable:
         """Warn where patients have several events in their intervals, of which an audit counts the first."""
         several = self.n_with_several_events
         if several:
+            first = f" To predict the first event, pass {arg('first_event', True)}."
             yield ArgumentWarning(
                 None,
                 f"{counted(several, 'patient')} of {self.n_patients:,} have several events. Training counts all of "
-                f"them; an audit follows each patient until the first. To predict the first event, pass "
-                f"{arg('first_event', True)}.",
+                f"them; an audit follows each patient until the first.{first if may_be_given('first_event') else ''}",
             )
 
     def _nobody_censored(self) -> Iterator[ArgumentWarning]:
@@ -455,6 +469,23 @@ def noted_id(frame: pd.DataFrame, others: Sequence[str | None], remedy: str) -> 
         text = f"column {id!r} names {patients}, and was taken as id; if it is none, {remedy}."
         warn_caller(text, category=TableNote)
     return id
+
+
+def judged_table(
+    frame: pd.DataFrame,
+    columns: TargetColumns,
+    *,
+    id: str | None = None,
+    clusters: str | None = None,
+    modelled: Sequence[str] | None = None,
+    **given: Any,
+) -> SurvivalTable:
+    """Return the patients on whom a model, or predictions, are judged; parameters as in :meth:`SurvivalTable.parse`.
+
+    Without `id`, a column that is named like one and names patients with several rows is taken, with a note.
+    """
+    id = id or noted_id(frame, [*columns.names, clusters, *(modelled or ())], "rename it")
+    return SurvivalTable.parse(frame, columns, id=id, clusters=clusters, modelled=modelled, **given)
 
 
 def read_survival_table(
@@ -548,10 +579,6 @@ def read_survival_table(
         drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:
         to_floats(frame[name], "numeric")
-    taken = [*columns.names, *features, *drop, *numeric, *categorical, *rows.values()]
-    free = [str(name) for name in frame.columns if id is None and name not in taken]
-    for name, constant in unnamed_ids(frame, free):
-        raise ArgumentError("id", numbered_patients(name, constant, frame))
     table = SurvivalTable.parse(
         frame,
         columns,

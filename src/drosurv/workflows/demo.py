@@ -22,6 +22,7 @@ from drosurv.judging.words import SUBGROUP
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, parse_target
 from drosurv.predictions import as_predictions
+from drosurv.presentation import first_upper
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
 
@@ -29,8 +30,8 @@ PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired
 WILMS, SIMULATED, NOTHING_FOUND = "nwtco", "simulated", "flc"
 # Share of the patients that is held out.
 _HELD_OUT = 1 / 3
-#: Time by which risks are compared, and its name in sentences.
-HORIZONS = {WILMS: (1826.0, "5 years"), SIMULATED: (1.0, "time 1"), NOTHING_FOUND: (3652.0, "10 years")}
+#: Time by which risks are compared, and its name in sentences: every stratum of risk is followed until then.
+HORIZONS = {WILMS: (1826.0, "5 years"), SIMULATED: (0.8, "time 0.8"), NOTHING_FOUND: (3652.0, "10 years")}
 # The subgroup that make_hidden_minority simulates.
 _TRUTH = "x5 > 1.04"
 
@@ -188,7 +189,7 @@ def reports(
                 random_state=random_state,
                 verbose=False,
                 page=Page(
-                    title=f"{name}, on held-out children with Wilms tumour",
+                    title=f"{first_upper(name)}, on held-out children with Wilms tumour",
                     data_name="children with Wilms tumour",
                     time_unit="days",
                 ),

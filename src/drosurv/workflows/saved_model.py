@@ -28,7 +28,7 @@ from drosurv.tables.ids import names_of_rows
 from drosurv.tables.problems import sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
-from drosurv.tables.survival_table import noted_id
+from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows.training import fingerprint, is_plain_cox
 
@@ -168,10 +168,10 @@ class OpenedModel:
             at = [float(time) for time in times]
         except ValueError as error:
             raise ArgumentError.must("times", "be numbers separated by commas", ",".join(times)) from error
+        self._warn_of_far(frame)
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` reports it.
             features = self.features(frame)
-        self._warn_of_far(features)
         for name in (one for one in self._features_in if one in frame.columns):
             for text in sentinels(frame[name]):
                 warn_caller(text)
@@ -205,11 +205,12 @@ class OpenedModel:
                 argument="times",
             )
 
-    def _warn_of_far(self, features: pd.DataFrame) -> None:
+    def _warn_of_far(self, frame: pd.DataFrame) -> None:
         """Warn of numbers so far from those of training that they may be in another unit."""
         columns = [] if self.encoder is None else self.encoder.columns_
         for column in (one for one in columns if isinstance(one, NumberColumn) and one.is_scaled):
-            distance = features[column.name].to_numpy()
+            require_columns(frame, [column.name], "feature")
+            distance = column.encode(frame[column.name], "reference")[:, 0]
             if far := int((np.abs(distance) > _FAR).sum()):
                 value = column.mean + column.deviation * distance[np.abs(distance).argmax()]
                 warn_caller(
@@ -290,9 +291,8 @@ class OpenedModel:
         noted_clusters = self.notes.get("clusters")
         if clusters is None and noted_clusters in frame.columns and not (in_use or noted_clusters == id):
             clusters = noted_clusters
-        others = [*columns.names, clusters, *self._features_in]
-        id = id or self.id_column(frame) or noted_id(frame, others, "rename it")
-        table = SurvivalTable.parse(
+        id = id or self.id_column(frame)
+        table = judged_table(
             frame,
             columns,
             groups=groups,
@@ -303,7 +303,8 @@ class OpenedModel:
             clusters=clusters,
             drop_missing_target=drop_missing_target,
         )
-        if table.entry is not None and id is not None and not all_rows:
+        self._warn_of_far(table.frame)
+        if table.entry is not None and table.id is not None and not all_rows:
             table = _one_row_each(table, [name for name in self._features_in if name in table.X.columns])
         if not table.event.any() and not in_use:
             raise ArgumentError(

@@ -244,29 +244,6 @@ def test_models_of_causes_are_listed_beside_those_of_one_event():
     assert dict(drosurv.all_estimators(causes=True))["CauseSpecificCox"] is CauseSpecificCox
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (
-            lambda: CauseSpecificCox().fit(X, Surv.competing(DATA["cause"] * 2, DATA["time"])),
-            "cause 1 of y never",
-        ),
-        (
-            lambda: CauseSpecificCox().fit(X, Surv.from_arrays(DATA["cause"] > 0, DATA["time"])),
-            "Surv.competing",
-        ),
-        (lambda: CauseSpecificCox().fit(X, Y).predict(X, cause=3), "cause must be one of 1 to 2, got 3"),
-        (lambda: CauseSpecificCox().fit(X, Y).predict(X, cause=1.5), "cause must be one of 1 to 2, got 1.5"),
-        (lambda: CauseSpecificCox(0.8).fit(X, Y).summary(method="sandwich"), "is defined for plain Cox only"),
-        (lambda: CauseSpecificCox(2.0).fit(X, Y), "alpha"),
-        (lambda: CoxPH().fit(X, Y), "CauseSpecificCox"),
-    ],
-)
-def test_bad_input_is_named(asked, message):
-    with pytest.raises(ValueError, match=message):
-        asked()
-
-
 def test_a_table_with_text_and_gaps_is_taken_as_by_other_models(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.normal(60, 9, 200), "sex": rng.choice(["f", "f", "m"], 200)})

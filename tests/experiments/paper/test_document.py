@@ -65,6 +65,16 @@ def test_the_page_begins_with_whether_the_paper_reproduces(document, tabulations
     assert "integrated Brier score: higher (worse) in" in first
 
 
+def test_the_page_tells_which_cells_agree(document, tabulations):
+    comparison = tabulations[0].comparison
+    cox = comparison.loc[(comparison["method"] == "cox") & (comparison["experiment"] == "flc-age")]
+    counted = cox.loc[cox["counted"]].set_index("metric")["agrees"].astype(bool)
+    said = section(document, "What agrees and what does not").split("\n| Cox | ")[1].split(" | ")[0]
+    assert said.startswith(str(counted.sum()))
+    assert ("AUC" in said) == (not counted["dynamic_auc"])
+    assert ("F_∩" in said) == (not counted["intersectional_disparity"])
+
+
 def test_cells_that_change_sides_with_the_choice_are_counted(document, tabulations):
     before, after = (
         frame.loc[frame["counted"]]

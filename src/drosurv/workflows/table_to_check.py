@@ -64,8 +64,9 @@ class WantedColumns:
         others = ("time", "event", "entry", "id", "start", "end")
         refuse_same_column(self.clusters, {role: getattr(self, role) for role in others})
         rest = frame.drop(columns=[name for name in (self.start, self.clusters) if name is not None])
-        named = {role: getattr(self, role) for role in ("event", "id", "groups", "entry", "drop")}
-        found = guess_columns(rest, time=self.end or self.time, **named)
+        named = {role: getattr(self, role) for role in ("event", "id", "groups", "entry")}
+        no_ids = [*self.drop, *self.categorical, *self.numeric]
+        found = guess_columns(rest, time=self.end or self.time, drop=no_ids, **named)
         columns = TargetColumns(
             None if self.start else found.time,
             found.event,

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_columns
-from drosurv.tables.prediction_columns import prediction_columns
 
 NAMED = ("cancer", "other death")
 
@@ -61,22 +61,3 @@ def test_one_column_is_the_incidence_of_the_cause_that_is_named():
         read = read_columns(prediction_columns(frame, survival=survival, causes=NAMED), y, cause=2)
         assert list(read.predictions.incidence) == [2]
         np.testing.assert_array_equal(read.predictions.incidence[2][:, 0], frame.iloc[:, 0])
-
-
-@pytest.mark.parametrize(
-    ("names", "change", "said"),
-    [
-        (
-            ("cif_1_5", "cif_2_6"),
-            1.0,
-            "columns cif_1_5 and .* hold incidences of two causes at different times",
-        ),
-        (("cif_1_5", "cif_1_3"), 1.0, "cannot be incidences of cause 1, .* do not fall with time"),
-        (("cif_1_5", "cif_2_5"), 3.0, "incidences of all causes sum to 1.5 for row 8, above 1"),
-        (("lp",), 1.0, "cause needs columns of incidences at times"),
-    ],
-)
-def test_what_cannot_be_incidences_is_refused(names, change, said):
-    y = Surv.competing([0, 1, 2, 1, 0, 2, 1, 0], np.arange(1.0, 9.0))
-    with pytest.raises(ValueError, match=said):
-        read_columns(prediction_columns(incidences(*names) * change, causes=("1", "2")), y, cause=1)

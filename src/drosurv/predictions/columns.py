@@ -136,6 +136,14 @@ def prediction_columns(
     )
 
 
+def named_like_predictions(frame: pd.DataFrame, survival: Sequence[str], risk: str | None) -> list[str]:
+    """Return the columns that are given as predictions, or have names like those of predictions."""
+    given = {risk, *survival, *(entry.rpartition("=")[0] for entry in survival)}
+    return [
+        name for name in map(str, frame.columns) if name in given or _named(name) or _RISK.fullmatch(name)
+    ]
+
+
 def _beside(frame: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the names of predictions, and which of the other columns are not read, ids, and features."""
     others = frame.drop(columns=list(names))
