@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import drosurv
 from drosurv import CoxPH, CoxPHCV, Surv
 from drosurv.errors import ArgumentError
+from drosurv.estimators import penalty_choice
 from drosurv.estimators.spline_design import SplineDesign
 from drosurv.metrics.splines import spline_columns
 from drosurv.patients.draws import draw_folds, row_order
@@ -151,6 +153,25 @@ def test_on_noise_the_penalty_grows_until_little_is_left(n, d):
     # With penalties up to 1 the mean is below -0.03 in both cases.
     assert np.mean(gains) > -0.015
     assert max(largest) > 50
+
+
+def test_many_rows_give_the_scores_of_few_and_penalties_near_another_models_are_enough(monkeypatch):
+    wanted = CoxPHCV(cv=3).fit(X, Y)
+    monkeypatch.setattr(penalty_choice, "MANY_ROWS", 100)
+    found = CoxPHCV(cv=3).fit(X, Y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"], atol=5e-3
+    )
+    for near in (wanted.l2_, 1.0):
+        other = CoxPHCV(cv=3)
+        other.begin_near(SimpleNamespace(l2_=near))
+        other.fit(X, Y)
+        assert (other.l2_, other.knots_.keys()) == (wanted.l2_, wanted.knots_.keys())
+        np.testing.assert_allclose(other.coef_, wanted.coef_, rtol=1e-9)
+        few = len(other.cv_results_["l2"]) < len(wanted.cv_results_["l2"])
+        assert few == (near == wanted.l2_)
+        # The next fit begins as usual.
+        assert "_near" not in vars(other)
 
 
 def test_penalties_below_the_usual_ones_are_tried_where_they_gain():

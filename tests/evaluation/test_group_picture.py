@@ -108,7 +108,7 @@ def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))
-    assert head.endswith("observed / expected events")
+    assert head.endswith("observed / expected events, intervals not adjusted")
     # On a log axis, 1/4 is twice as far from 1 as 2.
     assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
     assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [

@@ -39,6 +39,9 @@ class Summed:
     def __init__(self, values):
         self.values = values
 
+    def sums_by_code(self, codes, inside, n_codes):
+        return sums_by_code(codes, self.values, inside, n_codes)
+
     def scores(self, sums):
         return sums[:, 0]
 

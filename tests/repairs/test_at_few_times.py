@@ -12,7 +12,7 @@ from drosurv.repairs.at_few_times import AtFewTimes
 TIMES = np.array([3.0])
 
 
-def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
+def patients(seed, n=800, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
     """Weibull times; predicted log hazards are `slope` times the true ones, plus a shift."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])

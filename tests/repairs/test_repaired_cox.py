@@ -510,7 +510,7 @@ def test_predictions_for_a_check_do_not_depend_on_the_outcomes_of_its_fold():
     times, edges = np.array([0.5, 1.0]), np.array([0.3, 0.8])
     found = []
     for y in (data.y, other):
-        fits = FoldFits(CoxPH(), data.X, y, folds, times, edges)
+        fits = FoldFits(CoxPH(), None, data.X, y, folds, times, edges)
         found.append(fits.without_each_fold(fits.out_of_fold(lambda *_: None), lambda *_: None))
     for fold in (0, 1, 3, 4):
         np.testing.assert_array_equal(found[0][2][fold].hazard, found[1][2][fold].hazard)

@@ -14,9 +14,9 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import parse_target, with_fields
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import form_of, log_mean_hazard, log_risk, read_predictions
 from drosurv.report import Page, audit
-from drosurv.tables.prediction_columns import prediction_columns
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
 

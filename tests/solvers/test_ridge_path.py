@@ -6,7 +6,7 @@ import pytest
 from drosurv import CoxPH, Surv
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.target import parse_target
-from drosurv.solvers.ridge_path import ridge_path
+from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
 
 
 def sample(n=300, d=6, seed=0):
@@ -72,3 +72,29 @@ def test_separated_data_have_no_optimum_without_a_penalty():
     found, status = ridge_path(X, loss, np.full(40, 1 / 40), np.array([[0.1], [0.0]]))
     assert status == ["converged", "separated"]
     assert np.isfinite(found).all()
+
+
+def test_models_that_are_fitted_together_have_the_optima_of_the_path():
+    X, y = sample(400, 5, seed=5)
+    loss, mass = CoxPartial(parse_target(y)), np.full(400, 1 / 400)
+    l2s = np.geomspace(10.0, 1e-4, 20)
+    ridges = np.outer(l2s, [1.0, 1.0, 3.0, 3.0, 1.0])
+    wanted = ridge_path(X, loss, mass, ridges, 1e-12)[0]
+    found, start = ridge_fits(X, loss, mass, ridges, tol=1e-12)
+    np.testing.assert_allclose(found, wanted, atol=1e-7)
+    # From the start of other patients; without a good one, models are fitted one by one.
+    rows = np.arange(300)
+    part = loss.take(rows), np.full(300, 1 / 300)
+    wanted = ridge_path(X[rows], *part, ridges, 1e-12)[0]
+    np.testing.assert_allclose(ridge_fits(X[rows], *part, ridges, start, 1e-12)[0], wanted, atol=1e-7)
+    flat = Start(np.full(5, 3.0), 1e-3 * np.eye(5))
+    np.testing.assert_allclose(ridge_fits(X[rows], *part, ridges, flat, 1e-12)[0], wanted, atol=1e-7)
+
+
+def test_separated_patients_are_fitted_by_their_penalties():
+    X, y = sample(60, 2, seed=6)
+    X[:, 0] = -np.argsort(np.argsort(y["time"])) / 60
+    ridges = np.outer([1.0, 1e-2, 1e-4], np.ones(2))
+    loss, mass = CoxPartial(parse_target(y)), np.full(60, 1 / 60)
+    wanted = ridge_path(X, loss, mass, ridges, 1e-12)[0]
+    np.testing.assert_allclose(ridge_fits(X, loss, mass, ridges, tol=1e-12)[0], wanted, rtol=1e-5)

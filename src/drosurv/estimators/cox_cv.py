@@ -170,6 +170,7 @@ class CoxPHCV(SurvivalModel):
         -------
         self
         """
+        near = self.__dict__.pop("_near", None)
         self._forget_last_fit()
         self._check_parameters()
         features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
@@ -192,9 +193,10 @@ class CoxPHCV(SurvivalModel):
         by_time = training.target.order
         sorted_rows = training.take(by_time)
         search = Search(sorted_rows, folds[by_time], self.ties, self._knots, linear, self.n_events_)
-        search.try_penalties(search.first_penalties() if self.l2s is None else [float(l2) for l2 in self.l2s])
         if self.l2s is None:
-            search.extend()
+            search.try_default_penalties(near)
+        else:
+            search.try_penalties([float(l2) for l2 in self.l2s])
         self.cv_results_, chosen = search.results(), search.best
         self.l2_, self.nonlinear_penalty_ = chosen.l2, chosen.nonlinear_penalty
         design = SplineDesign.learn(training.X, training.weight, chosen.knots)
@@ -212,6 +214,10 @@ class CoxPHCV(SurvivalModel):
         self._counted = f"Based on {size.patients} and {size.events}. {size.weights}".rstrip()
         self._kept_training = training
         return self
+
+    def begin_near(self, fitted: CoxPHCV) -> None:
+        """Let the next fit, on many rows, first try penalties near that of a model fitted on similar patients."""
+        self._near = fitted.l2_
 
     def _check_parameters(self) -> None:
         allowed = self.splines is False or as_whole(self.splines) in HARRELL or self.splines == "auto"

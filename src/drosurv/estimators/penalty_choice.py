@@ -12,7 +12,7 @@ from drosurv.estimators.spline_design import SplineDesign, find_knots
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers import TrainingData
-from drosurv.solvers.ridge_path import ridge_path
+from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
 
 # Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
@@ -28,6 +28,12 @@ _STILL_GAINS, _LEAST = 0.1, 1e-5
 # A gain in log likelihood over no model has a standard error of about the root of twice the gain. Below this gain it is
 # smaller than its standard error; then the largest penalty is chosen that keeps this share of the gain.
 _CLEAR_GAIN, _KEPT = 2.0, 0.75
+# Models of this many rows and at most as many columns are fitted together, from one start.
+MANY_ROWS, MOST_COLUMNS = 20_000, 400
+# The scores of at most this many models are in memory together.
+_TOGETHER = 8
+# Penalties that are tried first on either side of one near the best.
+_AROUND = 2
 
 
 class CandidateModel(NamedTuple):
@@ -78,7 +84,28 @@ class Search:
         found = cross_validated_likelihood(self.training, self.folds, new, self.ties)
         self.scores = np.concatenate([self.scores, found])
 
-    def extend(self) -> None:
+    def try_default_penalties(self, near: float | None = None) -> None:
+        """Try the usual penalties, and further ones while the best is at an end.
+
+        With many rows the score has one maximum along the path: then only penalties around one that is `near` the best
+        are tried, unless the best of these is the first or last of them, or hardly gains.
+        """
+        first = sorted(self.first_penalties())
+        if near in first and len(self.training.X) >= MANY_ROWS:
+            at = first.index(near)
+            some = first[max(at - _AROUND, 0) : at + _AROUND + 1]
+            self.try_penalties(some)
+            ends = (
+                ({some[0], some[-1]} - {first[0], first[-1]})
+                if self.gains.max() >= _CLEAR_GAIN
+                else set(some)
+            )
+            first = [l2 for l2 in first if l2 not in some] if self.best.l2 in ends else []
+        if first:
+            self.try_penalties(first)
+        self._extend()
+
+    def _extend(self) -> None:
         """Add penalties while the best is the largest or the smallest, up to one that leaves practically no effect."""
         while self.best.l2 == max(self.choices).l2:
             more = [l2 for l2 in _spaced(self.best.l2, _MORE_ABOVE) if l2 < 2.0 * self._most]
@@ -158,40 +185,52 @@ def cross_validated_likelihood(
     of_all = training.cox_loss(ties)
     out = np.empty((len(choices), int(folds.max()) + 1))
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
+    starts: dict[tuple[int, int], Start] = {}
     for k in range(out.shape[1]):
-        rows = np.flatnonzero(folds != k)
+        rows, left_out = np.flatnonzero(folds != k), np.flatnonzero(folds == k)
         part = training.take(rows)
         per_patient = l2 / training.mass[rows].sum()
         loss = part.cox_loss(ties)
-        design = SplineDesign.learn(part.X, part.weight, int(knots.max()))
-        columns = design.standardised(training.X)
+        splined = SplineDesign.learn(part.X, part.weight, int(knots.max()))
         for n_knots in np.unique(knots):
             # The linear design consists of the linear columns of the design with knots.
-            X = columns if n_knots else columns[:, ~design.nonlinear]
-            nonlinear = design.nonlinear if n_knots else np.full(X.shape[1], False)
+            design = splined if n_knots else splined.linear()
+            X = design.standardised(part.X)
             path = np.flatnonzero(knots == n_knots)
             # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
             # decreases, for the second it increases, and so on; l2 = 0 is last.
             ridge, by = l2[path], factor[path]
             increases = np.searchsorted(np.unique(by[ridge > 0]), by) % 2 == 1
             path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
-            ridges = per_patient[path, None] * np.where(nonlinear, factor[path, None], 1.0)
-            scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
-            out[path, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[:, rows])
+            ridges = per_patient[path, None] * np.where(design.nonlinear, factor[path, None], 1.0)
+            if len(rows) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
+                coef = ridge_path(X, loss, part.mass, ridges)[0]
+            else:
+                # Each fold starts where the one before it began, if it has as many columns.
+                size = (int(n_knots), X.shape[1])
+                coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
+            others, scores = design.standardised(training.X[left_out]), np.empty(len(folds))
+            for low in range(0, len(path), _TOGETHER):
+                some = slice(low, low + _TOGETHER)
+                for i, inside, outside in zip(
+                    path[some], coef[some] @ X.T, coef[some] @ others.T, strict=True
+                ):
+                    scores[rows], scores[left_out] = inside, outside
+                    out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, inside)
     return out
 
 
 def null_likelihood(training: TrainingData, folds: IntArray, ties: str) -> FloatArray:
     """Return the part of each fold (K,) in the log partial likelihood of the model without effects."""
-    zero = np.zeros((1, len(training.X)))
-    whole, parts = _log_likelihood(training.cox_loss(ties), zero)[0], []
+    of_all, zero = training.cox_loss(ties), np.zeros(len(training.X))
+    whole, parts = _log_likelihood(of_all, zero), []
     for k in range(int(folds.max()) + 1):
         rows = np.flatnonzero(folds != k)
-        parts.append(whole - _log_likelihood(training.take(rows).cox_loss(ties), zero[:, rows])[0])
+        parts.append(whole - _log_likelihood(of_all.take(rows), zero[rows]))
     return np.array(parts)
 
 
-def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:
-    """Return the log partial likelihood (B,) of scores (B, n)."""
-    losses = loss(scores)
-    return -losses.sum(axis=1) if loss.weight is None else -losses @ loss.weight[loss.rows]
+def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> float:
+    """Return the log partial likelihood of scores (n,)."""
+    losses = loss(scores[None])[0]
+    return -float(losses.sum() if loss.weight is None else losses @ loss.weight[loss.rows])

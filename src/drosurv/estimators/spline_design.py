@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numba
 import numpy as np
 
 from drosurv.metrics.nonparametric import weighted_quantiles
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.splines import write_spline
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # A numeric column needs more distinct values than this for a spline.
@@ -23,6 +24,8 @@ HARRELL = {
 }
 # A column whose standard deviation is at most this share of its largest value is constant up to rounding.
 _ROUNDING = 1e-12
+# Patients whose columns are computed together, in the cache.
+_BLOCK = 256
 # A column is a linear combination of earlier ones if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
 
@@ -39,7 +42,7 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
     the knots are quantiles of the distinct values.
     """
     q, found = HARRELL[n_knots], []
-    for x, quantiles in zip(np.ascontiguousarray(X.T), column_quantiles(X, weight, q), strict=True):
+    for x, quantiles in zip(X.T, column_quantiles(X, weight, q), strict=True):
         knots = np.unique(quantiles)
         most = max(FEWEST_VALUES, n_knots)
         # Usually the first rows are enough to see that there are more values.
@@ -53,9 +56,7 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
 
 def column_quantiles(X: FloatArray, weight: FloatArray | None, q: Sequence[float]) -> FloatArray:
     """Return quantiles (d, m) of each column of X (n, d)."""
-    if weight is None:
-        return np.asarray(np.quantile(X, q, axis=0).T)
-    return np.array([weighted_quantiles(x, weight, q) for x in np.ascontiguousarray(X.T)])
+    return np.array([weighted_quantiles(np.ascontiguousarray(x), weight, q) for x in X.T])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +81,15 @@ class SplineDesign:
         """Return the design for training rows (n, d); with 0 knots every feature is linear."""
         knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        means = share @ X
-        scales = _inverse_spread(np.sqrt(share @ (X - means) ** 2), np.abs(X).max(axis=0))
+        means, variances, low, high = _linear_moments(np.require(X, np.float64, ["C", "W"]), share)
+        scales = _inverse_spread(np.sqrt(variances), np.maximum(high, -low))
         centre = [np.array([mean]) for mean in means]
         basis = [np.array([[scale]]) for scale in scales]
         for j, t in enumerate(knots):
             if len(t):
-                part = spline_columns(X[:, j], t)
-                centre[j] = part @ share
-                basis[j] = _standard_basis(part, centre[j], share)
-        return cls(knots, X.min(axis=0), X.max(axis=0), tuple(centre), tuple(basis))
+                centre[j], covariance, largest = _spline_moments(np.ascontiguousarray(X[:, j]), t, share)
+                basis[j] = _standard_basis(covariance, largest)
+        return cls(knots, low, high, tuple(centre), tuple(basis))
 
     @property
     def feature(self) -> IntArray:
@@ -101,19 +101,26 @@ class SplineDesign:
         """Whether each design column (p,) is nonlinear."""
         return np.asarray(np.diff(self.feature, prepend=-1) == 0)
 
+    def linear(self) -> SplineDesign:
+        """Return the design of the linear columns only."""
+        knots = (np.empty(0),) * len(self.knots)
+        centre, basis = tuple(part[:1] for part in self.centre), tuple(part[:1, :1] for part in self.basis)
+        return replace(self, knots=knots, centre=centre, basis=basis)
+
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return the standardised design columns (n, p) of rows (n, d)."""
-        out, inside = np.empty((len(self.feature), len(X))), np.clip(X, self.low, self.high).T
         sizes = np.array([len(centre) for centre in self.centre])
-        starts, linear = np.cumsum(sizes) - sizes, np.flatnonzero(sizes == 1)
-        if len(linear):
-            means = np.array([self.centre[j] for j in linear])
-            scales = np.array([self.basis[j][0] for j in linear])
-            out[starts[linear]] = (inside[linear] - means) * scales
-        for j in np.flatnonzero(sizes > 1):
-            columns = spline_columns(inside[j], self.knots[j]) - self.centre[j][:, None]
-            np.matmul(self.basis[j].T, columns, out=out[starts[j] : starts[j] + sizes[j]])
-        return np.ascontiguousarray(out.T)
+        starts = np.append(0, np.cumsum(sizes))
+        weights = np.zeros((starts[-1], sizes.max(initial=1)))
+        for start, basis in zip(starts[:-1], self.basis, strict=True):
+            weights[start : start + len(basis), : len(basis)] = basis.T
+        out = np.empty((len(X), starts[-1]))
+        # numba would compile the loops again for arrays stored otherwise.
+        given = np.require(X, np.float64, ["C", "W"])
+        knots, ends = np.concatenate([np.empty(0), *self.knots]), np.cumsum([0, *map(len, self.knots)])
+        centre = np.concatenate([np.empty(0), *self.centre])
+        _write_design(given, self.low, self.high, knots, ends, starts, centre, weights, out)
+        return out
 
     def in_units(self, coef: FloatArray) -> FloatArray:
         """Convert coefficients (p,) or (p, k) of the standardised columns to those of the design columns."""
@@ -145,15 +152,14 @@ class SplineDesign:
         return out
 
 
-def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) -> FloatArray:
+def _standard_basis(covariance: FloatArray, largest: FloatArray) -> FloatArray:
     """Return the upper triangular matrix (m, m) that makes centred columns uncorrelated with variance one.
 
-    The columns are given as rows (m, n). One that is constant, or a linear combination of earlier ones, becomes zero.
+    The columns are given by their covariances (m, m) and largest absolute values (m,). One that is constant, or a
+    linear combination of earlier ones, becomes zero.
     """
-    centred = columns - centre[:, None]
-    inverse = _inverse_spread(np.sqrt(centred**2 @ share), np.abs(columns).max(axis=1))
-    scaled = centred * inverse[:, None]
-    correlation = (scaled * share) @ scaled.T
+    inverse = _inverse_spread(np.sqrt(covariance.diagonal()), largest)
+    correlation = covariance * inverse * inverse[:, None]
     basis = np.zeros_like(correlation)
     for j in np.flatnonzero(inverse):
         # Gram-Schmidt: subtract the projection of column j on earlier columns, and divide by the standard deviation.
@@ -168,3 +174,108 @@ def _inverse_spread(spread: FloatArray, largest: FloatArray) -> FloatArray:
     """Return 1 / standard deviation (m,) of columns, 0 for those that are constant up to rounding."""
     constant = spread <= _ROUNDING * largest
     return np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _linear_moments(
+    X: FloatArray, share: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return means, variances, minima and maxima (d,) of the columns of X (n, d)."""
+    n, d = X.shape
+    means, variances, low, high = np.zeros(d), np.zeros(d), X[0].copy(), X[0].copy()
+    for i in range(n):
+        for j in range(d):
+            value = X[i, j]
+            means[j] += share[i] * value
+            low[j] = value if value < low[j] else low[j]
+            high[j] = value if value > high[j] else high[j]
+    for i in range(n):
+        for j in range(d):
+            apart = X[i, j] - means[j]
+            variances[j] += share[i] * apart * apart
+    return means, variances, low, high
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _spline_moments(
+    x: FloatArray, knots: FloatArray, share: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return means (m,), covariances (m, m) and largest absolute values (m,) of the columns of a spline of x (n,)."""
+    n, m = x.shape[0], knots.shape[0] - 1
+    means, covariance, largest = np.zeros(m), np.zeros((m, m)), np.zeros(m)
+    columns = np.empty((m, _BLOCK))
+    for centred in (False, True):
+        for start in range(0, n, _BLOCK):
+            part, w = x[start : start + _BLOCK], share[start : start + _BLOCK]
+            columns[0, : part.shape[0]] = part
+            write_spline(part, knots, columns)
+            for j in range(m):
+                column = columns[j]
+                if not centred:
+                    total, most = 0.0, largest[j]
+                    for i in range(part.shape[0]):
+                        total += w[i] * column[i]
+                        most = max(most, abs(column[i]))
+                    means[j] += total
+                    largest[j] = most
+                    continue
+                for i in range(part.shape[0]):
+                    column[i] -= means[j]
+                for k in range(j + 1):
+                    other, total = columns[k], 0.0
+                    for i in range(part.shape[0]):
+                        total += w[i] * column[i] * other[i]
+                    covariance[j, k] += total
+    for j in range(m):
+        for k in range(j):
+            covariance[k, j] = covariance[j, k]
+    return means, covariance, largest
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _write_design(
+    X: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    knots: FloatArray,
+    ends: IntArray,
+    starts: IntArray,
+    centre: FloatArray,
+    weights: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the design columns (n, p) of the features X (n, d), clipped to [low, high].
+
+    Feature j has knots[ends[j] : ends[j + 1]] and the columns from starts[j] to starts[j + 1]; each is a weighted sum
+    of the feature's centred spline columns, with a row of the weights (p, m).
+    """
+    n, d = X.shape
+    # As many rows as fit into the cache.
+    block = min(_BLOCK, max(16, 65536 // (out.shape[1] + 1)))
+    x, columns = np.empty(block), np.empty((weights.shape[1], block))
+    for top in range(0, n, block):
+        size = min(block, n - top)
+        for j in range(d):
+            first, m = starts[j], starts[j + 1] - starts[j]
+            for i in range(size):
+                value = X[top + i, j]
+                value = value if value > low[j] else low[j]
+                x[i] = value if value < high[j] else high[j]
+            if m == 1:
+                for i in range(size):
+                    out[top + i, first] = (x[i] - centre[first]) * weights[first, 0]
+                continue
+            columns[0, :size] = x[:size]
+            write_spline(x[:size], knots[ends[j] : ends[j + 1]], columns)
+            for k in range(m):
+                for i in range(size):
+                    columns[k, i] -= centre[first + k]
+            for k in range(m):
+                # A column consists of the spline columns up to its own.
+                x[:size] = 0.0
+                for part in range(k + 1):
+                    weight = weights[first + k, part]
+                    for i in range(size):
+                        x[i] += weight * columns[part, i]
+                for i in range(size):
+                    out[top + i, first + k] = x[i]

@@ -242,9 +242,8 @@ BLOCK = 128
 class RuleCriterion(Protocol):
     """Criterion of the search: a function of sums over the patients of a rule."""
 
-    @property
-    def values(self) -> FloatArray:
-        """Values that are summed, (n, k)."""
+    def sums_by_code(self, codes: Codes, inside: NDArray[np.intp], n_codes: int) -> FloatArray:
+        """Return sums (d, n_codes, k) over the patients inside, for each code (d, n) of each column."""
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Scores (A,) of A rules with sums (A, k); minus infinity where a rule is not allowed."""
@@ -265,8 +264,6 @@ class RuleSearch:
 
     def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:
         self.table, self.criterion, self.counted, self.beam = table, criterion, counted, beam
-        # numba would compile the loops again for arrays stored otherwise.
-        self.values = np.ascontiguousarray(criterion.values)
 
     def by_length(self, max_conditions: int) -> Iterator[list[Candidate]]:
         """Yield the rules found of each length, the best first."""
@@ -290,7 +287,7 @@ class RuleSearch:
         if len(table.atoms) == 0:
             return []
         inside = np.flatnonzero(self.counted & table.covers(atoms))
-        by_code = sums_by_code(table.codes, self.values, inside, table.n_codes)
+        by_code = self.criterion.sums_by_code(table.codes, inside, table.n_codes)
         scores = np.ascontiguousarray(self.criterion.scores(sums_by_atom(by_code, table.atoms)))
         best = _best_of_blocks(scores, table.blocks)
         return [

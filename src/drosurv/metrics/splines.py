@@ -22,20 +22,24 @@ def spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
     out[0] = x
     if len(out) > 1:
         # numba would compile the loop again for arrays stored otherwise.
-        _write_spline(np.require(x, requirements=["C", "W"]), knots, out)
+        write_spline(np.require(x, requirements=["C", "W"]), knots, out)
     return out
 
 
-@numba.njit(cache=True, nogil=True)
-def _write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
+@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
+    """Write the nonlinear columns at x (n,) to the first n numbers of the rows of `out` (k - 1, N) but the first."""
     before, last = knots[-2], knots[-1]
     # In units of the knots' range: cubes of large numbers would lose digits.
     size = last - knots[0]
+    per_size = 1.0 / size
     for j in range(out.shape[0] - 1):
-        first = knots[j]
+        first, column = knots[j], out[j + 1]
         by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
+        # In a form that the compiler can vectorise.
         for i in range(x.shape[0]):
-            a = max((x[i] - first) / size, 0.0)
-            b = max((x[i] - before) / size, 0.0)
-            c = max((x[i] - last) / size, 0.0)
-            out[j + 1, i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))
+            a, b, c = (x[i] - first) * per_size, (x[i] - before) * per_size, (x[i] - last) * per_size
+            a = a if a > 0.0 else 0.0
+            b = b if b > 0.0 else 0.0
+            c = c if c > 0.0 else 0.0
+            column[i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))

@@ -87,11 +87,14 @@ def prepared(model: Any, X: Any) -> Any:
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 
-def fit_any(estimator: Any, X: Any, y: Any, needed: Collection[str] = ("entry",), **options: Any) -> Any:
+def fit_any(
+    estimator: Any, X: Any, y: Any, needed: Collection[str] = ("entry",), similar: Any = None, **options: Any
+) -> Any:
     """Fit a copy of an estimator of any library; `options` are further arguments of ``fit``, of a Pipeline's last step.
 
     An estimator of this library gets the fields of `y` that it supports. Others get event and time, and weights as
     ``sample_weight``. A field that is `needed`, or weights, and not supported are an error; other fields are left out.
+    The same estimator fitted on `similar` patients tells where a search of parameters may begin.
     """
     final = final_step(estimator)
     # A search says nothing of itself: its estimator does.
@@ -117,4 +120,7 @@ def fit_any(estimator: Any, X: Any, y: Any, needed: Collection[str] = ("entry",)
     elif missing:
         y = with_fields(y, **dict.fromkeys(missing))
     prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
-    return clone(estimator).fit(X, y, **{prefix + name: value for name, value in options.items()})
+    copy = clone(estimator)
+    if similar is not None and hasattr(final, "begin_near"):
+        final_step(copy).begin_near(final_step(similar))
+    return copy.fit(X, y, **{prefix + name: value for name, value in options.items()})

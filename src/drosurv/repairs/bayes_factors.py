@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pandas as pd
 
-from drosurv.judging.rules import Atom, CodedTable, Condition, RuleSearch
+from drosurv.judging.rules import BLOCK, Atom, CodedTable, Codes, Condition, RuleSearch, sums_by_code
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # Prior standard deviation of a log hazard ratio that differs, per standard deviation of its column.
@@ -152,12 +152,11 @@ class ScoreEvidence:
     def __init__(self, residuals: Residuals, limits: Limits) -> None:
         self.residuals, self.limits = residuals, limits
 
-    @cached_property
-    def values(self) -> FloatArray:
-        """Counts, events, and for each column z: M z, E z, E z^2; (n, 2 + 3 p)."""
-        events, z = self.residuals.events, self.residuals.columns[:, : 1 if self.limits.level_only else None]
-        residual, expected = (events - self.residuals.expected)[:, None], self.residuals.expected[:, None]
-        return np.column_stack([self.residuals.counts, events, residual * z, expected * z, expected * z * z])
+    def sums_by_code(self, codes: Codes, inside: IntArray, n_codes: int) -> FloatArray:
+        """Return sums (d, n_codes, 2 + 3 p) of counts and events, and for each column z of M z, E z and E z^2."""
+        at, p = self.residuals, 1 if self.limits.level_only else None
+        z = np.ascontiguousarray(at.columns[:, :p])
+        return _score_sums(codes, at.counts, at.events, at.expected, z, inside, n_codes)
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Return the score of each rule, (A,)."""
@@ -165,6 +164,38 @@ class ScoreEvidence:
         pi = limits.inclusion(self.residuals.n_effects)
         found: FloatArray = _scores(sums, limits.tau, pi, limits.min_group, limits.min_events)
         return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _score_sums(
+    codes: Codes,
+    counts: FloatArray,
+    events: FloatArray,
+    expected: FloatArray,
+    z: FloatArray,
+    inside: IntArray,
+    n_codes: int,
+) -> FloatArray:
+    """Kernel of :meth:`ScoreEvidence.sums_by_code`; the products are not stored, which would take three tables."""
+    d, p = codes.shape[0], z.shape[1]
+    k = 2 + 3 * p
+    sums, values = np.zeros((d, n_codes, k)), np.empty((BLOCK, k))
+    for start in range(0, len(inside), BLOCK):
+        size = min(BLOCK, len(inside) - start)
+        for position in range(size):
+            i = inside[start + position]
+            mean, row = expected[i], values[position]
+            row[0], row[1] = counts[i], events[i]
+            for j in range(p):
+                row[2 + j] = (events[i] - mean) * z[i, j]
+                row[2 + p + j] = mean * z[i, j]
+                row[2 + 2 * p + j] = mean * z[i, j] * z[i, j]
+        for column in range(d):
+            for position in range(size):
+                cell = sums[column, codes[column, inside[start + position]]]
+                for j in range(k):
+                    cell[j] += values[position, j]
+    return sums
 
 
 def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> FloatArray:
@@ -361,6 +392,10 @@ class SummedGain:
         self.values = np.column_stack([residuals.counts, residuals.events, residuals.expected, gains])
         # Differences of sums are whole numbers only up to rounding.
         self.min_group, self.min_events = limits.min_group - 1e-6, limits.min_events - 1e-6
+
+    def sums_by_code(self, codes: Codes, inside: IntArray, n_codes: int) -> FloatArray:
+        """Return sums (d, n_codes, 4) of counts, events, expected events and gains."""
+        return sums_by_code(codes, self.values, inside, n_codes)
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Return the gain of each rule, (A,)."""

@@ -21,11 +21,13 @@ from drosurv.repairs.expected import SMALLEST_EXPECTED, Expected, expected_of_fi
 class FoldFits:
     """Fits of a base model without some folds.
 
-    `y` has the fields that ``fit`` takes, `folds` (n,) are numbered from 0. Log risks are taken at the `times`, and
+    `fitted` is the model fitted on all patients, near whose parameters searches begin; `y` has the fields that ``fit``
+    takes, `folds` (n,) are numbered from 0. Log risks are taken at the `times`, and
     expected events are counted in the intervals between the `edges` too.
     """
 
     base: Any
+    fitted: Any
     X: Any
     y: Any
     folds: IntArray
@@ -70,7 +72,7 @@ class FoldFits:
         return Expected.joined(parts, self.folds).clipped(SMALLEST_EXPECTED, np.log(len(self.folds)) + 3)
 
     def _fit(self, rows: BoolArray) -> Any:
-        return fit_any(self.base, take(self.X, rows), self.y[rows])
+        return fit_any(self.base, take(self.X, rows), self.y[rows], similar=self.fitted)
 
     def _predicted(self, model: Any, rows: BoolArray) -> Expected:
         curves = as_predictions(model, take(self.X, rows), int(rows.sum())).survival_curves

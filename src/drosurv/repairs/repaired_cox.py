@@ -212,7 +212,7 @@ class RepairedCox(RepairedPredictions):
         order = row_order(target, X, rows.entry, rows.cluster, given)
         folds = self._drawn(clusters, order, target.event)
         edges = BaselineFactor.intervals(target)
-        fits = FoldFits(base, X, np.asarray(y), folds, self._times, edges[1:])
+        fits = FoldFits(base, self.base_, X, np.asarray(y), folds, self._times, edges[1:])
         over_time = (edges, intervals_of(target.time, edges))
         with bar("", shown=self.verbose) as progress:
             alone = fits.out_of_fold(progress)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg.lapack import dposv
 
@@ -17,8 +19,13 @@ _CHANGED = 0.4
 _SAFETY, _LEAST_FACTOR = 5.0, 0.01
 _MAX_ITER = 100
 _SMALLEST_STEP = 1e-8
+# A step is taken if the criterion decreases by this share of what the slope predicts, up to rounding.
+_SUFFICIENT, _ROUNDING = 1e-4, 1e-15
 # Added to the unit diagonal of a scaled matrix, because redundant columns make it singular.
 _JITTER = 1e-11
+
+# The scores of at most this many models are in memory together.
+_MODELS = 8
 
 
 def ridge_path(
@@ -73,20 +80,89 @@ def _wide_path(
     return coef, status
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Coefficients (d,) near the minimum, and the Hessian (d, d) there, such as those of similar patients."""
+
+    theta: FloatArray
+    hessian: FloatArray
+
+
+def ridge_fits(
+    X: FloatArray,
+    loss: CoxPartial,
+    mass: FloatArray,
+    ridges: FloatArray,
+    start: Start | None = None,
+    tol: float = 1e-5,
+) -> tuple[FloatArray, Start]:
+    """Return the coefficients (K, d) of :func:`ridge_path` for many rows X (n, d) and few columns.
+
+    The model in the middle of the penalties is fitted first, from the `start` if one is given. All others take their
+    Newton steps from there together: the matrix products of several models take a fraction of the time of one product
+    for each. Also return where it began, which is a start for similar patients.
+    """
+    path = _Path(X, loss, mass, start)
+    path.solve(ridges[np.argsort(ridges.max(axis=1), kind="stable")[len(ridges) // 2]], tol / len(X))
+    path.update_hessian()
+    coef = np.empty(ridges.shape)
+    for low in range(0, len(ridges), _MODELS):
+        coef[low : low + _MODELS] = _steps_from(path, ridges[low : low + _MODELS], tol / len(X))
+    return coef, Start(path.theta, path.hessian)
+
+
+def _steps_from(path: _Path, ridges: FloatArray, tol: float) -> FloatArray:
+    """Return the coefficients (K, d) for each row of ridges, all found by steps from the current point of a path."""
+    K = len(ridges)
+    theta, gradient = np.tile(path.theta, (K, 1)), np.tile(path.gradient, (K, 1))
+    hessians, value = [path.hessian] * K, np.full(K, path.value)
+    last_gain, factor = np.full(K, np.inf), np.ones(K)
+    left, alone = np.arange(K), []
+    for _ in range(_MAX_ITER):
+        steps, gains = np.empty((len(left), theta.shape[1])), np.empty(len(left))
+        for i, k in enumerate(left):
+            slope = gradient[k] + ridges[k] * theta[k]
+            steps[i] = -_solve(hessians[k], ridges[k], slope)
+            gains[i] = -float(slope @ steps[i])
+        known = last_gain[left] < np.inf
+        ratio = np.clip(_SAFETY * gains[known] / last_gain[left[known]], _LEAST_FACTOR, 1.0)
+        factor[left[known]], last_gain[left] = ratio, gains
+        done = factor[left] * gains <= tol
+        theta[left[done]] += steps[done]
+        left, steps, gains = left[~done], steps[~done], gains[~done]
+        if len(left) == 0:
+            break
+        ridge, moved = ridges[left], theta[left] + steps
+        new_value, new_gradient = path.derivatives(moved)
+        before = value[left] + 0.5 * (ridge * theta[left] ** 2).sum(axis=1)
+        decrease = before - new_value - 0.5 * (ridge * moved**2).sum(axis=1)
+        # Models whose full step fails are fitted one by one, with shorter steps.
+        fails = ~(decrease >= _SUFFICIENT * gains - _ROUNDING * before)
+        alone += left[fails].tolist()
+        for i, k in zip(np.flatnonzero(~fails), left[~fails], strict=True):
+            hessians[k] = _updated(hessians[k], steps[i], new_gradient[i] - gradient[k])
+        left = left[~fails]
+        theta[left], value[left], gradient[left] = moved[~fails], new_value[~fails], new_gradient[~fails]
+    for k in alone:
+        theta[k] = _Path(path.X, path.loss, path.all_mass).solve(ridges[k], tol)[0]
+    return theta
+
+
 class _Path:
     """The current point of the path: coefficients, scores, mean loss and its derivatives."""
 
-    def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray) -> None:
-        self.X, self.loss = X, loss
+    def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray, start: Start | None = None) -> None:
+        self.X, self.loss, self.all_mass = X, loss, mass
         self.centre, self.mass = mass @ X, mass[loss.rows]
-        self._start()
+        self._start(start)
 
-    def _start(self) -> None:
-        """Move to coefficients of zero."""
-        self.theta, self.scores = np.zeros(self.X.shape[1]), np.zeros(len(self.X))
+    def _start(self, start: Start | None = None) -> None:
+        """Move to the start, or to coefficients of zero."""
+        self.theta = np.zeros(self.X.shape[1]) if start is None else start.theta
+        self.scores = self.X @ self.theta
         self.value = self._mean_loss(self.scores)
         self.gradient = self._gradient()
-        self.hessian = self._hessian()
+        self.hessian = self._hessian() if start is None else start.hessian
         self.hessian_scores = self.scores
         # The factor by which the predicted gain falls in the next step, at most.
         self.factor = 1.0
@@ -129,22 +205,28 @@ class _Path:
             theta, scores = self.theta + step_size * step, self.scores + step_size * score_step
             value = self._mean_loss(scores)
             decrease = before - value - 0.5 * float(ridge @ theta**2)
-            if decrease >= 1e-4 * step_size * gain - 1e-15 * before:
+            if decrease >= _SUFFICIENT * step_size * gain - _ROUNDING * before:
                 self.theta, self.scores, self.value = theta, scores, value
                 gradient, self.gradient = self.gradient, self._gradient()
-                self._update_hessian(step_size * step, self.gradient - gradient)
+                self.hessian = _updated(self.hessian, step_size * step, self.gradient - gradient)
                 return True
             step_size /= 2
         # Evaluate the loss at the current scores again, because it stores its last scores.
         self._mean_loss(self.scores)
         return False
 
-    def _update_hessian(self, step: FloatArray, change: FloatArray) -> None:
-        """Update the Hessian by the change of the gradient along the last step (BFGS)."""
-        curvature, product = float(step @ change), self.hessian @ step
-        if curvature > 0.0:
-            self.hessian = self.hessian + change[:, None] * (change / curvature)
-            self.hessian -= product[:, None] * (product / float(step @ product))
+    def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean losses (K,) and their gradients (K, d) at coefficients (K, d)."""
+        scores, value = theta @ self.X.T, np.empty(len(theta))
+        for k in range(len(theta)):
+            value[k] = self._mean_loss(scores[k])
+            scores[k] = self.loss.pullback(self.mass[None])[0][0]
+        return value, scores @ self.X
+
+    def update_hessian(self) -> None:
+        """Compute the Hessian at the current point."""
+        self._mean_loss(self.scores)
+        self.hessian, self.hessian_scores = self._hessian(), self.scores
 
     def _mean_loss(self, scores: FloatArray) -> float:
         return float(self.mass @ self.loss(scores[None])[0])
@@ -155,6 +237,16 @@ class _Path:
 
     def _hessian(self) -> FloatArray:
         return self.loss.hessian(self.mass[None], self.X, self.centre)
+
+
+def _updated(hessian: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the Hessian updated by the change of the gradient along the last step (BFGS)."""
+    curvature, product = float(step @ change), hessian @ step
+    if curvature <= 0.0:
+        return hessian
+    hessian = hessian + change[:, None] * (change / curvature)
+    hessian -= product[:, None] * (product / float(step @ product))
+    return hessian
 
 
 def _solve(hessian: FloatArray, ridge: FloatArray, right: FloatArray) -> FloatArray:
