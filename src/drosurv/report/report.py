@@ -287,7 +287,19 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
         finalize=lambda value: unbroken(value) if type(value) is str else value,
     )
     environment.filters["first_upper"] = first_upper
+    environment.filters["with_code"] = with_code
     return environment
+
+
+def with_code(text: str) -> Any:
+    """Return a text as HTML, in which words between backticks are code, in one line.
+
+    >>> with_code("Pass `--groups sex`.")
+    Markup('Pass <code>--groups sex</code>.')
+    """
+    from markupsafe import Markup
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(unbroken(text)))))
 
 
 def unbroken(text: str) -> str:
