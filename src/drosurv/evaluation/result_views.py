@@ -63,7 +63,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     overall = {row.metric: row for row in result.select(kind="overall")}
     first, settings = next(iter(overall.values())), result.settings
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
-    counts = result.counts()
+    counts = result.counts(settings.time_unit)
     return (
         *([Statement("counts", counts)] if counts else []),
         sentences.overall_statement(

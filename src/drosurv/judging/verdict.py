@@ -158,7 +158,7 @@ def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str
     for row in rows:
         if row.status in PROBLEMS and row.question in KINDS and row.question != but:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
-    return {key: "; ".join(words) for key, words in found.items()}
+    return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
 
 
 def judge(
