@@ -18,7 +18,7 @@ from drosurv.predictions import Predictions
 QUICK = {}
 
 
-def cohort(seed, n=1_000, hidden=0.0):
+def cohort(seed, n=600, hidden=0.0):
     """Cause 1 is more frequent than the features say in group b; cause 2 is as they say."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x0", "x1"])

@@ -66,8 +66,9 @@ FORMATS = {
 def audited(predicted, rotterdam, probabilities, score):
     """The report on a table of predictions as a program would write it."""
     X, y, tested = rotterdam
-    shown = predicted[[f"S{t}" for t in TIMES]].map(probabilities)
-    frame = shown if score is None else shown.assign(risk=score(predicted["lp"].to_numpy()))
+    tested = np.flatnonzero(tested)[::3]
+    shown = predicted[::3][[f"S{t}" for t in TIMES]].map(probabilities)
+    frame = shown if score is None else shown.assign(risk=score(predicted["lp"].to_numpy()[::3]))
     found = prediction_columns(frame)
     with warnings.catch_warnings(action="ignore"):
         read = read_predictions(found.survival, y[tested], times=found.times, risk=found.risk)

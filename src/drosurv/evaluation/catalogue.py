@@ -18,12 +18,8 @@ import numpy as np
 
 from drosurv.evaluation.data import Subset
 from drosurv.judging.residual_tests import mean_estimate
-from drosurv.metrics.calibration import (
-    calibration_difference_estimate,
-    calibration_index,
-    slope_estimate,
-    slope_of_curves_estimate,
-)
+from drosurv.metrics.calibration import calibration_difference_estimate, calibration_index
+from drosurv.metrics.calibration_slope import slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, uno_estimate
 from drosurv.metrics.dynamic_auc import auc_estimate
 from drosurv.metrics.estimates import Estimate

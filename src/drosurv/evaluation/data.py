@@ -34,7 +34,8 @@ from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
-from drosurv.patients.target import FloatArray, IntArray, Target, as_numbers
+from drosurv.patients.arrays import as_numbers
+from drosurv.patients.target import FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, ScoreType
 
 # Points of the mean survival curves that plots show.

@@ -327,7 +327,7 @@ for each group.{% endif %}
 {%- if intervals %} The lines of all dots of a group contain the true risks with a probability of
 {{ report.level }}.{% endif %}{% endif %}
  The bars below show the distribution of predicted risks.</p>
-<p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over expected events; 1 is right.
+<p>All numbers are of risks by {{ part.facts.at }}. O/E: observed over predicted risk; 1 is right.
 {%- if "slope" in shown %} Slope of observed on predicted risk: below 1, predicted risks differ too much.{% endif %}
 {%- if "ici" in shown %} ICI: mean distance of the curve from the dotted line.{% endif %}
 {% if "slope" in shown %}
