@@ -64,7 +64,9 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     assert len(report.tables["calibration_curves"])
     assert "were not searched" in report.parts["missed"].statements[0].text
     (said,) = (s.text for s in report.parts["verdict"].statements if s.code == "events")
-    assert "events were observed by 2 years, allowing for those censored before; " in said
+    assert (
+        "events happened by 2 years, with those censored before counted like others of their risk; " in said
+    )
     # Later events do not help to exclude an error.
     (closing,) = (s.text for s in report.parts["verdict"].statements if s.code == "closing")
     judged = int((event & (time <= 2)).sum())

@@ -24,14 +24,13 @@ from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors
 from drosurv.judging.from_predictions import outcomes
-from drosurv.judging.rules import Condition, Rule, readable_table
+from drosurv.judging.rules import Rule, readable_table
 from drosurv.judging.simultaneous_tests import LEAST, MOST
 from drosurv.judging.subgroup_bounds import SubgroupBounds
 from drosurv.judging.verdict import (
     FindingRow,
     Judgement,
     data_problem,
-    from_frame,
     judge,
     problems_of,
     refit_advice,
@@ -261,26 +260,14 @@ class Evidence:
     @property
     def is_compared(self) -> bool:
         """Whether the audited model is compared with another one, and not with itself."""
-        return "gain over reference" in set(self.audited.findings["question"])
+        return any(row.question == "gain over reference" for row in self.audited.found)
 
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
         """Bounds for subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
         if isinstance(self._bounds, str):
             return self._bounds
-        everybody = {
-            row.question: row
-            for row in from_frame(self.audited.findings)
-            if row.attribute == EVERYONE and row.question in ("level", "timing")
-        }
-        wrong = any(row.status == "miscalibrated" for row in everybody.values())
-        found = self._bounds.adjusted(1 / SEARCH_SHARE, rescaled=wrong)
-        overall, timing = found.overall, found.timing
-        if (number := everybody.get("level")) is not None and not np.isnan(number.value):
-            overall = {**overall, "low": number.low, "high": number.high, "p": number.p}
-        if (part := everybody.get("timing")) is not None and timing is not None:
-            timing = {**timing, "p": part.p}
-        return replace(found, overall=overall, timing=timing)
+        return self._bounds.beside(self.audited.found)
 
     @cached_property
     def _bounds(self) -> SubgroupBounds | str:
@@ -316,33 +303,17 @@ class Evidence:
     def findings(self) -> tuple[FindingRow, ...]:
         """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
         blocking = [warning["text"] for warning in self.page.warnings if warning["severity"] == "blocking"]
-        return (*map(data_problem, blocking), *from_frame(self.audited.findings), *self._found_by_search())
+        return (*map(data_problem, blocking), *self.audited.found, *self._found_by_search())
 
     @property
     def subgroups(self) -> list[dict[str, Any]]:
-        """Significant subgroups of the search, except those inside a named group whose number of events is wrong.
-
-        If the predictions are corrected for everybody first, named groups are not among them: their own findings may
-        say that the given predictions are right.
-        """
+        """Significant subgroups of the search that :meth:`SubgroupBounds.to_report` returns."""
         return [row for row, _ in self._subgroups]
 
     @cached_property
     def _subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
         """The subgroups with the rules that define them."""
-        if isinstance(self.bounds, str):
-            return []
-        corrected, found, rules = False, self.bounds.significant, self.bounds.rules
-        if self.bounds.rescaled is not None:
-            corrected, found, rules = True, self.bounds.rescaled, self.bounds.rescaled_rules
-        levels = [row for row in from_frame(self.audited.findings) if row.question == "level"]
-        named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
-        wrong = {group for group, status in named.items() if status == "miscalibrated"}
-        return [
-            (row, rule)
-            for row, rule in zip(plain_rows(found), rules, strict=True)
-            if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
-        ]
+        return [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
 
     @cached_property
     def risks_of_subgroups(self) -> dict[str, dict[str, Any]]:
