@@ -92,7 +92,8 @@ def test_without_risks_events_are_compared(picture):
     right = picture_of([row("all", attribute="overall"), row("adult")])
     assert right.counts() == "20 events were counted; 20 were expected during follow-up."
     assert right.counts(until="time 3") == (
-        "20 events were observed by time 3, allowing for those censored before; 20 were expected."
+        "An estimated 20 events happened by time 3, with those censored before counted like others of their risk; 20 "
+        "were expected."
     )
 
 

@@ -9,8 +9,7 @@ from drosurv import CoxPH, audit
 from drosurv.datasets import make_hidden_minority
 from drosurv.patients import observation
 from drosurv.patients.observation import Rows, sample_rows, sample_size
-from drosurv.report.audited_model import AuditedModel
-from drosurv.report.evidence import Evidence
+from drosurv.report.evidence import AuditedModel, Evidence
 
 SIZE = 350
 

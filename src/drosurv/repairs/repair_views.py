@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import InputError, call
 from drosurv.judging.rules import Condition
+from drosurv.judging.words import estimated_events
 from drosurv.patients.target import FloatArray
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
@@ -176,11 +177,13 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         else f"the {repair.patients:,} {people} with {repair.rule}"
     )
     sentences = []
-    by = "" if repair.by is None else f" by {moment(repair.by, unit)}, allowing for those censored before"
+    events = _count(repair.events)
+    happened = f"{events} events were observed"
+    if repair.by is not None:
+        happened = estimated_events(events, moment(repair.by, unit))
     counts = (
-        f"{_count(repair.events)} events were observed{by}; "
-        f"{'the model' if frozen else 'models fitted without these patients'} predicted "
-        f"{repair.predicted:.1f} without the repair and {repair.predicted_after:.1f} with it."
+        f"{happened}; {'the model' if frozen else 'models fitted without these patients'} predicted "
+        f"{repair.predicted:,.1f} without the repair and {repair.predicted_after:,.1f} with it."
     )
     if repair.moves_away:
         sentences.append(

@@ -152,8 +152,7 @@ class AuditReport:
     def findings(self) -> pd.DataFrame:
         """What was found, as in :attr:`drosurv.EvaluationResult.findings`; p-values allow for the search too."""
         rows = [FindingRow(**row) for row in self._verdict.facts.get("findings", ())]
-        numbers = dict.fromkeys(("time", "value", "low", "high", "p"), float)
-        return to_frame(rows).astype(numbers)
+        return to_frame(rows)
 
     @property
     def times(self) -> pd.DataFrame:
