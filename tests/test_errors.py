@@ -24,8 +24,8 @@ from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, 
 from drosurv.metrics import concordance_index, decisions, individual_disparity
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import parse_target, with_fields
+from drosurv.predictions.columns import prediction_numbers
 from drosurv.solvers.neighborhoods import as_neighborhoods
-from drosurv.tables.prediction_columns import prediction_numbers
 
 
 def test_an_error_is_its_message_and_knows_its_argument():

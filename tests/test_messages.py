@@ -81,12 +81,12 @@ from drosurv.patients.observation import Rows, generator, in_pandas
 from drosurv.patients.replicates import seed_sequence
 from drosurv.patients.target import Target, parse_competing_target, parse_target, with_fields
 from drosurv.predictions import Predictions, as_predictions
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_columns, read_predictions
 from drosurv.solvers.neighborhoods import as_neighborhoods, forest, nearest_neighbors, subgroup_columns
 from drosurv.solvers.networks import ModuleBatch, build, mlp, module_scores
 from drosurv.tables import SurvivalTable, TableEncoder
 from drosurv.tables.guess import UnknownColumns, guess_columns
-from drosurv.tables.prediction_columns import prediction_columns
 from drosurv.tables.survival_table import group_labels
 from drosurv.tables.target_columns import TargetColumns
 

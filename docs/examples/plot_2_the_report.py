@@ -31,8 +31,7 @@ report = audit(
 report.to_html("report.html")
 
 # %%
-# The picture of its first screen: observed over expected events of every group, with intervals that are adjusted
-# for all tests.
+# The picture of its first screen: observed over predicted risk of every group by a time, each with its 95 % interval.
 
 ax = report.plot()
 

@@ -28,9 +28,9 @@ from drosurv.patients.observation import Rows
 from drosurv.tables import TableEncoder, read_frame, read_survival_table
 from drosurv.tables.reading import FileFormat
 from drosurv.tables.survival_table import judged_table
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows.saved_model import OpenedModel
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guessing.md"
 
@@ -247,7 +247,7 @@ def measure():
 
 ANSWERS = ("right", "asked", "stopped", "wrong")
 # Of larger tables, so many rows are changed.
-MOST_ROWS = 1_500
+MOST_ROWS = 800
 WAYS = ("check", "fit, repair, plan", "a model", "predictions")
 
 

@@ -146,7 +146,7 @@ def test_the_unit_of_times_that_no_name_tells_is_given(drosurv, minority, tmp_pa
     assert "pass --time-unit days, weeks, months or years, or --survival" in drosurv.fails(*given)
     found = drosurv.ok(*given, "--time-unit", "days")
     assert "surv_2y at 730 days" in found.stderr
-    assert "events were observed by 730 days" in " ".join(found.stdout.split())
+    assert "events happened by 730 days" in " ".join(found.stdout.split())
 
 
 def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosurv, table, tmp_path):

@@ -92,7 +92,8 @@ def test_without_risks_events_are_compared(picture):
     right = picture_of([row("all", attribute="overall"), row("adult")])
     assert right.counts() == "20 events were counted; 20 were expected during follow-up."
     assert right.counts(until="time 3") == (
-        "20 events were observed by time 3, allowing for those censored before; 20 were expected."
+        "An estimated 20 events happened by time 3, with those censored before counted like others of their risk; 20 "
+        "were expected."
     )
 
 
@@ -107,7 +108,7 @@ def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))
-    assert head.endswith("observed / expected events")
+    assert head.endswith("observed / expected events, intervals not adjusted")
     # On a log axis, 1/4 is twice as far from 1 as 2.
     assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
     assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [

@@ -60,7 +60,7 @@ def test_markdown_tables_are_whole_and_hold_the_numbers(full):
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
         widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.strip().split("\n")}
         assert len(widths) == 1
-    for heading in ("## Overall", "## By site", "## By sex", "## Calibration", "## Shrinkage control"):
+    for heading in ("## Overall", "## By site", "## By sex", "## Risks by time", "## Shrinkage control"):
         assert heading in text
     row = full.select(metric="brier_skill", attribute="site", kind="group")[1]
     assert row.text in text

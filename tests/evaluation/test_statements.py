@@ -7,7 +7,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.group_table import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
-from drosurv.judging.verdict import data_problem, subgroup_problem, to_frame
+from drosurv.judging.verdict import data_problem, subgroup_problem
 from drosurv.presentation import literal
 
 NAN = float("nan")
@@ -64,7 +64,7 @@ def result_of(*rows, control=None, groups=(), decisions=None, findings=()):
     told = (everyone, *adjusted(rows))
     return EvaluationResult(
         frame_of(told),
-        to_frame(findings),
+        tuple(findings),
         pd.DataFrame(groups),
         empty,
         empty,

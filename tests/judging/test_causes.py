@@ -14,10 +14,10 @@ from drosurv.patients.observation import Rows
 from drosurv.patients.target import Target, with_fields
 from drosurv.predictions import Predictions, as_predictions
 
-FEW, MANY = np.array([1.0, 3.0]), np.linspace(0.12, 6, 50)
+FEW, MANY = np.array([1.0, 3.0]), np.linspace(0.2, 6, 30)
 
 
-def draw(seed, n=1_000, *, years=False):
+def draw(seed, n=600, *, years=False):
     """Features, causes with their times, and the true incidences of both causes as functions of time."""
     rng = np.random.default_rng(seed)
     x = 0.8 * rng.normal(size=n)

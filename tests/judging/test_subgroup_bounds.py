@@ -587,15 +587,15 @@ def test_adjusted_bounds_keep_only_what_further_tests_leave_significant():
     some = pd.DataFrame({**columns, "ratio": [1.0, 1.0], "p": [0.002, 0.04]})
     bounds = SubgroupBounds(pd.DataFrame(), some, ("a", "b"), {}, some, 2, 9, 0.05, 0.95, 1.0)
     bounds = replace(bounds, rescaled_rules=("b", "a"))
-    found = bounds.adjusted(3.0, rescaled=False)
+    found = bounds._adjusted(3.0, rescaled=False)
     assert found.significant["p"].tolist() == pytest.approx([0.006])
     assert found.rules == ("a",)
     assert found.rescaled is None
-    again = bounds.adjusted(3.0, rescaled=True)
+    again = bounds._adjusted(3.0, rescaled=True)
     assert again.rescaled["group"].tolist() == ["a"]
     assert again.rescaled_rules == ("b",)
     # The first row need not have the smallest p-value.
-    turned = replace(bounds, significant=some.iloc[::-1], rules=("b", "a")).adjusted(3.0, rescaled=False)
+    turned = replace(bounds, significant=some.iloc[::-1], rules=("b", "a"))._adjusted(3.0, rescaled=False)
     assert turned.rules == ("a",)
 
 

@@ -14,7 +14,6 @@ from drosurv.judging.verdict import (
     STATUSES,
     data_problem,
     findings,
-    from_frame,
     judge,
     refit_advice,
     subgroup_problem,
@@ -470,7 +469,7 @@ def test_the_table_is_sorted_by_seriousness_and_keeps_the_rows():
     table = to_frame(rows)
     assert " ".join(table.columns) == "status question attribute group time value low high p text"
     assert table["status"].tolist() == ["miscalibrated", "harm", "clear", "clear"]
-    assert {row.text for row in from_frame(table)} == {row.text for row in rows}
+    assert set(table["text"]) == {row.text for row in rows}
 
 
 def test_overfitting_has_words_of_its_own():

@@ -4,7 +4,7 @@ from scipy.special import logsumexp
 
 from drosurv.losses import risk_sets as module
 from drosurv.losses.risk_sets import RiskSets, exponentials
-from drosurv.patients.target import distinct
+from drosurv.patients.arrays import distinct
 
 
 def sample(seed, spread, n=30, latest=10):

@@ -14,12 +14,8 @@ from drosurv.judging.few_times import cloglog
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import mean_estimate, standard_error
 from drosurv.metrics.brier import brier_estimates, brier_skill, integrated_brier_score
-from drosurv.metrics.calibration import (
-    calibration_difference_estimate,
-    calibration_slope,
-    slope_estimate,
-    slope_of_curves_estimate,
-)
+from drosurv.metrics.calibration import calibration_difference_estimate
+from drosurv.metrics.calibration_slope import calibration_slope, slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, concordance_index, uno_concordance, uno_estimate
 from drosurv.metrics.decisions import (
     DECISION_METRICS,

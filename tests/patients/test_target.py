@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.patients.target import Surv, Target, parse_competing_target, parse_target, stable_order
+from drosurv.patients.arrays import stable_order
+from drosurv.patients.target import Surv, Target, parse_competing_target, parse_target
 
 
 def structured(event, time):

@@ -12,7 +12,7 @@ from drosurv.repairs.at_few_times import AtFewTimes
 TIMES = np.array([3.0])
 
 
-def patients(seed, n=1500, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
+def patients(seed, n=800, slope=1.0, shift=0.0, times=TIMES, shape=1.3, censored=(0.5, 6)):
     """Weibull times; predicted log hazards are `slope` times the true ones, plus a shift."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
@@ -86,8 +86,11 @@ def test_the_sentence_says_by_which_time_events_are_counted():
     X, y, survival = patients(0, slope=2.0)
     found = repair((TIMES, survival), X, y, random_state=0)
     (said,), (in_years,) = found.in_words(), found.in_words("years")
-    assert "events were observed by 3 years, allowing" in in_years
-    assert "events were observed by time 3, allowing for those censored before; the model predicted" in said
+    assert "events happened by 3 years, with those censored" in in_years
+    assert (
+        "events happened by time 3, with those censored before counted like others of their risk; the model"
+        in said
+    )
     assert "completed" not in said
 
 

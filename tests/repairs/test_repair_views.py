@@ -192,7 +192,7 @@ def test_sentences_of_every_kind_of_repair_are_checked():
 
 def test_a_repair_of_a_frozen_model_that_changes_other_patients_says_so():
     one = hidden()[0].repairs_[0]
-    said = "The predictions of all other patients are corrected too: their gain is 0.012 (-0.001 to 0.025)."
+    said = "The predictions of all other patients are corrected too: their gain is 0.012 (−0.001 to 0.025)."
     full = replace(one, version="full", gain_outside=HeldOutNumber(0.012, -0.001, 0.025))
     assert said in in_words(full, frozen=True)
     assert "other patients" not in in_words(replace(full, version="own"), frozen=True)

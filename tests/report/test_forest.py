@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader
 
 from drosurv.presentation import Column, Table, first_upper
 from drosurv.report.charts import Axis, Strip, forest
+from drosurv.report.report import with_code
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 
@@ -15,6 +16,7 @@ def drawn(value=None, low=None, high=None, guide=0.1):
     """Class and style of what the page draws of a row."""
     loader = PackageLoader("drosurv.report")
     environment = Environment(loader=loader, autoescape=True)
+    environment.filters["with_code"] = with_code
     environment.filters["first_upper"] = first_upper
     macros = environment.get_template("macros.html.jinja").module
     row = {"c": value, "c_low": low, "c_high": high}

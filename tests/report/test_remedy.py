@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import CoxPH
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.report.audited_model import AuditedModel
-from drosurv.report.evidence import Evidence
+from drosurv.report.evidence import AuditedModel, Evidence
 from drosurv.report.sections.subgroup_sections import find_remedy
 
 NAMES = {f"x{j}": f"lab{j}" for j in range(1, 7)}

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from drosurv.judging.rules import Condition, Rule
-from drosurv.judging.verdict import FindingRow, to_frame
+from drosurv.judging.subgroup_bounds import SubgroupBounds
+from drosurv.judging.verdict import FindingRow
 from drosurv.presentation import literal
-from drosurv.report.evidence import Evidence
 from drosurv.report.report import all_sections
 
 
@@ -58,7 +58,6 @@ def test_subgroups_inside_a_wrong_group_are_found_by_their_conditions():
     odd = Condition("ward", "is", "east and site = a and west")
     rules = tuple(map(Rule, [(young, in_a), (in_a,), (young, odd), (young,)]))
     rows = pd.DataFrame({"group": list(map(str, rules))})
-    found = to_frame([FindingRow("miscalibrated", "level", "site", "a", text="")])
+    found = [FindingRow("miscalibrated", "level", "site", "a", text="")]
     bounds = SimpleNamespace(rescaled=None, significant=rows, rules=rules)
-    evidence = SimpleNamespace(bounds=bounds, audited=SimpleNamespace(findings=found))
-    assert [rule for _, rule in Evidence._subgroups.func(evidence)] == [rules[2], rules[3]]
+    assert [rule for _, rule in SubgroupBounds.to_report(bounds, found)] == [rules[2], rules[3]]

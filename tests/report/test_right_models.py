@@ -10,9 +10,11 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
 from drosurv.judging.verdict import PROBLEMS
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_predictions
 from drosurv.report import audit
-from drosurv.tables.prediction_columns import prediction_columns
+
+pytestmark = pytest.mark.sections("verdict", "method")
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMES = [1000, 2000, 3000]
@@ -66,8 +68,9 @@ FORMATS = {
 def audited(predicted, rotterdam, probabilities, score):
     """The report on a table of predictions as a program would write it."""
     X, y, tested = rotterdam
-    shown = predicted[[f"S{t}" for t in TIMES]].map(probabilities)
-    frame = shown if score is None else shown.assign(risk=score(predicted["lp"].to_numpy()))
+    tested = np.flatnonzero(tested)[::3]
+    shown = predicted[::3][[f"S{t}" for t in TIMES]].map(probabilities)
+    frame = shown if score is None else shown.assign(risk=score(predicted["lp"].to_numpy()[::3]))
     found = prediction_columns(frame)
     with warnings.catch_warnings(action="ignore"):
         read = read_predictions(found.survival, y[tested], times=found.times, risk=found.risk)

@@ -11,8 +11,8 @@ from drosurv.patients.outcome_names import longer_with_event, value_of_event
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import UnknownColumns, guess_columns
 from drosurv.tables.reading import TableNote
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 RNG = np.random.default_rng(0)
 N = 120

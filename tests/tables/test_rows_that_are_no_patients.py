@@ -6,7 +6,7 @@ import pytest
 
 from drosurv.errors import InputError
 from drosurv.tables import read_survival_table
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 N = 100
 

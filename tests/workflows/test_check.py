@@ -8,7 +8,7 @@ import pytest
 
 import drosurv
 from drosurv.datasets import make_hidden_minority
-from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 N = 300
 

@@ -135,9 +135,9 @@ def _audit_predictions(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    from drosurv.predictions.columns import named_like_predictions, prediction_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
-    from drosurv.tables.prediction_columns import named_like_predictions, prediction_columns
     from drosurv.tables.reading import require_columns
     from drosurv.tables.survival_table import judged_table
     from drosurv.tables.target_columns import TargetColumns

@@ -61,7 +61,7 @@ def check(
     """
     from drosurv.presentation.progress import bar
     from drosurv.tables.guess import UnknownColumns
-    from drosurv.tables.table_to_check import WantedColumns, prepare_table
+    from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
     check_outputs([output, save], [data], force=run.force)
     with bar("reading") as progress:

@@ -194,7 +194,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str, *, of_cause: boo
     print_frame(shown, f"Events, {what} at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")
-    typer.echo(printable(result.summary()))
+    # The numbers of 100 patients are the first line.
+    typer.echo(printable(result.summary().removeprefix(result.counts(time_unit)).lstrip()))
 
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:

@@ -24,9 +24,9 @@ from drosurv.cli.outputs import say
 from drosurv.errors import InputError
 
 if TYPE_CHECKING:
+    from drosurv.predictions.columns import PredictionColumns
     from drosurv.predictions.given import ReadPredictions
     from drosurv.tables import SurvivalTable
-    from drosurv.tables.prediction_columns import PredictionColumns
     from drosurv.workflows.saved_model import OpenedModel
 
 _OTHERS = "Other models"

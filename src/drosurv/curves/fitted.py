@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from drosurv.curves.survival_curves import SmoothCurves, StepCurves, SurvivalCurves
 from drosurv.curves.values import CurveValues, RowIndex, SummedHazard
 from drosurv.errors import ArgumentError, InputError, arg, require
-from drosurv.patients.target import FloatArray, IntArray, as_numbers, places_in
+from drosurv.patients.arrays import as_numbers, places_in
+from drosurv.patients.target import FloatArray, IntArray
 
 # Log of the largest cumulative hazard of a model.
 _LARGEST_LOG = 700.0

@@ -35,7 +35,8 @@ from drosurv.curves.values import (
     rounding_unit,
     since_entry,
 )
-from drosurv.patients.target import FloatArray, IntArray, batches
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import FloatArray, IntArray
 
 # "step": curves change only at their times. "smooth": they change at any time. "points": a table at some times.
 CurveType = Literal["step", "smooth", "points"]

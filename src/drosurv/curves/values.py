@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, row_number
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, batches
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any

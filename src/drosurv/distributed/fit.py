@@ -18,8 +18,8 @@ from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
 from drosurv.errors import InputError, check_count, require, require_extra
 from drosurv.estimators.chunk_estimator import ChunkCohort, fit_chunks
+from drosurv.patients.arrays import stable_order
 from drosurv.patients.draws import break_ties
-from drosurv.patients.target import stable_order
 from drosurv.solvers.chunk_likelihood import Marks
 
 Estimator = TypeVar("Estimator")

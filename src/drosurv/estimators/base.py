@@ -22,8 +22,9 @@ from drosurv.estimators.baseline import fitted_curves
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.files import import_files
 from drosurv.metrics import FollowUp, concordance_index
+from drosurv.patients.arrays import batches, is_tensor
 from drosurv.patients.observation import Rows, given_rows, given_weight, with_offset
-from drosurv.patients.target import FloatArray, batches, is_tensor, parse_target
+from drosurv.patients.target import FloatArray, parse_target
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state

@@ -17,8 +17,9 @@ from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Mean
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.draws import require_events
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, is_tensor
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import TrainingData, minimise
 from drosurv.solvers import chunk_likelihood as kernels
 from drosurv.solvers.arrays import (

@@ -37,8 +37,9 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.draws import draw_folds
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, is_tensor
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import Options, Result, TrainingData, solve
 from drosurv.solvers.convex import centred
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator

@@ -149,17 +149,20 @@ class _Group:
         )
         part = risk_strata(self.risk, max(n_parts, 1), self.weight)
         sizes = np.bincount(part, self.weight)
+        whole = len(sizes) == 1
         numbers, predicted = [], np.bincount(part, self.weight * self.risk) / sizes
-        for k, size in enumerate(sizes):
+        for k, size in enumerate([] if whole else sizes):
             member = (part == k) * 1.0
             value = float(self.weight @ (member * self.outcomes.events)) / size
             influence = (self.outcomes.outcomes.influences(member) - value * member * self.weight) / size
             events = np.count_nonzero(member * self.outcomes.events)
             numbers.append(Estimate(min(value, 1.0), influence, "logit", events - 1.0))
+        # One part is the group, whose observed risk is that of the table of times.
+        numbers = [self.outcomes.observed] if whole else numbers
         found = self.outcomes.estimates(numbers).intervals(self.level, together=True)
         names, ends = ("observed", "low", "high"), [(one.estimate, one.low, one.high) for one in found]
         return {
-            "kind": "parts" if len(sizes) > 1 else "point",
+            "kind": "point" if whole else "parts",
             "predicted": predicted,
             **dict(zip(names, np.array(ends).T, strict=True)),
             "patients": sizes,

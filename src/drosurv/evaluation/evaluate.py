@@ -41,7 +41,7 @@ from drosurv.evaluation.risks_by_time import risks_by_time
 from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
-from drosurv.judging.verdict import to_frame
+from drosurv.judging.verdict import in_order
 from drosurv.judging.words import event_in_words
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.paper.disparities import sampled_individual_disparity
@@ -166,9 +166,9 @@ def evaluate(
     Intervals come from the influence of each patient on each number, so they depend neither on a seed nor on the order
     of rows. Censoring weights are those of the evaluated patients; of a group, those of the group. Brier scores of
     everybody and of groups are over the same times, until a tenth of all patients is at risk; a group that was not
-    followed until then has none. Uno's C and the AUC of groups are until a time to which all large groups of the
-    attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend on the length of follow-up, and
-    have no test.
+    followed until then has none. Uno's C is until that time too; that of groups, and their AUC, are until a time to
+    which all large groups of the attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend
+    on the length of follow-up, and have no test.
 
     Examples
     --------
@@ -236,9 +236,11 @@ def evaluate_rows(
         raise ArgumentError(
             "cause", f"{arg('cause', cause)} needs causes in y: build it with Surv.competing."
         )
-    by_cause = table_by_cause(
-        predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
-    )
+    by_cause = None
+    if has_causes(y):
+        by_cause = table_by_cause(
+            predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
+        )
     evaluator = prepare(
         predicted,
         y,
@@ -258,7 +260,7 @@ def evaluate_rows(
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
     judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
     return EvaluationResult(
-        findings=to_frame(judged.findings),
+        found=in_order(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference.level),
         subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
         risks=partial(risks_by_time, evaluator, inference.level),
@@ -512,8 +514,10 @@ def _not_counted(data: EvaluationData) -> tuple[str, ...]:
 def _sampled(evaluator: Evaluator) -> str:
     """Return a note on the standard error of disparities if pairs are sampled; else an empty text."""
     data = evaluator.everyone.data
+    if "individual_disparity" not in (metric.name for metric in evaluator.metrics):
+        return ""
     number = sampled_number(data.pairs, len(evaluator.everyone))
-    if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
+    if number is None:
         return ""
     value, error = sampled_individual_disparity(data.risk, data.features, pairs=number)
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""

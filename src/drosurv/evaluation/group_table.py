@@ -27,8 +27,9 @@ from drosurv.metrics.calibration import beside_observed, calibration_difference_
 from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
+from drosurv.patients.arrays import batches
 from drosurv.patients.observation import Inference
-from drosurv.patients.target import BoolArray, IntArray, batches
+from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 
 # Names of columns by the question whose number they hold.

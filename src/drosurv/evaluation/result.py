@@ -21,7 +21,7 @@ from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
 from drosurv.evaluation.risks_by_time import no_risks
 from drosurv.judging.group_picture import GroupPicture, picture_of
-from drosurv.judging.verdict import Judgement, from_frame, judge
+from drosurv.judging.verdict import FindingRow, Judgement, judge, to_frame
 from drosurv.patients.target import IntArray
 from drosurv.presentation import Column, Statement, Table, headings, in_years, moment, plain, plain_rows
 
@@ -78,8 +78,10 @@ class EvaluationResult:
     ----------
     table : DataFrame
         Every number, one row each; see :meth:`to_frame`.
+    found : tuple of FindingRow
+        What was found, the most serious first; everything that is said about the model reads these records.
     findings : DataFrame
-        What was found, the most serious first; everything that is said about the model reads these rows. ``status``
+        The same as a table. ``status``
         (docs/guide/verdict.md), ``question`` ("level", "timing", "slope", "gain", "gain over reference",
         "above threshold", "below threshold", "ranking"), ``attribute`` and ``group`` ("overall" and "all" for
         everybody), ``time``, ``value`` with ``low``, ``high`` and ``p``, adjusted together for all
@@ -130,7 +132,7 @@ class EvaluationResult:
     """
 
     table: pd.DataFrame
-    findings: pd.DataFrame
+    found: tuple[FindingRow, ...]
     groups: pd.DataFrame
     calibration: pd.DataFrame
     d_calibration: pd.DataFrame
@@ -148,6 +150,11 @@ class EvaluationResult:
     not_judged: str = ""
     not_compared: str = ""
     design_effects: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """What was found, as a table."""
+        return to_frame(self.found)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.
@@ -327,7 +334,7 @@ class EvaluationResult:
     @property
     def verdict(self) -> Judgement:
         """The verdict on the model: status, text, problems, and what to do next."""
-        return judge(from_frame(self.findings), reference=self.settings.reference)
+        return judge(self.found, reference=self.settings.reference)
 
     def statements(self, *, reference: str | None = None) -> tuple[Statement, ...]:
         """Return the findings as statements with codes for programs; `reference` names the reference model in them."""
@@ -397,7 +404,7 @@ class EvaluationResult:
     @property
     def last_judged(self) -> float | None:
         """Time by which events of predictions at few times are counted; None where curves are known throughout."""
-        for row in from_frame(self.findings):
+        for row in self.found:
             if row.attribute == EVERYONE and row.question == "level" and np.isfinite(row.time):
                 return row.time
         return None
@@ -433,9 +440,7 @@ class EvaluationResult:
     def picture_by(self, unit: str) -> GroupPicture:
         """Return the picture, with times in a unit."""
         risks = self.by_horizon(self.times)
-        return picture_of(
-            plain_rows(self.groups), from_frame(self.findings), risks, self.horizon_in_words(unit)
-        )
+        return picture_of(plain_rows(self.groups), self.found, risks, self.horizon_in_words(unit))
 
     def horizon_in_words(self, unit: str) -> str:
         """Return the horizon, also in years where its unit is known."""

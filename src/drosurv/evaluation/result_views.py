@@ -63,7 +63,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     overall = {row.metric: row for row in result.select(kind="overall")}
     first, settings = next(iter(overall.values())), result.settings
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
-    counts = result.counts()
+    counts = result.counts(settings.time_unit)
     return (
         *([Statement("counts", counts)] if counts else []),
         sentences.overall_statement(
@@ -280,23 +280,6 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     )
 
 
-def calibration_table(result: Any, at: str) -> Table:
-    """Return predicted and observed survival at the horizons, which `at` describes in the caption."""
-    headings, small = result.headings, result.small_groups
-
-    def formatted(row: dict[str, Any]) -> dict[str, Any]:
-        is_small = (row["attribute"], row["group"]) in small
-        return named(row, headings) | {"note": "small group" if is_small else ""}
-
-    difference = Column.measured("difference", "Predicted less observed, points", "signed_points")
-    return Table(
-        "calibration",
-        f"Predicted less observed survival, in percentage points, at {at}",
-        survival_columns(Column("horizon", "Time", "time"), difference),
-        tuple(map(formatted, plain_rows(result.calibration))),
-    )
-
-
 def shrinkage_table(result: Any, reference: str) -> Table:
     """Return disparities of the model, of the reference, and of the reference shrunk to the same likelihood gain."""
     factor = "" if result.control is None else f" x {result.control.factor:.2f}"
@@ -339,7 +322,7 @@ def per_pair(metric: str, result: Any) -> float:
 
 
 def document(result: Any, summary: Sequence[str]) -> str:
-    """Return a Markdown document: the summary, then tables (overall, by attribute, calibration, shrinkage)."""
+    """Return a Markdown document: the summary, then tables (overall, by attribute, risks by time, shrinkage)."""
     settings = result.settings
     parts = [
         f"# Evaluation of {literal(settings.model)}",
@@ -355,13 +338,9 @@ def document(result: Any, summary: Sequence[str]) -> str:
         ]
     if len(result.times):
         parts += ["## Risks by time", times_tables(result, settings.time_unit)[1].to_markdown().rstrip()]
-    horizons = ", ".join(written(time, "time") for time in settings.horizons)
-    if calibration := calibration_table(result, f"times {horizons}"):
-        parts += ["## Calibration", calibration.to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):
         parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]
-    how = f"{100 * settings.level:g} % intervals"
-    parts.append(f"_{how}; calibration at {horizons}._")
+    parts.append(f"_{100 * settings.level:g} % intervals._")
     return "\n\n".join(parts) + "\n"
 
 

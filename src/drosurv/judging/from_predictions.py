@@ -13,6 +13,7 @@ from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, minus_l
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.judging.judged import Cohort, Judged, judge_curves
 from drosurv.metrics import FollowUp
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import (
     BoolArray,
@@ -21,7 +22,6 @@ from drosurv.patients.target import (
     Target,
     cause_names,
     has_causes,
-    is_tensor,
     of_any_cause,
     parse_competing_target,
     parse_target,

@@ -177,7 +177,7 @@ class GroupPicture:
             start = min(max(at - len(label) // 2, 0), _STRIP - len(label))
             if not "".join(axis[max(start - 1, 0) : start + len(label) + 1]).strip():
                 axis[start : start + len(label)] = label
-        lines = [f"{'':{width + 2}} patients  {self.compares}".rstrip()]
+        lines = [f"{'':{width + 2}} patients  {self.compares}, intervals not adjusted".rstrip()]
         for row in self.rows:
             mark = "! " if row.state in ("wrong", "found") else "  "
             patients = f"{row.patients:,}" if row.patients else ""

@@ -162,13 +162,16 @@ class Judged:
                 "judged for patients at risk at the first predicted time, from there on, and those at one time for "
                 "patients who entered at 0."
             )
-        if isinstance(at, ResidualsAtTimes):
-            lost = round(float((copies * self.inside)[~at.followed[:, 0]].sum()))
-            if lost:
-                notes.append(
-                    f"{lost:,} of {total:,} patients are not judged at the horizon: fewer than a tenth of the patients "
-                    "of like predicted risk were followed until then."
-                )
+        if isinstance(at, ResidualsAtTimes) and isinstance(self.residuals, ResidualsAtTimes):
+            last = self.residuals.followed[:, max(self.residuals.known_parts - 1, 0)]
+            named = [("the horizon", at.followed[:, 0]), ("the last predicted time", last)]
+            for when, followed in named if self.residuals.ends[-1] > self.horizon else named[:1]:
+                lost = round(float((copies * self.inside)[~followed].sum()))
+                if lost:
+                    notes.append(
+                        f"{lost:,} of {total:,} patients are not judged at {when}: fewer than a tenth of the patients "
+                        "of like predicted risk were followed until then."
+                    )
         return " ".join(notes)
 
     @property

@@ -21,7 +21,7 @@ from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.residuals import PatientResiduals, Sums
 from drosurv.judging.words import ALL, EVERYONE, Kind, percent
-from drosurv.metrics.calibration import slope_estimate
+from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.presentation.sentences import LEAST_DIFFERENCE

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.judging.adjustment import RELEVANCE, Adjusted, Question, is_relevant, is_wrong
+from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, Adjusted, Question, is_relevant, is_wrong
 from drosurv.judging.excluded_errors import excluded_errors
 from drosurv.judging.group_picture import GroupPicture, PictureRow
 from drosurv.judging.questions import KINDS
 from drosurv.judging.residual_tests import JudgedValue
-from drosurv.judging.rules import Rule
+from drosurv.judging.rules import Condition, Rule
 from drosurv.judging.simultaneous_tests import (
     LEAST,
     LEAST_EXPECTED,
     MOST,
 )
 from drosurv.judging.subgroup_sums import MOST_PAIRED, Subgroups
+from drosurv.judging.verdict import FindingRow
 from drosurv.judging.words import ALL, ALL_PATIENTS, EVERYONE, period, sentence, subgroup_events
 from drosurv.presentation import (
     Column,
@@ -132,11 +134,42 @@ class SubgroupBounds:
         """Number of columns that may define subgroups."""
         return 0 if self.subgroups is None else len(self.subgroups.table.names)
 
-    def adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
-        """Return the result with p-values multiplied by a factor, to adjust for further tests of the same patients.
+    def beside(self, findings: Sequence[FindingRow]) -> SubgroupBounds:
+        """Return the result of a search beside findings of the same patients, with p-values adjusted for them too.
 
-        `rescaled` says whether these tests find the model wrong for all patients together.
+        The search has its share of the error rate. What is said of all patients together is that of the findings.
         """
+        everybody = {row.question: row for row in findings if row.attribute == EVERYONE}
+        level, timing = everybody.get("level"), everybody.get("timing")
+        wrong = any(row is not None and row.status == "miscalibrated" for row in (level, timing))
+        found = self._adjusted(1 / SEARCH_SHARE, rescaled=wrong)
+        if level is not None and not np.isnan(level.value):
+            overall = {**found.overall, "low": level.low, "high": level.high, "p": level.p}
+            found = replace(found, overall=overall)
+        if timing is not None and found.timing is not None:
+            found = replace(found, timing={**found.timing, "p": timing.p})
+        return found
+
+    def to_report(self, findings: Sequence[FindingRow]) -> list[tuple[dict[str, Any], Rule]]:
+        """Return the significant subgroups with their rules, but those in a named group with a wrong number of events.
+
+        If the predictions are corrected for everybody first, named groups are not among them: their own findings may
+        say that the given predictions are right.
+        """
+        corrected, found, rules = False, self.significant, self.rules
+        if self.rescaled is not None:
+            corrected, found, rules = True, self.rescaled, self.rescaled_rules
+        levels = [row for row in findings if row.question == "level"]
+        named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
+        wrong = {group for group, status in named.items() if status == "miscalibrated"}
+        return [
+            (row, rule)
+            for row, rule in zip(plain_rows(found), rules, strict=True)
+            if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
+        ]
+
+    def _adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
+        """Return the result with p-values multiplied by a factor; `rescaled` if predictions of everybody are wrong."""
 
         def kept(found: pd.DataFrame, rules: tuple[Rule, ...]) -> tuple[pd.DataFrame, tuple[Rule, ...]]:
             adjusted = found.assign(p=np.minimum(found["p"] * factor, 1.0))

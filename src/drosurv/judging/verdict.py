@@ -130,18 +130,15 @@ def subgroup_problem(
     return FindingRow(*about, value=worst["ratio"], p=worst["p"], text=text)
 
 
+def in_order(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
+    """Return findings, the most serious first."""
+    return tuple(sorted(rows, key=_place))
+
+
 def to_frame(rows: Sequence[FindingRow]) -> pd.DataFrame:
     """Return findings as a table, the most serious first."""
-    ordered: list[FindingRow] = sorted(rows, key=_place)
-    return pd.DataFrame(ordered, columns=list(FindingRow._fields))
-
-
-def from_frame(table: pd.DataFrame) -> list[FindingRow]:
-    """Return the rows of a table of findings."""
-    # Lists of columns, because pandas takes long to give rows.
-    return [
-        FindingRow(*row) for row in zip(*(table[name].tolist() for name in FindingRow._fields), strict=True)
-    ]
+    numbers = dict.fromkeys(("time", "value", "low", "high", "p"), float)
+    return pd.DataFrame(in_order(rows), columns=list(FindingRow._fields)).astype(numbers)
 
 
 def _place(row: FindingRow) -> tuple[int, bool, int, float]:
@@ -152,7 +149,7 @@ def _place(row: FindingRow) -> tuple[int, bool, int, float]:
 
 def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
     """Return the rows that are problems, the most serious first."""
-    return tuple(sorted((row for row in rows if row.status in PROBLEMS), key=_place))
+    return in_order([row for row in rows if row.status in PROBLEMS])
 
 
 def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str], str]:
@@ -161,7 +158,7 @@ def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str
     for row in rows:
         if row.status in PROBLEMS and row.question in KINDS and row.question != but:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
-    return {key: "; ".join(words) for key, words in found.items()}
+    return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
 
 
 def judge(

@@ -211,9 +211,15 @@ def events_sentence(observed: float, expected: float, *, whom: str = "", by: str
     of = f"Of {whom}, " if whom else ""
     counts = [f"{number:,.1f}".removesuffix(".0") for number in (observed, expected)]
     if by:
-        found = f"{counts[0]} events were observed by {by}, allowing for those censored before"
-        return f"{of}{found}; {counts[1]} were expected."
+        found = f"{of}{estimated_events(counts[0], by)}; {counts[1]} were expected."
+        return found[0].upper() + found[1:]
     return f"{of}{counts[0]} events were counted; {counts[1]} were expected during follow-up."
+
+
+def estimated_events(number: str, by: str) -> str:
+    """Say how many events by one of few predicted times are estimated, in a clause."""
+    how = "with those censored before counted like others of their risk"
+    return f"an estimated {number} events happened by {by}, {how}"
 
 
 def percent(share: float) -> str:

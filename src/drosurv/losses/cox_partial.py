@@ -13,7 +13,8 @@ from drosurv.errors import check_choice, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, RiskSums, by_rows, weighted_gram
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, distinct
+from drosurv.patients.arrays import distinct
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,7 +28,8 @@ import numba
 import numpy as np
 
 from drosurv.losses.risk_sets import FLAT, RiskSums, by_rows, exponentials, logarithms
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, distinct
+from drosurv.patients.arrays import distinct
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,11 @@ from importlib import import_module
 from typing import Any
 
 from drosurv.metrics.brier import brier_skill, integrated_brier_score
-from drosurv.metrics.calibration import (
-    calibration_at,
+from drosurv.metrics.calibration import calibration_at, d_calibration, integrated_calibration_index
+from drosurv.metrics.calibration_slope import (
     calibration_slope,
     calibration_slope_interval,
     calibration_slope_of_curves,
-    d_calibration,
-    integrated_calibration_index,
 )
 from drosurv.metrics.competing_risks import brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.concordance import concordance_index, cross_group_concordance, uno_concordance

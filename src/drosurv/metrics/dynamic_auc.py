@@ -13,7 +13,8 @@ from drosurv.metrics.follow_up import FollowUp, Grid, auc_times, auc_times_of
 from drosurv.metrics.nonparametric import Incidence, KaplanMeier, free_until
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, stable_order
+from drosurv.patients.arrays import stable_order
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,18 +10,10 @@ import numpy as np
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.nonparametric import KaplanMeier, free_until, step_function, weighted_quantiles
 from drosurv.metrics.scores import metric_target, parse_weights
+from drosurv.patients.arrays import as_numbers, places_in
 from drosurv.patients.groups import Groups, Missing, parse_groups
 from drosurv.patients.observation import Rows, ends_of_patients, given_weight, label_codes
-from drosurv.patients.target import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Target,
-    as_numbers,
-    parse_target,
-    places_in,
-    y_field,
-)
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, parse_target, y_field
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10

@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.stats import chi2
 
 from drosurv.metrics.scores import metric_target, parse_weights
+from drosurv.patients.arrays import places_in
 from drosurv.patients.groups import Missing, parse_groups
 from drosurv.patients.observation import given_weight
-from drosurv.patients.target import places_in
 
 
 class LogRankTest(NamedTuple):

@@ -15,7 +15,8 @@ from scipy.special import ndtri, stdtrit
 
 from drosurv.errors import as_number, require
 from drosurv.metrics.estimates import Estimate
-from drosurv.patients.target import FloatArray, IntArray, Target, batches, places_in
+from drosurv.patients.arrays import batches, places_in
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 # Number of rows that stand for a patient with another cause in `censored_later`.
 _PARTS = 20

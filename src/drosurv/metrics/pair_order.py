@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, stable_order
+from drosurv.patients.arrays import stable_order
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 #: Scores this close are tied in Harrell's c-index, as in scikit-survival.
 HARRELL_TOLERANCE = 1e-8

@@ -11,7 +11,8 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import t
 
 from drosurv.errors import ArgumentError, as_number, require
-from drosurv.patients.target import FloatArray, as_numbers
+from drosurv.patients.arrays import as_numbers
+from drosurv.patients.target import FloatArray
 
 # Points of the adaptive Gauss-Hermite quadrature.
 _NODES = 25

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg, row_number, warn_caller
+from drosurv.patients.arrays import numbers, require_before
 from drosurv.patients.groups import Groups, Missing, parse_groups
 from drosurv.patients.observation import given_weight, label_codes, weights
-from drosurv.patients.target import FloatArray, Target, numbers, parse_target, require_before, y_field
+from drosurv.patients.target import FloatArray, Target, parse_target, y_field
 from drosurv.presentation import counted
 
 

@@ -12,8 +12,9 @@ from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, require, row_number, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
 from drosurv.monitoring.looks import Calendar
+from drosurv.patients.arrays import batches
 from drosurv.patients.observation import label_codes
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import counted

@@ -32,7 +32,8 @@ from drosurv.objectives.objective import (
     WorstCase,
     uniform_mass,
 )
-from drosurv.patients.target import FloatArray, is_tensor
+from drosurv.patients.arrays import is_tensor
+from drosurv.patients.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor, device

@@ -17,8 +17,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import ArgumentError, arg
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.observation import in_pandas
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, is_tensor
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 
 def row_order(target: Target, X: Any = None, *columns: ArrayLike | None) -> IntArray:

@@ -11,19 +11,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, row_number, warn_caller
+from drosurv.patients.arrays import (
+    as_labels,
+    is_tensor,
+    numbers,
+    require_before,
+    require_labels,
+    require_not_negative,
+)
 from drosurv.patients.target import (
     FloatArray,
     IntArray,
     Target,
-    as_labels,
     clusters_name,
-    is_tensor,
-    numbers,
     of_any_cause,
     parse_target,
-    require_before,
-    require_labels,
-    require_not_negative,
     y_field,
 )
 from drosurv.presentation import counted

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from drosurv.patients.arrays import is_tensor
 from drosurv.patients.observation import Rows, ends_of_patients, in_pandas, select_rows
-from drosurv.patients.target import IntArray, Surv, is_tensor, of_any_cause, parse_target
+from drosurv.patients.target import IntArray, Surv, of_any_cause, parse_target
 from drosurv.presentation import listing
 
 # Largest number of columns that a note names.

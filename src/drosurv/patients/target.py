@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, require, row_number, warn_caller
+from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, row_number, warn_caller
+from drosurv.patients.arrays import BoolArray as BoolArray
+from drosurv.patients.arrays import FloatArray as FloatArray
+from drosurv.patients.arrays import IntArray as IntArray
+from drosurv.patients.arrays import (
+    as_labels,
+    numbers,
+    require_before,
+    require_not_negative,
+    stable_order,
+)
 from drosurv.patients.outcome_names import doubt_of_event, value_of_event
-from drosurv.presentation import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.intp]
 #: Fields of y after event and time.
 FIELDS = ("entry", "id", "clusters", "weight")
-# For more times than this, sorting them before a lookup is several times faster.
-_SORT_BEFORE_LOOKUP = 10_000
-# For fewer numbers than this, NumPy's stable sort is as fast as any.
-_MANY_TO_SORT = 1_500
-
-
-def is_tensor(array: Any) -> bool:
-    """Return whether something is a torch tensor, without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
-
-
-def as_numbers(values: Any) -> FloatArray:
-    """Return numbers as an array, or a single NaN if some are no numbers; it fails every check of a range."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.array([np.nan])
 
 
 @dataclass(frozen=True, eq=False)
@@ -536,105 +522,6 @@ def _joined(
     return _structured(found, causes=tuple(causes), clusters=called if "clusters" in found else "")
 
 
-def numbers(name: str, values: Any, n: int) -> FloatArray:
-    """Return an argument as finite numbers (n,); raise otherwise."""
-    array = np.asarray(values)
-    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.ravel()):
-        # A column of a table may hold numbers as objects.
-        array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf":
-        raise ArgumentError(name, f"{arg(name)} must hold numbers, got {array.dtype}.")
-    array = array.astype(np.float64)
-    require(array.shape == (n,), name, f"have one value per row, shape ({n},)", array.shape)
-    bad = np.flatnonzero(~np.isfinite(array))
-    if len(bad):
-        raise ArgumentError(
-            name,
-            f"{arg(name)} contains {counted(len(bad), 'NaN or infinite value')} (first at row "
-            f"{row_number(bad[0], values)}); drop or correct such rows.",
-        )
-    return array
-
-
-def as_labels(name: str, values: Any, n: int) -> NDArray[Any]:
-    """Return the labels (n,) of a field, ids or clusters, as whole numbers or fixed-width text; raise otherwise."""
-    given: NDArray[Any]
-    if hasattr(values, "to_numpy"):
-        given = values.to_numpy()
-    else:
-        given = np.asarray(values)
-        if given.dtype.kind in "US" and not isinstance(values, np.ndarray):
-            # A list of texts with a missing value, or a number, has become texts.
-            given = np.array(list(values), dtype=object)
-    require(given.shape == (n,), name, f"have one label per row, shape ({n},)", given.shape)
-    if given.dtype.kind in "OfMm":
-        require_labels(name, given, values)
-    if given.dtype.kind == "b":
-        return given.astype(np.int64)
-    if given.dtype.kind in "iuUS":
-        return given
-    whole = given.dtype.kind == "f" and bool((given == np.floor(given)).all() and (abs(given) < 2**53).all())
-    if whole or (given.dtype.kind == "O" and all(isinstance(label, Integral) for label in given)):
-        try:
-            return given.astype(np.int64)
-        except OverflowError:
-            pass
-    if given.dtype.kind == "O" and all(isinstance(label, str) for label in given):
-        return given.astype(np.str_)
-    if given.dtype.kind == "O":
-        wrong = [not isinstance(label, (str, Integral)) for label in given]
-        wrong = (
-            wrong if any(wrong) else [isinstance(label, str) != isinstance(given[0], str) for label in given]
-        )
-    else:
-        wrong = [
-            given.dtype.kind != "f" or label != np.floor(label) or abs(label) >= 2**53 for label in given
-        ]
-    row = int(np.argmax(wrong))
-    raise ArgumentError(
-        name,
-        f"{arg(name)} must hold whole numbers or texts, and not both; row {row_number(row, values)} has "
-        f"{given[row]!r}. Write all labels as texts, for example with astype(str).",
-    )
-
-
-def require_labels(name: str, given: NDArray[Any], values: Any = None) -> None:
-    """Raise if a label (n,) is missing; `values` are the labels as the user gave them."""
-    import pandas as pd  # Here, because commands that compute nothing start without it.
-
-    missing = np.flatnonzero(pd.isna(given))
-    if len(missing):
-        raise ArgumentError(
-            name,
-            f"{arg(name)} contains {counted(len(missing), 'missing label')} (first at row "
-            f"{row_number(missing[0], values)}): drop such rows, or give each a label of its own.",
-        )
-
-
-def require_before(entry: FloatArray, time: FloatArray, values: Any = None) -> None:
-    """Raise unless entry times (n,) are before the times of the rows; `values` are those that the user gave."""
-    late = np.flatnonzero(entry >= time)
-    if len(late):
-        row = late[0]
-        raise ArgumentError(
-            "entry",
-            f"{arg('entry')} must be before the time of the row; it is not in {counted(len(late), 'row')} (first at "
-            f"row {row_number(row, values)}: entry {entry[row]}, time {time[row]}). Such a row is never at risk: "
-            "drop it, or correct its times.",
-        )
-
-
-def require_not_negative(name: str, weight: FloatArray, values: Any = None) -> None:
-    """Raise if a weight (n,) is negative; `values` are the weights as the user gave them."""
-    if (weight < 0).any():
-        row = int((weight < 0).argmax())
-        raise ArgumentError(
-            name,
-            f"{arg(name)} must be finite and not negative, got {weight[row]} at row {row_number(row, values)}: correct "
-            "it, or drop the row.",
-        )
-
-
 def _as_causes(cause: NDArray[Any]) -> IntArray:
     if cause.dtype.kind not in "biuf" or not np.isfinite(cause).all() or (cause != np.floor(cause)).any():
         values = list(dict.fromkeys(cause.ravel().tolist()))[:5]
@@ -690,42 +577,3 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
         f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
         f"Say which value means the event, for example {example}."
     )
-
-
-def stable_order(values: FloatArray) -> IntArray:
-    """Return the positions (n,) of values (n,) from smallest to largest; equal values keep their order."""
-    n = len(values)
-    if n < _MANY_TO_SORT or (values[1:] >= values[:-1]).all():
-        return np.argsort(values, kind="stable")
-    # Sorting whole numbers takes half the time: the bits of each value, with its position for the lowest bits. Adding
-    # 0.0 makes -0.0 equal to 0.0.
-    bits, keys = n.bit_length(), (values + 0.0).view(np.int64)
-    keys ^= (keys >> 63) & np.int64(2**63 - 1)
-    order = (keys >> bits << bits) | np.arange(n)
-    order.sort()
-    order &= (1 << bits) - 1
-    ordered = values[order]
-    # Numbers that differ in their lowest bits only are out of order.
-    return order if (ordered[1:] >= ordered[:-1]).all() else order[np.argsort(ordered, kind="stable")]
-
-
-def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:
-    """Return ``np.searchsorted(times, at, side)``, for many times `at` in less time."""
-    if at.ndim != 1 or len(at) <= _SORT_BEFORE_LOOKUP:
-        return np.searchsorted(times, at, side=side)
-    order = stable_order(at)
-    found = np.empty(len(at), dtype=np.intp)
-    found[order] = np.searchsorted(times, at[order], side=side)
-    return found
-
-
-def batches(n: int, size: int) -> Iterator[slice]:
-    """Yield slices of at most `size` of n rows."""
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Return the distinct values (K,) of ascending ones (m,), and the index (m,) of each among them."""
-    new = np.ones(len(ascending), dtype=np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
-    return ascending[new], np.cumsum(new) - 1

@@ -18,9 +18,9 @@ from drosurv.curves import checked_total, parse_survival, wrong_incidence
 from drosurv.errors import ArgumentError, arg, in_command, require, row_number
 from drosurv.metrics.nonparametric import KaplanMeier, free_until
 from drosurv.patients.target import FloatArray, Target, cause_names, of_any_cause, parse_target
+from drosurv.predictions.columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
 from drosurv.predictions.predicted import Predicted, Predictions
 from drosurv.presentation import DAYS, cause_in_words, listing, moment, written
-from drosurv.tables.prediction_columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
 
 Kind: TypeAlias = Literal["survival", "event probability"]
 RiskKind: TypeAlias = Literal["log risk", "hazard ratio", "other"]

@@ -13,12 +13,13 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import InputError, call
 from drosurv.judging.rules import Condition
+from drosurv.judging.words import estimated_events
 from drosurv.patients.target import FloatArray
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
 from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods
-from drosurv.repairs.repair import Repair
+from drosurv.repairs.repair import HeldOutNumber, Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
 from drosurv.tables.columns import CategoryColumn
@@ -176,11 +177,13 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         else f"the {repair.patients:,} {people} with {repair.rule}"
     )
     sentences = []
-    by = "" if repair.by is None else f" by {moment(repair.by, unit)}, allowing for those censored before"
+    events = _count(repair.events)
+    happened = f"{events} events were observed"
+    if repair.by is not None:
+        happened = estimated_events(events, moment(repair.by, unit))
     counts = (
-        f"{_count(repair.events)} events were observed{by}; "
-        f"{'the model' if frozen else 'models fitted without these patients'} predicted "
-        f"{repair.predicted:.1f} without the repair and {repair.predicted_after:.1f} with it."
+        f"{happened}; {'the model' if frozen else 'models fitted without these patients'} predicted "
+        f"{repair.predicted:,.1f} without the repair and {repair.predicted_after:,.1f} with it."
     )
     if repair.moves_away:
         sentences.append(
@@ -216,8 +219,7 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
     sentences.append(
         f"Checked on the {repair.checked:,} {people}{group}: they had {ratio_text(before.value)} times the predicted "
         f"events, after the repair {ratio_text(after.value)} times ({ratio_text(after.low)} to "
-        f"{ratio_text(after.high)}); the gain in log {gained} is {gain.value:.3f} ({gain.low:.3f} to "
-        f"{gain.high:.3f})."
+        f"{ratio_text(after.high)}); the gain in log {gained} is {_gain(gain)}."
     )
     if repair.version != "level":
         # Equal predictions have no slope.
@@ -228,10 +230,13 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
     if frozen and repair.rule is not None and repair.version == "full":
         others = repair.gain_outside
         sentences.append(
-            f"The predictions of all other patients are corrected too: their gain is {others.value:.3f} "
-            f"({others.low:.3f} to {others.high:.3f})."
+            f"The predictions of all other patients are corrected too: their gain is {_gain(others)}."
         )
     return " ".join(sentences)
+
+
+def _gain(gain: HeldOutNumber) -> str:
+    return f"{gain.value:.3f} ({gain.low:.3f} to {gain.high:.3f})".replace("-", "−")
 
 
 def _periods_in_words(repair: Repair, periods: Periods, frozen: bool, unit: str) -> str:
@@ -247,8 +252,7 @@ def _periods_in_words(repair: Repair, periods: Periods, frozen: bool, unit: str)
     gain, people = repair.gain_inside, "rows" if repair.in_rows else "patients"
     sentences.append(
         f"Checked on all {repair.checked:,} {people}, each with a repair that was fitted without them: the gain in log "
-        f"likelihood per patient, beyond that of one slope for all times, is {gain.value:.3f} ({gain.low:.3f} to "
-        f"{gain.high:.3f})."
+        f"likelihood per patient, beyond that of one slope for all times, is {_gain(gain)}."
     )
     return " ".join(sentences)
 

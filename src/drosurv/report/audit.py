@@ -37,7 +37,6 @@ from drosurv.predictions.any_model import (
 from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
-from drosurv.report.audited_model import AuditedModel
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,
@@ -47,7 +46,7 @@ from drosurv.report.cross_fit import (
     cross_fitted_cox,
     fold_parts,
 )
-from drosurv.report.evidence import Evidence, Page
+from drosurv.report.evidence import AuditedModel, Evidence, Page
 from drosurv.report.report import AuditReport
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder

@@ -24,14 +24,13 @@ from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors
 from drosurv.judging.from_predictions import outcomes
-from drosurv.judging.rules import Condition, Rule, readable_table
+from drosurv.judging.rules import Rule, readable_table
 from drosurv.judging.simultaneous_tests import LEAST, MOST
 from drosurv.judging.subgroup_bounds import SubgroupBounds
 from drosurv.judging.verdict import (
     FindingRow,
     Judgement,
     data_problem,
-    from_frame,
     judge,
     problems_of,
     refit_advice,
@@ -42,17 +41,17 @@ from drosurv.patients.observation import Inference, Rows, sample_of_many, select
 from drosurv.patients.target import (
     CompetingTarget,
     FloatArray,
+    IntArray,
     Target,
     has_causes,
     parse_competing_target,
     with_fields,
 )
-from drosurv.predictions import Predicted, as_predictions
-from drosurv.predictions.any_model import final_step
+from drosurv.predictions import Predicted, Predictions, as_predictions
+from drosurv.predictions.any_model import final_step, prepared
 from drosurv.presentation import counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
-from drosurv.report.audited_model import AuditedModel
 from drosurv.report.cross_fit import curve_times
 from drosurv.tables import TableEncoder
 
@@ -92,6 +91,48 @@ class Page:
     sections: Sequence[Any] = ()
     also: Mapping[str, Any] = field(default_factory=dict)
     features_train: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedModel:
+    """A fitted model, or Predictions, with its features of the audited and of the training patients.
+
+    If the model is the last step of a Pipeline, `whole` is the Pipeline with its features.
+    """
+
+    name: str
+    model: Any
+    X: Any = None
+    X_train: Any = None
+    whole: tuple[Any, Any] | None = None
+
+    @staticmethod
+    def of(model: Any, X: Any, X_train: Any) -> AuditedModel:
+        """Return the last step of a model with the features that it takes."""
+        estimator = final_step(model)
+        train = None if X_train is None else prepared(model, X_train)
+        whole = None if estimator is model else (model, X)
+        return AuditedModel(type(estimator).__name__, estimator, prepared(model, X), train, whole)
+
+    def frozen(self, features: Any) -> tuple[Any, Any] | None:
+        """Return the model (or a pair of times and survival) and its features, as a repair takes them.
+
+        A Pipeline is repaired as a whole, because readers know its columns. Predictions without columns get `features`,
+        those that rules may use. None without curves.
+        """
+        X = features if self.X is None else self.X
+        if isinstance(self.model, Predictions):
+            times, survival = self.model.times, self.model.survival
+            return None if survival is None or times is None else ((times, survival), X)
+        if not hasattr(self.model, "predict_survival_function"):
+            return None
+        return self.whole or (self.model, X)
+
+    def take(self, rows: IntArray) -> AuditedModel:
+        """Return the model with some of the audited patients."""
+        whole = None if self.whole is None else (self.whole[0], select_rows(self.whole[1], rows))
+        model, X = select_rows(self.model, rows), select_rows(self.X, rows)
+        return replace(self, model=model, X=X, whole=whole)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -219,26 +260,14 @@ class Evidence:
     @property
     def is_compared(self) -> bool:
         """Whether the audited model is compared with another one, and not with itself."""
-        return "gain over reference" in set(self.audited.findings["question"])
+        return any(row.question == "gain over reference" for row in self.audited.found)
 
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
         """Bounds for subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
         if isinstance(self._bounds, str):
             return self._bounds
-        everybody = {
-            row.question: row
-            for row in from_frame(self.audited.findings)
-            if row.attribute == EVERYONE and row.question in ("level", "timing")
-        }
-        wrong = any(row.status == "miscalibrated" for row in everybody.values())
-        found = self._bounds.adjusted(1 / SEARCH_SHARE, rescaled=wrong)
-        overall, timing = found.overall, found.timing
-        if (number := everybody.get("level")) is not None and not np.isnan(number.value):
-            overall = {**overall, "low": number.low, "high": number.high, "p": number.p}
-        if (part := everybody.get("timing")) is not None and timing is not None:
-            timing = {**timing, "p": part.p}
-        return replace(found, overall=overall, timing=timing)
+        return self._bounds.beside(self.audited.found)
 
     @cached_property
     def _bounds(self) -> SubgroupBounds | str:
@@ -274,33 +303,17 @@ class Evidence:
     def findings(self) -> tuple[FindingRow, ...]:
         """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
         blocking = [warning["text"] for warning in self.page.warnings if warning["severity"] == "blocking"]
-        return (*map(data_problem, blocking), *from_frame(self.audited.findings), *self._found_by_search())
+        return (*map(data_problem, blocking), *self.audited.found, *self._found_by_search())
 
     @property
     def subgroups(self) -> list[dict[str, Any]]:
-        """Significant subgroups of the search, except those inside a named group whose number of events is wrong.
-
-        If the predictions are corrected for everybody first, named groups are not among them: their own findings may
-        say that the given predictions are right.
-        """
+        """Significant subgroups of the search that :meth:`SubgroupBounds.to_report` returns."""
         return [row for row, _ in self._subgroups]
 
     @cached_property
     def _subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
         """The subgroups with the rules that define them."""
-        if isinstance(self.bounds, str):
-            return []
-        corrected, found, rules = False, self.bounds.significant, self.bounds.rules
-        if self.bounds.rescaled is not None:
-            corrected, found, rules = True, self.bounds.rescaled, self.bounds.rescaled_rules
-        levels = [row for row in from_frame(self.audited.findings) if row.question == "level"]
-        named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
-        wrong = {group for group, status in named.items() if status == "miscalibrated"}
-        return [
-            (row, rule)
-            for row, rule in zip(plain_rows(found), rules, strict=True)
-            if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
-        ]
+        return [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
 
     @cached_property
     def risks_of_subgroups(self) -> dict[str, dict[str, Any]]:

@@ -152,8 +152,7 @@ class AuditReport:
     def findings(self) -> pd.DataFrame:
         """What was found, as in :attr:`drosurv.EvaluationResult.findings`; p-values allow for the search too."""
         rows = [FindingRow(**row) for row in self._verdict.facts.get("findings", ())]
-        numbers = dict.fromkeys(("time", "value", "low", "high", "p"), float)
-        return to_frame(rows).astype(numbers)
+        return to_frame(rows)
 
     @property
     def times(self) -> pd.DataFrame:
@@ -287,7 +286,19 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
         finalize=lambda value: unbroken(value) if type(value) is str else value,
     )
     environment.filters["first_upper"] = first_upper
+    environment.filters["with_code"] = with_code
     return environment
+
+
+def with_code(text: str) -> Any:
+    """Return a text as HTML, in which words between backticks are code, in one line.
+
+    >>> with_code("Pass `--groups sex`.")
+    Markup('Pass <code>--groups sex</code>.')
+    """
+    from markupsafe import Markup
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(unbroken(text)))))
 
 
 def unbroken(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.patients.target import is_tensor
+from drosurv.patients.arrays import is_tensor
 
 # An array of NumPy or torch.
 Array = Any

@@ -38,7 +38,7 @@ from drosurv.report.section import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote
-from drosurv.tables.table_to_check import TableToCheck, WantedColumns, prepare_table
+from drosurv.workflows.table_to_check import TableToCheck, WantedColumns, prepare_table
 from drosurv.workflows.training import Trained, audit_folds, plain_cox_table, train
 
 _FOLDS = 5

@@ -22,6 +22,7 @@ from drosurv.judging.words import SUBGROUP
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, parse_target
 from drosurv.predictions import as_predictions
+from drosurv.presentation import first_upper
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit
 
@@ -188,7 +189,7 @@ def reports(
                 random_state=random_state,
                 verbose=False,
                 page=Page(
-                    title=f"{name}, on held-out children with Wilms tumour",
+                    title=f"{first_upper(name)}, on held-out children with Wilms tumour",
                     data_name="children with Wilms tumour",
                     time_unit="days",
                 ),

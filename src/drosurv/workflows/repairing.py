@@ -10,12 +10,12 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.predictions import Predictions
+from drosurv.predictions.columns import PredictionColumns, prediction_columns, probabilities
 from drosurv.predictions.given import Form, ReadPredictions
 from drosurv.presentation import cause_label, counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
 from drosurv.tables.ids import patient_columns
-from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, probabilities
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import labels
 from drosurv.workflows.saved_model import OpenedModel

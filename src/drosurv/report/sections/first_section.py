@@ -11,7 +11,7 @@ from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
-from drosurv.judging.verdict import PROBLEMS, Judgement, briefly, from_frame
+from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
 from drosurv.judging.words import ALL_PATIENTS, events_sentence, period
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
@@ -143,7 +143,7 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
     Groups that are not judged have only their number of patients.
     """
     rows, risks = [], result.by_horizon(result.times)
-    order, problems = ["overall", *result.headings], briefly(from_frame(result.findings))
+    order, problems = ["overall", *result.headings], briefly(result.found)
     known = [row for row in plain_rows(result.groups) if row["attribute"] in order]
     for row in sorted(known, key=lambda row: order.index(row["attribute"])):
         shown_as = named(row, result.headings)

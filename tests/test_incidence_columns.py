@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv
+from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_columns
-from drosurv.tables.prediction_columns import prediction_columns
 
 NAMED = ("cancer", "other death")
 
