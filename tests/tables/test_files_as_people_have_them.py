@@ -126,8 +126,6 @@ def test_german_dates_stand_beside_decimal_commas(write):
 def test_a_first_line_that_names_the_separator_is_none_of_the_table(write):
     path = write("sep=;\r\ntime;died\r\n5;1\r\n7;0\r\n")
     assert read_frame(path).to_dict("list") == {"time": [5, 7], "died": [1, 0]}
-    with pytest.raises(ValueError, match="line 4 has 1 fields, the header 2"):
-        read_frame(write("sep=;\ntime;died\n5;1\n7\n"))
 
 
 def test_titles_above_the_header_are_left_out_with_a_note(write):
@@ -199,8 +197,6 @@ def test_the_only_table_of_a_workbook_is_read_with_a_note(book):
     path = book(Legend=[["time", "in days"], ["died", "1 is dead"]], Data=ROWS)
     with pytest.warns(TableNote, match="sheet 'Data' of .* was read, and not 'Legend'"):
         assert read_frame(path).shape == (20, 3)
-    with pytest.raises(ValueError, match="sheet must be given for an Excel workbook only"):
-        read_frame(__file__, sheet="Data")
 
 
 def test_titles_and_empty_rows_of_excel_are_left_out(book):
@@ -219,13 +215,6 @@ def test_merged_cells_count_for_each_of_their_rows(tmp_path):
     made.active.merge_cells("A2:A21")
     made.save(tmp_path / "merged.xlsx")
     assert read_frame(tmp_path / "merged.xlsx")["hospital"].tolist() == ["A"] * 20
-
-
-def test_formulas_that_no_program_computed_are_refused(book):
-    with pytest.raises(
-        ValueError, match=r"sheet 'Data' of .* has 20 formulas without a value in the file, in B2, B3"
-    ):
-        read_frame(book(Data=[["age", "bmi"], *[[k, f"=A{k}*2"] for k in range(2, 22)]]))
 
 
 def test_missing_values_of_excel_and_its_errors_are_missing(book):
@@ -268,7 +257,9 @@ def test_a_decimal_comma_that_comes_late_is_asked_about_or_read(write, mark):
 
 def test_formulas_without_a_value_beside_numbers_are_named(book):
     rows = [["age", "bmi"], *[[k, f"=A{k}*2" if k in (7, 9) else 2.0 * k] for k in range(2, 22)]]
-    with pytest.raises(ValueError, match=r"has 2 formulas without a value in the file, in B7 and B9: open"):
+    with pytest.raises(
+        ValueError, match=r"sheet 'Data' of .* has 2 formulas without a value in the file, in B7 and B9: open"
+    ):
         read_frame(book(Data=rows))
     # Above the header, and where a program stored an empty text, a formula is no fault.
     path = book(Data=[["=1+1"], [], *[[k if k else "age", k or "bmi"] for k in range(20)]])
@@ -368,11 +359,6 @@ def test_a_new_sas_transport_file_is_named(tmp_path):
     pyreadstat.write_xport(pd.DataFrame({"a": [1.0]}), tmp_path / "t.xpt", file_format_version=8)
     with pytest.raises(ValueError, match=r"transport file .* of version 8, which cannot be read"):
         read_frame(tmp_path / "t.xpt")
-
-
-def test_all_of_a_column_of_texts_cannot_be_called_missing(write):
-    with pytest.raises(ValueError, match=r"column 'sex' holds no number, so that all of it would be missing"):
-        read_frame(write("age,sex\n61,f\n50,m\n"), missing=["sex=*"])
 
 
 TEXTS = ["=1+1", "+neg", "-5 mg", "@me", "+", "++", "-1.5", "+3", "'quoted", "x=1", '=HYPERLINK("a";"b")']

@@ -112,8 +112,6 @@ def test_texts_among_numbers_that_may_have_a_meaning_are_kept(values):
 
 def test_a_mistyped_column_of_a_missing_text_is_named(write):
     path = write("age,note\n999,a=1\n50,b\n")
-    with pytest.raises(ValueError, match=r"missing column 'agee' is not in the table. Did you mean 'age'\?"):
-        read_frame(path, missing=["agee=999"])
     assert read_frame(path, missing=["a=1"])["note"].isna().tolist() == [True, False]
 
 
@@ -150,14 +148,12 @@ def test_a_table_that_r_wrote_with_spaces_is_read(write):
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_another_separator_is_recognised_with_a_note_and_suggested_where_one_is_given(write, mark):
+def test_another_separator_is_recognised_with_a_note(write, mark):
     path = write(f"a{mark}b\n1{mark}2\n")
     with pytest.warns(
         TableNote, match=f"was read with separator={mark!r}".replace("\\", r"\\").replace("|", r"\|")
     ):
         assert read_frame(path).to_dict("list") == {"a": [1], "b": [2]}
-    with pytest.raises(ValueError, match="separator="):
-        read_frame(path, separator=",")
 
 
 @pytest.mark.parametrize(
@@ -268,33 +264,66 @@ def test_csv_and_parquet_of_one_table_read_the_same(tmp_path):
     pd.testing.assert_frame_equal(ours.where(ours.notna(), None), theirs.where(theirs.notna(), None))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("\n", "is empty"),
-        ("a,b\n", "has no rows"),
-        ("a,a\n1,2\n", "two columns named 'a'"),
-        ("a,b\n1,2\n1,2,3\n", "not a regular table"),
-        ("a,b\n1,2,3\n1,2,3\n", "not a regular table"),
-        ('a,b\n1,"2\n', "not a regular table"),
-        (b"a,b\n1,\x81\xff\n", "not text in CP1252"),
-        (b"PK\x03\x04rest", "is a zip archive"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "gzip archive but cannot be read"),
-        (b"PAR1 and nothing of the kind", "Parquet file but cannot be read"),
-    ],
-)
+TWO, COMMA = "age,b\n1,2\n", {"separator": ";", "decimal": ","}
+# What a file holds, how it is read, and what is said.
+REFUSED = [
+    ("", {}, "is empty"),
+    ("\n", {}, "is empty"),
+    ("a,b\n", {}, "has no rows"),
+    ("a,a\n1,2\n", {}, "two columns named 'a'"),
+    ("a,b\n1,2\n1,2,3\n", {}, "not a regular table: line 3 has 3 fields, the header 2"),
+    ("a,b\n1,2,3\n1,2,3\n", {}, "not a regular table: line 2 has 3 fields, the header 2"),
+    ("a,b,c\n1,2,3\n4\n", {}, "line 3 has 1 fields, the header 3"),
+    ("sep=;\ntime;died\n5;1\n7\n", {}, "line 4 has 1 fields, the header 2"),
+    ('a,b\n1,"2\n', {}, "not a regular table: a quote is never closed"),
+    (b"a,b\n1,\x81\xff\n", {}, "not text in CP1252"),
+    (b"PK\x03\x04rest", {}, "is a zip archive"),
+    (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], {}, "gzip archive but cannot be read"),
+    (b"PAR1 and nothing of the kind", {}, "Parquet file but cannot be read"),
+    ("a;b\n1;2\n", {"separator": ","}, "pass separator=';'"),
+    ("a\tb\n1\t2\n", {"separator": ","}, r"pass separator='\\t'"),
+    ("a|b\n1|2\n", {"separator": ","}, r"pass separator='\|'"),
+    *(
+        (TWO, {name: mark}, f"{name} must be one character")
+        for name in ("separator", "decimal")
+        for mark in ("", ";;")
+    ),
+    (TWO, {"encoding": "utf-88"}, "encoding must be one that Python knows, such as cp1252, got 'utf-88'"),
+    (
+        "name,b\nMüller,1\n".encode("cp1252"),
+        {"encoding": "utf-8"},
+        "is not text in UTF-8 .*pass encoding='cp1252'",
+    ),
+    (
+        "name,b\nMüller,1\n".encode("utf-16"),
+        {"encoding": "utf-8"},
+        "is not text in UTF-8 .*pass encoding='utf-16'",
+    ),
+    # The place of the byte is counted from the beginning.
+    (b"a\n" + b"1\n" * 15_000 + b"\xff\n", {"encoding": "utf-8"}, r"not text in UTF-8 \(byte 30,002\)"),
+    (TWO, {"sheet": "Data"}, "sheet must be given for an Excel workbook only"),
+    (TWO, {"missing": ["agee=1"]}, r"missing column 'agee' is not in the table. Did you mean 'age'\?"),
+    (
+        "age,sex\n61,f\n50,m\n",
+        {"missing": ["sex=*"]},
+        "column 'sex' holds no number, so that all of it would be",
+    ),
+    *(
+        (
+            f"a;b\n1,5;x\n{number};x\n",
+            COMMA,
+            rf"column 'a' holds '{number}', with a point .* although decimal=','",
+        )
+        for number in ("3.14", "0.987", "12.34,5", "1234.567")
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "options", "message"), REFUSED)
 @pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
-def test_a_file_that_is_no_table_is_refused_with_the_reason(write, text, message):
+def test_a_file_that_cannot_be_read_so_is_refused_with_the_reason(write, content, options, message):
     with pytest.raises(ValueError, match=message):
-        read_frame(write(text))
-
-
-@pytest.mark.parametrize("mark", ["", ";;", "\\t"])
-@pytest.mark.parametrize("name", ["separator", "decimal"])
-def test_a_mark_is_one_character(write, name, mark):
-    with pytest.raises(ValueError, match=f"{name} must be one character"):
-        read_frame(write("a,b\n1,2\n"), **{name: mark})
+        read_frame(write(content), **options)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
@@ -302,12 +331,6 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
         read_frame(tmp_path / "nothing.csv")
     with pytest.raises(IsADirectoryError, match="is a folder: name the CSV or Parquet file"):
         read_frame(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["a,b,c\n1,2,3\n4,5\n", "a,b,c\n1,2,3\n4\n", "a,b,c\n1,2,3\n4,5,6,7\n"])
-def test_a_line_with_too_few_or_too_many_fields_is_named(write, text):
-    with pytest.raises(ValueError, match=r"line 3 has \d fields, the header 3"):
-        read_frame(write(text))
 
 
 def test_lines_of_separators_alone_are_no_patients_but_missing_values_are(write):
@@ -320,11 +343,6 @@ def test_lines_of_separators_alone_are_no_patients_but_missing_values_are(write)
 def test_a_line_of_spaces_is_no_patient(write):
     assert read_frame(write("a,b\n1,2\n   \n3,4\n \t\n"))["b"].tolist() == [2, 4]
     assert read_frame(write("a\n1\n   \n2\n"))["a"].tolist() == [1, 2]
-
-
-def test_the_place_of_a_byte_that_is_no_text_is_counted_from_the_beginning(write):
-    with pytest.raises(ValueError, match=r"not text in UTF-8 \(byte 30,002\)"):
-        read_frame(write(b"a\n" + b"1\n" * 15_000 + b"\xff\n"), encoding="utf-8")
 
 
 def test_whole_numbers_come_back_whole(write, tmp_path):
@@ -354,15 +372,6 @@ def test_with_a_decimal_comma_points_separate_thousands(write, numbers, expected
     assert read_frame(path, separator=";", decimal=",")["a"].tolist() == expected
 
 
-@pytest.mark.parametrize("number", ["3.14", "0.987", "12.34,5", "1234.567"])
-def test_with_a_decimal_comma_another_point_is_refused(write, number):
-    path = write(f"a;b\n1,5;x\n{number};x\n")
-    with pytest.raises(
-        ValueError, match=rf"column 'a' holds '{number}', with a point .* although decimal=','"
-    ):
-        read_frame(path, separator=";", decimal=",")
-
-
 def test_points_in_text_are_no_numbers(write):
     frame = read_frame(write("a;b\nv1.2;1,5\nv1.3;2,5\n"), separator=";", decimal=",")
     assert frame["a"].tolist() == ["v1.2", "v1.3"]
@@ -372,42 +381,3 @@ def test_points_in_text_are_no_numbers(write):
 def test_other_encodings_are_read_when_named(write, encoding):
     path = write("name,b\nMüller,1\n".encode(encoding))
     assert read_frame(path, encoding=encoding)["name"].tolist() == ["Müller"]
-
-
-@pytest.mark.parametrize(("written", "proposed"), [("cp1252", "cp1252"), ("utf-16", "utf-16")])
-def test_a_file_in_another_encoding_is_told_how_to_read_it(write, written, proposed):
-    with pytest.raises(ValueError, match=f"is not text in UTF-8 .*pass encoding='{proposed}'"):
-        read_frame(write("name,b\nMüller,1\n".encode(written)), encoding="utf-8")
-
-
-def test_an_unknown_encoding_is_refused(write):
-    with pytest.raises(
-        ValueError, match="encoding must be one that Python knows, such as cp1252, got 'utf-88'"
-    ):
-        read_frame(write("a\n1\n"), encoding="utf-88")
-
-
-def test_hundreds_of_columns_are_read_as_few_are(write):
-    names = ",".join(f"gene{j}" for j in range(300))
-    rows = "\n".join(",".join(f"{i}.{j % 10}" for j in range(300)) for i in range(10))
-    path = write(f"{names}\n{rows}\n")
-    frame = read_frame(path, missing=["gene7=3.7"])
-    assert frame.shape == (10, 300)
-    assert frame["gene299"].tolist() == [i + 0.9 for i in range(10)]
-    assert frame.isna().sum().sum() == 1
-    assert np.isnan(frame["gene7"][3])
-
-
-def test_columns_with_missing_texts_of_their_own_stay_in_their_place(write):
-    frame = read_frame(write("a,b,c\n9,9,x\n\n1,9,?\n"), missing=["b=9", "?"])
-    assert frame.columns.tolist() == ["a", "b", "c"]
-    assert frame["a"].tolist() == [9, 1]
-    assert frame["b"].isna().all()
-    assert frame["c"].isna().tolist() == [False, True]
-
-
-def test_days_with_leading_zeros_are_no_numbers_beside_decimal_commas(write):
-    frame = read_frame(write("seen;x\n01.02.2020;1,5\n31.12.2020;2\n"), separator=";", decimal=",")
-    assert frame["seen"].tolist() == ["01.02.2020", "31.12.2020"]
-    assert frame["x"].tolist() == [1.5, 2]
-    assert read_frame(write("seen\n01.02.2020\n"), decimal=",", separator=";").shape == (1, 1)

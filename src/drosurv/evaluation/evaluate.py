@@ -166,9 +166,9 @@ def evaluate(
     Intervals come from the influence of each patient on each number, so they depend neither on a seed nor on the order
     of rows. Censoring weights are those of the evaluated patients; of a group, those of the group. Brier scores of
     everybody and of groups are over the same times, until a tenth of all patients is at risk; a group that was not
-    followed until then has none. Uno's C and the AUC of groups are until a time to which all large groups of the
-    attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend on the length of follow-up, and
-    have no test.
+    followed until then has none. Uno's C is until that time too; that of groups, and their AUC, are until a time to
+    which all large groups of the attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend
+    on the length of follow-up, and have no test.
 
     Examples
     --------

@@ -272,15 +272,15 @@ def _take_steps(
 
     Return the objective (B, steps) before each step and, with early stopping, the best epoch (B,) of each model.
     """
-    trained, minimised, steps, stopping = network, criterion, options.max_iter, None
+    trained, minimised, steps, stopping, rows = network, criterion, options.max_iter, None, data
     if split := validation_split(options, data, divisible=criterion.divisible):
         training, validation = split
-        trained, minimised = network.take(training), criterion.take(training)
+        trained, minimised, rows = network.take(training), criterion.take(training), data.take(training)
         judge = validation_criterion(criterion, training, validation, trained.evaluated)
         stopping = EarlyStopping(network.take(validation), judge, options.n_iter_no_change, extra=extra)
     size = options.batch_size
-    if size is not None and size < (n := minimised.loss.n):
-        trained = minimised = MiniBatches(trained, minimised.take, n, size, data.seed)
+    if size is not None and size < minimised.loss.n:
+        trained = minimised = MiniBatches(trained, minimised.take, rows.order, size, data.seed)
         steps *= trained.n_batches
         if stopping is not None:
             stopping.epoch_steps = trained.n_batches
