@@ -102,9 +102,10 @@ def evaluate(
     y : structured array, (n,)
         Event and time of the patients, and how they were observed (:class:`drosurv.Surv`). With a field ``entry``,
         they are evaluated from then on: times and horizons count from entry, and predictions are conditional on no
-        event before it; predictions at few times count from the first of these times at or after entry, and their
-        horizon is one of these times. Of several rows (entry, time] with one ``id``, a patient is predicted from the
-        features of the first, and followed until the first event or the end of the last; the rows must leave no gap.
+        event before it. Of predictions at few times, patients at risk at the first of them are judged, from
+        there on (with one time, those who entered at 0), and the horizon is one of these times. Of several rows
+        (entry, time] with one ``id``, a patient is predicted from the features of the first, and followed until
+        the first event or the end of the last; the rows must leave no gap.
         Without ``entry``, rows of one ``id`` are correlated. Patients of one of the ``clusters``, such as a hospital,
         may be alike: each counts, and variances are those of sums by cluster. A row with ``weight`` 2, a whole number,
         stands for two patients, as if it were there twice. With causes (:meth:`drosurv.Surv.competing`), the event
