@@ -163,7 +163,8 @@ class Design:
 
     Predictions have `spread` times the true spread. `unit` is the time to which times are rounded up, `depends` the
     effect of the risk on the hazard of censoring, `cluster` the number of patients who share a factor of the hazard.
-    Patients who enter `late` do so at a random time. With `causes`, a second cause has half of the hazard.
+    Patients who enter `late` do so at a random time. With `causes`, a second cause has half of the hazard. At the
+    `horizon`, at least a tenth of the patients is at risk, as at the default one.
     """
 
     censoring: float = 1.0
@@ -173,6 +174,7 @@ class Design:
     cluster: int = 1
     late: bool = False
     causes: bool = False
+    horizon: float = 0.6
 
 
 DESIGNS = {
@@ -180,15 +182,14 @@ DESIGNS = {
     "spread 0.6": Design(spread=0.6),
     "spread 1.3": Design(spread=1.3),
     "tied": Design(unit=0.2),
-    "heavily censored": Design(censoring=0.15),
+    "two thirds censored": Design(censoring=0.5),
+    "13 % events": Design(censoring=0.15, horizon=0.2),
     "dependent censoring": Design(depends=1.0),
     "clusters": Design(cluster=4),
     "late entry": Design(late=True),
     "two causes": Design(causes=True),
 }
 SIZES = (80, 200, 600)
-# Intervals are evaluated by this time.
-HORIZON = 0.6
 
 
 def drawn(of, n, seed):
@@ -239,16 +240,25 @@ def evaluated(of, n, seed):
     given, y, group, cause = drawn(of, n, seed)
     with warnings.catch_warnings(action="ignore"):
         result = evaluate(
-            given, None, y, sensitive_features={"group": group}, horizon=HORIZON, cause=cause, relevance=1.0
+            given,
+            None,
+            y,
+            sensitive_features={"group": group},
+            horizon=of.horizon,
+            cause=cause,
+            relevance=1.0,
         )
     found = {}
     for row in result.rows:
         if row.kind == "gap":
             found[row.metric, "gap"] = (row.value, row.p, row.p)
         elif not row.adjusted:
-            found[row.metric, str(row.group or "all")] = (row.value, row.low, row.high)
+            # The log partial likelihood falls with the logarithm of the number of patients.
+            added = np.log(len(y)) if row.metric == "log_partial_likelihood" else 0.0
+            values = (row.value + added, row.low + added, row.high + added)
+            found[row.metric, str(row.group or "all")] = values
     for row in result.times.itertuples():
-        if abs(row.time - HORIZON) < 1e-9:
+        if abs(row.time - of.horizon) < 1e-9:
             # Of the patients who are judged: a population leaves out others.
             values = np.array([row.observed, row.low, row.high]) - row.predicted
             found["observed less predicted risk", row.group] = tuple(values)

@@ -10,6 +10,8 @@ from drosurv.errors import InputError
 from drosurv.tables import SurvivalTable
 from drosurv.tables.problems import repeated_outcomes
 
+pytestmark = pytest.mark.sections("verdict")
+
 N = 200
 
 

@@ -86,7 +86,9 @@ def by_definition(model, train, held_out, rows):
     brier = metrics.integrated_brier_score(follow_up, y, curves, brier_at)
     return {
         "concordance_index": lambda: metrics.concordance_index(y, risk),
-        "uno_concordance": lambda: metrics.uno_concordance(y, y, risk),
+        "uno_concordance": lambda: metrics.uno_concordance(
+            y, y, risk, tau=np.nextafter(last(held_out.target), np.inf)
+        ),
         "dynamic_auc": lambda: metrics.dynamic_auc(y, y, risk, at),
         "log_partial_likelihood": lambda: metrics.log_partial_likelihood(y, risk),
         "likelihood_gain": lambda: gain_of_tied_times(train, y, model, held_out.X[rows]),

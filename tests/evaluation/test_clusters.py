@@ -245,9 +245,6 @@ def test_clusters_of_one_row_each_change_nothing():
     pd.testing.assert_frame_equal(plain.table, alone.table)
 
 
-@pytest.mark.xfail(
-    reason="with clusters the intervals of a group that is one of them are narrower than without"
-)
 def test_a_group_that_is_one_cluster_is_judged_given_the_cluster():
     """As without clusters; everybody has at least the variance of independent patients."""
     hospital = pd.Series(np.repeat(list("abc"), N // 3), name="hospital")

@@ -118,14 +118,15 @@ def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_ag
     assert ((ratio > 1.7) & (ratio < 2.6)).all()
 
 
-@pytest.mark.xfail(reason="with five copies of each patient a variance of the band is not defined")
 def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     risk, _, target = patients(300, 6)
     thresholds = np.array([0.2, 0.5])
     alone = OutcomesAtHorizon.of(target, risk, 1.0)
     # The same patients and strata: five times the events would make five times as many.
     rows, stratum = np.repeat(alone.rows, 5), np.repeat(alone.outcomes.stratum, 5)
-    outcomes = replace(alone.outcomes, target=target.take(rows), weight=np.ones(len(rows)), stratum=stratum)
+    outcomes = replace(
+        alone.outcomes, target=target.take(rows), weight=np.ones(len(rows)), stratum=stratum, risk=risk[rows]
+    )
     together = OutcomesAtHorizon(
         risk[rows], outcomes, np.arange(len(rows)), np.unique(rows, return_inverse=True)[1]
     )

@@ -260,15 +260,17 @@ def brier_errors(some, training, rows):
     return np.array(own), np.array(null)
 
 
-def of_patients(some, training, rows, horizon, until=np.inf):
-    """Metrics of one set of patients, whose censoring is their own; those of ranking only `until` a time."""
+def of_patients(some, training, rows, horizon, until, auc_until=np.inf):
+    """Metrics of one set of patients, whose censoring is their own; Uno's index and AUC only until a time."""
     time, event, risk = some.time[rows], some.event[rows], some.risk[rows]
     curves, censoring = [some.curve(i) for i in rows], Training(time, event)
     own, null = brier_errors(some, training, rows)
     return {
         "concordance_index": concordance(time, event, risk),
         "uno_concordance": uno(censoring, time, event, risk, until),
-        "dynamic_auc": dynamic_auc(censoring, time, event, risk, [t for t in some.grids[0] if t <= until]),
+        "dynamic_auc": dynamic_auc(
+            censoring, time, event, risk, [t for t in some.grids[0] if t <= auc_until]
+        ),
         "integrated_brier_score": np.mean(own),
         "brier_skill": 1 - sum(own) / sum(null) if sum(null) else nan,
         "calibration_difference": calibration_difference(time, event, curves, horizon),
@@ -294,8 +296,9 @@ def test_numbers_of_everybody_and_of_every_group(judged):
     for (attribute, label), rows in rows_of(some).items():
         group = None if attribute == "overall" else label
         # No group has 50 patients, so a tenth of all patients decides for how long ranking is compared.
-        until = np.inf if group is None else np.sort(some.time)[::-1][2]
-        for metric, wanted in of_patients(some, training, rows, result.settings.horizon, until).items():
+        last = np.sort(some.time)[::-1][2]
+        untils = last, np.inf if group is None else last
+        for metric, wanted in of_patients(some, training, rows, result.settings.horizon, *untils).items():
             assert_same(result.value(metric, attribute, group), wanted)
 
 
@@ -366,7 +369,7 @@ def test_every_metric_has_a_definition_here_or_elsewhere():
     some = Awkward("ties")
     some.grids = [2.0, 4.0], [1.0, 2.0, 3.0]
     rows, training = np.arange(len(some.time)), Training(some.train_time, some.train_event)
-    here = {*of_patients(some, training, rows, 4.0)}
+    here = {*of_patients(some, training, rows, 4.0, np.inf)}
     here |= {"log_partial_likelihood", "gain_over_null", "share_of_gain"}
     here |= {"concordance_fraction", "concordance_imparity", "mean_hazard"}
     here |= {name for name in CATALOGUE if name.endswith("_disparity")}

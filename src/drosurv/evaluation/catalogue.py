@@ -120,7 +120,9 @@ def concordance_index(patients: Subset) -> Estimate:
 @metric("Uno's C", "higher", needs=("risk",), bounds=(0.0, 1.0), short="uno_c", comparable=True)
 def uno_concordance(patients: Subset) -> Estimate:
     """The c-index, weighted so that it does not depend on how patients were censored."""
-    until = None if np.isinf(patients.until) else np.nextafter(patients.until, np.inf)
+    # Later events would have the weights of very few patients, and the range would be another in each sample.
+    last = min(patients.until, patients.data.last_time)
+    until = float(np.nextafter(last, np.inf))
     found = uno_estimate(patients.target, patients.risk, until=until, order=patients.harrell)
     return patients.of_all(found)
 

@@ -182,17 +182,20 @@ class EvaluationData:
         return times[times > 0]
 
     @cached_property
+    def last_time(self) -> float:
+        """The last time with a tenth of all patients at risk, until which Uno's C and Brier scores are computed."""
+        return last_with_enough_at_risk(self.target)
+
+    @cached_property
     def brier_times(self) -> FloatArray:
         """Times of Brier scores, as long as a tenth of all patients is at risk: those of predictions at few times.
 
         Otherwise they are evenly spaced.
         """
-        last = last_with_enough_at_risk(self.target)
         if self.few_times is None:
-            return brier_times(self.own_follow_up, self.target, until=last)
-        found: FloatArray = self.few_times[
-            (self.few_times >= self.target.time.min()) & (self.few_times <= last)
-        ]
+            return brier_times(self.own_follow_up, self.target, until=self.last_time)
+        inside = (self.few_times >= self.target.time.min()) & (self.few_times <= self.last_time)
+        found: FloatArray = self.few_times[inside]
         return found
 
     @cached_property

@@ -14,7 +14,7 @@ on nothing. On the survival example of dcurves the two net benefits differ by at
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ import pandas as pd
 
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.metrics.decisions import weighted_decision_estimates
+from drosurv.metrics.estimates import Estimate
 from drosurv.patients.target import FloatArray
 
 COLUMNS = (
@@ -32,8 +33,10 @@ COLUMNS = (
 _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
 # Pseudo-patients added to each group, with a risk equal to the threshold: without them the standard error of a net
-# benefit would be too small where few patients are above the threshold.
+# benefit would be 0 where nobody is above the threshold.
 _ADDED = 2
+# Events added to observed and to predicted ones, so that few events do not decide how far predictions are off.
+_ADDED_EVENTS = 3
 
 
 def default_thresholds(risk: FloatArray) -> FloatArray:
@@ -64,7 +67,11 @@ def decision_curves(
                 outcomes.risk, outcomes.outcomes, thresholds, ["net_benefit"]
             )["net_benefit"]
             added = np.sqrt(_ADDED * odds) * outcomes.alike / outcomes.total
-            curve = [replace(one, further=more) for one, more in zip(curve, added[:, None], strict=True)]
+            larger = _missing_variance(curve, outcomes, thresholds)
+            curve = [
+                replace(one, influence=factor * one.influence, further=more)
+                for one, factor, more in zip(curve, larger, added[:, None], strict=True)
+            ]
             intervals = outcomes.estimates(curve).intervals(level, together=True)
             benefit, low, high = np.array([(one.estimate, one.low, one.high) for one in intervals]).T
             observed = float(outcomes.weight @ outcomes.events) / outcomes.total
@@ -86,3 +93,35 @@ def decision_curves(
             )
         )
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _missing_variance(
+    curve: Sequence[Estimate], outcomes: OutcomesAtHorizon, thresholds: FloatArray
+) -> FloatArray:
+    """Return by how much (K,) influences are too small if events are as predicted; at least 1.
+
+    Samples with few events above the threshold have a low net benefit and small influences: with rare events and
+    censoring, bands of influences alone contain the whole curve in 81 to 87 % of samples. Expected are the predicted
+    risks, multiplied by one factor so that their sum is near that of the events.
+    """
+    weight, stratum = outcomes.weight, outcomes.outcomes.stratum
+    observed, predicted = (float(weight @ each) / outcomes.alike for each in (outcomes.events, outcomes.risk))
+    factor = (observed + _ADDED_EVENTS) / (predicted + _ADDED_EVENTS)
+    risk = np.minimum(outcomes.risk * factor, 1.0)
+    odds, above = thresholds / (1 - thresholds), (outcomes.risk[:, None] >= thresholds).astype(np.float64)
+    mean = above * (risk[:, None] * (1 + odds) - odds)
+    mean -= weight @ mean / outcomes.total
+    alone = risk * (1 - risk) + factor * outcomes.outcomes.variances_by_censoring
+    by_chance = (weight * alone) @ above
+    # An event that counts 1 / G has the variance risk / G, with the mean of 1 / G over the events of a stratum. What
+    # this is more is lost where a stratum is in part below the threshold.
+    for rows in (np.flatnonzero(stratum == one) for one in np.unique(stratum)):
+        events, squares = (weight[rows] @ outcomes.events[rows] ** power for power in (1, 2))
+        lost = (
+            np.maximum(risk[rows] * (squares / events - risk[rows]) - alone[rows], 0.0) if events > 0 else 0.0
+        )
+        part = weight[rows] @ above[rows] / max(float(weight[rows].sum()), 1e-300)
+        by_chance += (weight[rows] * lost) @ above[rows] * (1 - part)
+    expected = ((1 + odds) ** 2 * by_chance + weight @ mean**2) / outcomes.total**2
+    found = np.array([float(one.influence @ one.influence) for one in curve])
+    return np.sqrt(np.maximum(np.divide(expected, found, out=np.ones(len(odds)), where=found > 0), 1.0))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drosurv.judging.residual_tests import JudgedValue
-from drosurv.metrics.estimates import joint
+from drosurv.metrics.estimates import joint, spread_out, sums_by_cluster
 from drosurv.patients.target import FloatArray, IntArray
 
 #: Attribute and group of all patients in tables.
@@ -90,7 +90,8 @@ def adjust(
     """Return tests with adjusted p-values and intervals.
 
     If subgroups were `searched`, the search has its share of the error rate. Contributions of one of the `clusters`
-    (n,) are summed. A ratio is a problem only beyond the factor `relevance` from 1, a slope beyond `relevance` - 1.
+    (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a
+    slope beyond `relevance` - 1.
     """
     of_groups = [test.is_counted and test.attribute != EVERYONE for test in tests]
     of_everybody = [test.is_counted and test.attribute == EVERYONE for test in tests]
@@ -142,7 +143,8 @@ def _correlations(tests: Sequence[Question], clusters: IntArray | None) -> Float
     for k in known:
         each = tests[k].contributions
         assert each is not None
-        each = each if clusters is None else np.bincount(clusters, each).astype(np.float64)
+        sums = None if clusters is None else sums_by_cluster(each, clusters)
+        each = each if sums is None or clusters is None else spread_out(sums, clusters)
         columns.append(each / max(float(np.sqrt(each @ each)), 1e-300))
     matrix = np.column_stack(columns)
     found[np.ix_(known, known)] = matrix.T @ matrix

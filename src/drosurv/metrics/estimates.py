@@ -84,7 +84,10 @@ class Estimate:
 
 
 class Estimates:
-    """Several numbers of the same n patients, of whom those with the same of the `clusters` (n,) may be alike."""
+    """Several numbers of the same n patients, of whom those with the same of the `clusters` (n,) may be alike.
+
+    Patients of a number of one cluster alone, such as a hospital, are independent given the cluster.
+    """
 
     def __init__(self, estimates: Sequence[Estimate], clusters: IntArray | None = None) -> None:
         self.estimates = tuple(estimates)
@@ -96,11 +99,19 @@ class Estimates:
         return np.array([each.value for each in self.estimates])
 
     @cached_property
+    def _by_cluster(self) -> tuple[FloatArray | None, ...]:
+        """Sums of influences by cluster, for each number; None without clusters, and for a number of one cluster."""
+        if self.clusters is None:
+            return (None,) * len(self.estimates)
+        return tuple(sums_by_cluster(each.influence, self.clusters) for each in self.estimates)
+
+    @cached_property
     def _columns(self) -> FloatArray:
-        """Influences by cluster, and further ones, (rows, k); 0 where a number is not defined."""
-        columns = [each.influence for each in self.estimates]
-        if self.clusters is not None:
-            columns = [np.bincount(self.clusters, column).astype(np.float64) for column in columns]
+        """Influences, and further ones, (rows, k), with the inner products of the sums by cluster; 0 if not defined."""
+        columns = [
+            each.influence if sums is None or self.clusters is None else spread_out(sums, self.clusters)
+            for each, sums in zip(self.estimates, self._by_cluster, strict=True)
+        ]
         further = _padded([each.further for each in self.estimates])
         found = np.column_stack([np.concatenate(pair) for pair in zip(columns, further, strict=True)])
         return np.where(np.isfinite(found).all(axis=0), found, 0.0)
@@ -108,15 +119,14 @@ class Estimates:
     @cached_property
     def _numbers(self) -> FloatArray:
         """The number of patients or clusters behind each number, (k,); further influences count as patients."""
-        if self.clusters is not None:
-            # Sums of a cluster may be rounding errors.
-            largest = np.abs(self._columns).max(axis=0, initial=0.0)
-            large = np.abs(self._columns) > _CONSTANT * largest
-            return np.asarray(np.count_nonzero(large, axis=0), np.float64)
-        known = [
-            int(np.count_nonzero(each.influence)) if each.patients is None else each.patients
-            for each in self.estimates
-        ]
+
+        def number(each: Estimate, sums: FloatArray | None) -> int:
+            if sums is not None:
+                # Sums of a cluster may be rounding errors.
+                return int(np.count_nonzero(np.abs(sums) > _CONSTANT * np.abs(sums).max(initial=0.0)))
+            return int(np.count_nonzero(each.influence)) if each.patients is None else each.patients
+
+        known = [number(*each) for each in zip(self.estimates, self._by_cluster, strict=True)]
         return np.array(known, np.float64) + self._further
 
     @property
@@ -152,9 +162,13 @@ class Estimates:
     @cached_property
     def freedom(self) -> FloatArray:
         """Degrees of freedom (k,): those of each number, or of the clusters if these are fewer; NaN if below 1."""
-        found = np.array([each.freedom for each in self.estimates])
-        if self.clusters is not None:
-            found = np.minimum(found, self._numbers - self._further - 1.0)
+        of_clusters = self._numbers - self._further - 1.0
+        found = np.array(
+            [
+                each.freedom if sums is None else min(each.freedom, fewer)
+                for each, sums, fewer in zip(self.estimates, self._by_cluster, of_clusters, strict=True)
+            ]
+        )
         return np.where(found >= 1, found, np.nan)
 
     def intervals(self, level: float, *, together: bool = False) -> list[Interval]:
@@ -236,6 +250,19 @@ class Estimates:
         return Interval(value, max(float(low), 0.0), float(high), level, p=float(np.nanmin(p[own])))
 
 
+def sums_by_cluster(influence: FloatArray, clusters: IntArray) -> FloatArray | None:
+    """Return sums of influences (n,) by cluster, given the clusters (n,); None if all are in one."""
+    inside = clusters[influence != 0]
+    if len(inside) and (inside == inside[0]).all():
+        return None
+    return np.bincount(clusters, influence).astype(np.float64)
+
+
+def spread_out(sums: FloatArray, clusters: IntArray) -> FloatArray:
+    """Return numbers (n,), equal in each cluster, whose inner products are those of sums by cluster."""
+    return (sums / np.sqrt(np.maximum(np.bincount(clusters), 1)))[clusters]
+
+
 @dataclass(frozen=True, eq=False)
 class Joint:
     """The joint distribution of the p-values of k correlated tests if all hypotheses are true.
@@ -315,6 +342,7 @@ def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _interval(each: Estimate, error: float, reach: float, level: float) -> Interval:
+    """Return the interval of an estimate, `reach` to both sides of its value, made on the scale of the estimate."""
     v = each.value
     if not np.isfinite(reach):
         return Interval(v, np.nan, np.nan, level)
