@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 import drosurv
-from drosurv import CoxPH, CoxPHCV, DROCox, DROCoxSplit, RepairedCox, SubgroupRobustCox, Surv, Trees
+from drosurv import MLP, CoxPH, CoxPHCV, DROCox, DROCoxSplit, RepairedCox, SubgroupRobustCox, Surv, Trees
+from drosurv.tables import SurvivalTable
+from drosurv.tables.target_columns import TargetColumns
 
 MODELS = {
     "cross-validated": CoxPHCV(),
@@ -19,6 +21,10 @@ MODELS = {
     "split, one side": DROCoxSplit(random_state=1, sides="one", n1=0.3, recalibrate=False),
     "forest": SubgroupRobustCox(random_state=1, recalibrate=False, n_trees=4),
     "repaired": RepairedCox(CoxPH(), random_state=0),
+    "mini-batches": CoxPH(MLP((3,), batch_size=200, max_iter=2), random_state=1),
+    "mini-batches, early stopping": CoxPH(
+        MLP((3,), batch_size=150, max_iter=2, early_stopping=True), random_state=1
+    ),
     "boosted, early stopping": CoxPH(Trees(early_stopping=True, max_iter=20), random_state=1),
 }
 
@@ -81,3 +87,20 @@ def test_folds_of_an_audit_do_not_depend_on_the_order_of_rows(monkeypatch):
         found.append(drawn.value.args[0])
     for first, second in zip(*found, strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["without ids", "with ids"])
+def test_who_is_held_out_does_not_depend_on_the_order_of_rows(named):
+    X, y = patients(120)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(days=y["time"], dead=y["event"].astype(int))
+    if named:
+        frame["id"] = np.arange(120) // 2
+    frame["row"] = np.arange(120)
+    columns, id = TargetColumns("days", "dead"), "id" if named else None
+    moved = np.random.default_rng(4).permutation(120)
+    held = [
+        SurvivalTable.parse(one, columns, drop=["row"], id=id).hold_out(0.25, seed=3)[1].frame
+        for one in (frame, frame.iloc[moved].reset_index(drop=True))
+    ]
+    assert sorted(held[0]["row"]) == sorted(held[1]["row"])
+    assert len(held[0]) == 30

@@ -29,6 +29,7 @@ def score():
     return PublishedCox({"age": 0.05}, {2: np.exp(-0.25), 4: np.exp(-0.5)}, center={"age": 60})
 
 
+@pytest.mark.sections("verdict", "missed", "method")
 def test_columns_of_the_outcome_define_no_subgroups(patients, score):
     table, y = patients
     with pytest.warns(ArgumentWarning, match=LEFT_OUT):
@@ -58,6 +59,7 @@ def test_a_repair_neither_uses_nor_needs_columns_of_the_outcome(patients, score)
     assert list(drosurv.repair(given, table, y, features=table[["bmi"]]).feature_names_in_) == ["bmi"]
 
 
+@pytest.mark.sections("verdict")
 def test_a_model_that_uses_the_time_has_a_data_problem_unless_the_column_is_known(patients):
     table, y = patients
     rng = np.random.default_rng(1)
@@ -90,6 +92,7 @@ def test_a_level_whose_patients_all_had_the_event_may_be_a_good_marker():
     assert not known.note
 
 
+@pytest.mark.sections("verdict")
 def test_a_number_whose_cut_tells_the_event_is_a_problem_of_the_model(patients):
     table, y = patients
     noise = np.random.default_rng(2).normal(0, 0.05, N)

@@ -31,6 +31,7 @@ def early_events():
     del questions.KINDS["early events"]
 
 
+@pytest.mark.sections("verdict")
 def test_a_finding_is_one_function(early_events):
     rng = np.random.default_rng(0)
     n = 400

@@ -104,6 +104,7 @@ def test_another_question_about_the_same_patients_explains_nothing():
     assert _simplest(subgroups, [(pair, 1), (alone, 1)], *how) == 1
 
 
+@pytest.mark.sections("verdict", "missed")
 def test_a_subgroup_that_differs_by_less_than_the_relevance_is_no_problem():
     X, y, predictions = patients(1, lambda X: X["b"] > 0.5, n=800, ratio=3.0)
     given = {"random_state": 0}

@@ -152,6 +152,7 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, held_ou
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("groups")
 def test_predictions_need_no_features_and_any_attribute_has_a_name_of_its_own(train, held_out):
     risk = held_out.X.to_numpy()[:, 0]
     group = {"everybody": np.where(risk > 0, "a", "b")}
@@ -161,6 +162,7 @@ def test_predictions_need_no_features_and_any_attribute_has_a_name_of_its_own(tr
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("method", "groups")
 def test_two_cuts_of_a_column_are_told_apart(train, held_out):
     age = held_out.X["x1"]
     groups = {f"x1>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (0, 1)}
@@ -181,6 +183,7 @@ def test_two_cuts_of_a_column_are_told_apart(train, held_out):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("verdict")
 def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
     y = Surv.from_arrays(train.y["event"], np.ceil(2 * train.y["time"]))
     model = CoxPH(ties="efron").fit(train.X, y)
@@ -191,6 +194,7 @@ def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
     )
 
 
+@pytest.mark.sections("verdict")
 def test_a_reference_sees_the_patients_through_its_own_preparation(model, train, held_out):
     # Another scale of the same columns: the audited model's preparation would put every patient elsewhere.
     scaled = train.X * [1000, *[1] * 5]
@@ -215,6 +219,7 @@ def test_a_model_without_curves_is_not_searched(model, train, held_out):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("missed")
 def test_too_few_patients_for_rules_are_said_to_be_too_few(model, held_out):
     report = audit(
         model,
@@ -244,6 +249,7 @@ def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model,
     assert report.to_html().count("<script>document.title") == 0
 
 
+@pytest.mark.sections("verdict")
 def test_an_audit_without_a_search_finds_what_evaluate_finds(model, held_out):
     given = {"sensitive_features": held_out.sensitive_features}
     report = audit(model, held_out.X, held_out.y, search_rules=False, **given)
@@ -259,6 +265,7 @@ def test_the_model_is_compared_with_plain_cox(report, model, train, held_out):
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.sections("groups")
 def test_tensors_are_audited_as_the_arrays_they_hold(train, held_out, device):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device is there")

@@ -7,6 +7,8 @@ from drosurv import Surv
 from drosurv.metrics import decisions
 from drosurv.report import audit
 
+pytestmark = pytest.mark.sections("verdict", "decisions")
+
 TIMES = np.array([0.5, 1.0])
 
 

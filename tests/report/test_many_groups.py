@@ -23,6 +23,7 @@ def hospitals():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("many_groups", "calibration", "patients")
 def test_hospitals_are_shrunken_and_the_page_draws_a_funnel(hospitals):
     predictions, y, groups = hospitals
     report = drosurv.audit(predictions, None, y, sensitive_features=groups, search_rules=False)
@@ -45,6 +46,7 @@ def test_hospitals_are_shrunken_and_the_page_draws_a_funnel(hospitals):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("many_groups")
 def test_hospitals_that_are_too_small_are_counted(hospitals):
     predictions, y, groups = hospitals
     # Of the last hospital only four patients are left: nothing is shown of them.
@@ -56,6 +58,7 @@ def test_hospitals_that_are_too_small_are_counted(hospitals):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("verdict", "missed")
 def test_subgroups_inside_a_group_that_is_wrong_are_not_named_again(hospitals):
     predictions, y, groups = hospitals
     columns = pd.DataFrame(groups)
@@ -90,6 +93,7 @@ def test_limits_of_the_funnel_hold_their_share_of_poisson_counts():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("verdict", "missed")
 def test_a_named_group_that_is_right_is_not_called_wrong_once_everybody_is_corrected():
     """Predictions are wrong for men, and so for everybody; corrected for everybody, they are wrong for women."""
     rng = np.random.default_rng(0)

@@ -61,6 +61,7 @@ def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohor
     assert "rows are of" not in alone.to_markdown()
 
 
+@pytest.mark.sections("verdict", "method")
 def test_features_that_change_over_time_are_named_beside_the_verdict(cohort):
     model, whole, rows = cohort
     used = "only the values of each patient's first row were used to predict and to judge."
@@ -97,6 +98,7 @@ def test_features_change_where_a_later_value_differs_from_that_of_the_first_row(
     assert found.startswith(told) if told else not found
 
 
+@pytest.mark.sections("verdict")
 def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     model, whole, rows = cohort
     risk = whole["X"]["a"].to_numpy()
@@ -107,6 +109,7 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     assert split.tables["groups"].rows == alone.tables["groups"].rows
 
 
+@pytest.mark.sections("verdict")
 def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
     model, whole, _ = cohort
     report = audited(model, **whole, reference=model, page=Page(reference_name="itself"))
@@ -116,6 +119,7 @@ def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
     )
 
 
+@pytest.mark.sections("verdict", "method")
 def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     _, whole, _ = cohort
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
@@ -139,6 +143,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     assert "plain Cox" in report.to_markdown()
 
 
+@pytest.mark.sections("verdict", "method")
 def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_first(cohort):
     _, whole, rows = cohort
     recipe, parts = CoxPH(), fold_parts(whole["y"]["event"], 3, 0)
@@ -169,6 +174,7 @@ def test_what_counts_from_entry_says_so(cohort):
         assert ("time since entry" in page) == bool(since)
 
 
+@pytest.mark.sections("verdict", "patients", "calibration")
 def test_predictions_at_few_times_of_late_patients_are_not_called_no_survival(cohort):
     _, whole, _ = cohort
     survival = np.asarray(

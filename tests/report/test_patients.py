@@ -18,6 +18,8 @@ from drosurv.report.section import Part
 from drosurv.report.sections.patients import ALL, ColumnSummary, _of_column, draw
 from drosurv.tables import TableEncoder
 
+pytestmark = pytest.mark.sections("patients")
+
 QUICK = {"search_rules": False}
 
 
@@ -221,6 +223,7 @@ def test_one_sentence_says_why_there_is_no_column(model, train, held_out):
         assert literal(note(report)) in report.to_markdown()
 
 
+@pytest.mark.sections("verdict", "patients")
 def test_a_saved_model_tells_its_training_patients(tmp_path, train, held_out):
     for name, (X, y) in {"train": train, "test": held_out}.items():
         X.assign(years=y["time"], died=y["event"].astype(int)).to_csv(tmp_path / f"{name}.csv", index=False)

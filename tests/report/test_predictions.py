@@ -143,11 +143,13 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
     assert not any(word in note for word in ("Expected", "Gain", "does not use"))
 
 
+@pytest.mark.sections("verdict")
 def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
     report = audit_of(50 + 20 * model.predict(patients.X), patients)
     assert report.parts["verdict"].facts["status"] != "miscalibrated"
 
 
+@pytest.mark.sections("verdict", "missed")
 def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients):
     """Follow-up ends there with the predictions; scikit-survival uses the later follow-up."""
     times = [0.5, 1.0]
@@ -160,6 +162,7 @@ def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients
     assert bounds["overall"]["brier"] == pytest.approx(expected[0], rel=0.02)
 
 
+@pytest.mark.sections("missed")
 def test_columns_that_are_given_define_subgroups(model, patients):
     survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
     report = audit_predictions(survival, patients.y, features=patients.X[["x1"]], unit="years")
@@ -167,6 +170,7 @@ def test_columns_that_are_given_define_subgroups(model, patients):
     assert all(bound["group"].startswith("x1") for bound in bounds.values())
 
 
+@pytest.mark.sections("verdict")
 def test_another_models_predictions_can_be_compared_with(model, patients):
     survival = model.predict_survival_function(patients.X, times=TIMES)
     # A model that knows a tenth of what this one does.
@@ -177,6 +181,7 @@ def test_another_models_predictions_can_be_compared_with(model, patients):
     assert "Gain over the old score" in report.to_html()
 
 
+@pytest.mark.sections("verdict")
 def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_known():
     generator = np.random.default_rng(0)
     time, censored = generator.exponential(1.0, 300), generator.uniform(0.0, 2.0, 300)
@@ -361,6 +366,7 @@ def test_a_hazard_ratio_is_recognised_by_the_probabilities(model, patients):
         log_risk(risk, risk, "hazard ratio")
 
 
+@pytest.mark.sections("verdict")
 def test_partial_hazards_beside_survival_are_no_miscalibration(model, patients):
     survival = model.predict_survival_function(patients.X, times=TIMES)
     slopes = []
@@ -389,6 +395,7 @@ def test_columns_can_be_named_with_their_times():
 @pytest.mark.parametrize(
     ("kind", "slope"), [(None, False), ("hazard ratio", True), ("log risk", True), ("other", False)]
 )
+@pytest.mark.sections("verdict", "groups")
 def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
     """lifelines' predict_partial_hazard gives hazard ratios; without probabilities nothing tells them apart."""
     rng = np.random.default_rng(0)
@@ -404,6 +411,7 @@ def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
 
 
 @pytest.mark.parametrize(("few", "late"), [(True, False), (False, False), (True, True)])
+@pytest.mark.sections("verdict", "missed")
 def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_too(
     model, patients, few, late
 ):

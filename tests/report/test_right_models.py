@@ -14,6 +14,8 @@ from drosurv.predictions.columns import prediction_columns
 from drosurv.predictions.given import read_predictions
 from drosurv.report import audit
 
+pytestmark = pytest.mark.sections("verdict", "method")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMES = [1000, 2000, 3000]
 

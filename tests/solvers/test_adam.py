@@ -278,7 +278,7 @@ class Recorder:
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (10, 5), (11, 5), (7, 100), (9, 2)])
 def test_every_epoch_visits_every_patient_once_in_batches_of_at_least_the_size(n, size):
     network = Recorder()
-    batches = MiniBatches(network, lambda rows: None, n, size, seed=0)
+    batches = MiniBatches(network, lambda rows: None, np.arange(n), size, seed=0)
     for _ in range(2 * batches.n_batches):
         batches.scores()
     epochs = network.seen[: batches.n_batches], network.seen[batches.n_batches :]
@@ -293,7 +293,7 @@ def test_every_epoch_visits_every_patient_once_in_batches_of_at_least_the_size(n
 def test_the_order_follows_the_seed():
     first, second, other = Recorder(), Recorder(), Recorder()
     for network, seed in ((first, 1), (second, 1), (other, 2)):
-        batches = MiniBatches(network, lambda rows: None, 20, 5, seed)
+        batches = MiniBatches(network, lambda rows: None, np.arange(20), 5, seed)
         for _ in range(4):
             batches.scores()
     assert np.array_equal(np.concatenate(first.seen), np.concatenate(second.seen))
@@ -305,7 +305,7 @@ def test_a_step_trains_on_the_loss_among_its_patients():
     X, target = rng.normal(size=(12, 2)), Target(np.ones(12, bool), rng.random(12))
     criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(12))
     network = Linear(X, rng.normal(size=(1, 2)))
-    batches = MiniBatches(network, criterion.take, 12, 4, seed=0)
+    batches = MiniBatches(network, criterion.take, np.arange(12), 4, seed=0)
     scores = batches.scores()
     value, gradient, _ = batches(scores)
     rows = np.array_split(np.random.default_rng(0).permutation(12), 3)[0]
@@ -322,7 +322,7 @@ def test_many_small_steps_go_downhill():
     criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(200))
     network = Linear(X, np.zeros((1, 2)))
     before = criterion(network.scores())[0][0]
-    batches = MiniBatches(network, criterion.take, 200, 50, seed=0)
+    batches = MiniBatches(network, criterion.take, np.arange(200), 50, seed=0)
     history = adam(batches, batches, np.array([0.05]), 40)
     assert history.shape == (1, 40)
     assert criterion(network.scores())[0][0] < before - 0.1

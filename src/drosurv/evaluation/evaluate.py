@@ -102,18 +102,18 @@ def evaluate(
     y : structured array, (n,)
         Event and time of the patients, and how they were observed (:class:`drosurv.Surv`). With a field ``entry``,
         they are evaluated from then on: times and horizons count from entry, and predictions are conditional on no
-        event before it; predictions at few times count from the first of these times at or after entry, and their
-        horizon is one of these times. Of several rows (entry, time] with one ``id``, a patient is predicted from the
-        features of the first, and followed until the first event or the end of the last; the rows must leave no gap.
+        event before it. Of predictions at few times, patients at risk at the first of them are judged, from
+        there on (with one time, those who entered at 0), and the horizon is one of these times. Of several rows
+        (entry, time] with one ``id``, a patient is predicted from the features of the first, and followed until
+        the first event or the end of the last; the rows must leave no gap.
         Without ``entry``, rows of one ``id`` are correlated. Patients of one of the ``clusters``, such as a hospital,
         may be alike: each counts, and variances are those of sums by cluster. A row with ``weight`` 2, a whole number,
         stands for two patients, as if it were there twice. With causes (:meth:`drosurv.Surv.competing`), the event
         is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause, at `horizon` if
         it is given.
     y_train : structured array or FollowUp, optional
-        Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for other models those of the test patients are used, and the notes say so. Where
-        the follow-up of the test patients clearly differs, the censoring weights are theirs.
+        Training targets, for the null model. By default what a fitted model of this library keeps in ``follow_up_``;
+        for other models those of the test patients are used, and the notes say so.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute. Patients without a label form a group of their own.
     X_train : (m, d) array or DataFrame, optional

@@ -35,28 +35,27 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
         K, index = self.intervals.n_intervals, self.intervals.exposure(target.time).index
-        # The first interval that ends after entry.
-        entry = np.zeros(self.n) if target.entry is None else target.entry
-        first = np.searchsorted(self.intervals.cut_points, entry, side="right")
-        # The event flag of each interval (n, K), and the share of it in which the patient was at risk; 1 with an event.
-        everyone, number = np.arange(self.n), np.arange(K)
-        self._with_event = target.event[:, None] & (number == index[:, None])
-        self._at_risk = ((first[:, None] <= number) & (number <= index[:, None])).astype(np.float64)
-        begins = np.append(0.0, self.intervals.cut_points)
-        widths = np.diff(np.append(begins, max(float(target.time.max()), begins[-1] + 1e-300)))
-        after = 1.0 - (target.time - begins[index]) / widths[index]
-        self._at_risk[everyone, index] -= np.where(target.event, 0.0, after)
-        before = np.maximum(entry - begins[first], 0.0) / widths[first]
-        self._at_risk[everyone, first] -= np.where(~target.event | (first < index), before, 0.0)
-        np.maximum(self._at_risk, 0.0, out=self._at_risk)
+        self._with_event = target.event[:, None] & (np.arange(K) == index[:, None])
+        # A patient with the event counts fully in its interval.
+        self._at_risk = np.where(self._with_event, 1.0, self._shares_at_risk(target))
         share = np.ones(self.n) if weight is None else weight
-        # Events divided by patients at risk in each interval; by half an event away from 0 and 1.
+        # Training starts at the null model: the hazard of an interval is the number of events divided by that of
+        # patients at risk, at least half an event away from 0 and 1.
         n_events, n_at_risk = share @ self._with_event, np.maximum(share @ self._at_risk, 1.0)
         hazard = np.clip(n_events, 0.5, None) / n_at_risk
         hazard = np.clip(hazard, 1e-9, 1.0 - 0.5 / n_at_risk)
         self.start = np.log(hazard / (1.0 - hazard)) if link == "logit" else np.log(-np.log1p(-hazard))
         self.shift = np.ones(K)
         self._terms: tuple[FloatArray, ...] = ()
+
+    def _shares_at_risk(self, target: Target) -> FloatArray:
+        """Return the share of each interval (n, K) that lies between a patient's entry and time."""
+        cuts, entry = self.intervals.cut_points, np.zeros(self.n) if target.entry is None else target.entry
+        begins = np.append(0.0, cuts)
+        ends = np.append(cuts, max(float(target.time.max()), begins[-1] + 1e-300))
+        passed = np.minimum(target.time[:, None], ends) - np.maximum(entry[:, None], begins)
+        found: FloatArray = np.clip(passed / (ends - begins), 0.0, 1.0)
+        return found
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Return the losses (B, n) at scores (B, n) and the a_m (B, K)."""
@@ -100,11 +99,13 @@ def log_survived(link: str, eta: FloatArray) -> FloatArray:
 
 
 def _logit(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the loss of an interval with the logit link, and its two derivatives in eta."""
     hazard = np.exp(eta + log_survived("logit", eta))
     return np.logaddexp(0.0, eta) - event * eta, hazard - event, hazard * (1.0 - hazard)
 
 
 def _cloglog(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the loss of an interval with the complementary log-log link, and its two derivatives in eta."""
     # With u = exp(eta), the loss of an interval is u without an event, and -log(1 - exp(-u)) with an event.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = np.exp(eta)

@@ -86,5 +86,7 @@ def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
     # A stratum whose risks are all 0 has no factor.
     equal = np.divide(events, number, out=np.zeros(len(events)), where=(number > 0) & ~(predicted > 0))
     influence = (observed - weight * (factor[stratum] * risk + equal[stratum])) / total
-    freedom = np.count_nonzero(weight * outcomes.events) - 1.0
+    # Degrees of freedom are patients less one: with few events, events less one give intervals of nearly 0 to 1, which
+    # hold the truth no more often.
+    freedom = np.count_nonzero(weight) - 1.0
     return Estimate(float(np.clip(outcomes.mean, 0.0, 1.0)), influence, "logit", freedom)

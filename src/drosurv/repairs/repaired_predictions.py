@@ -229,23 +229,29 @@ class RepairedPredictions(SurvivalModel):
         X: Any,
         features: Any,
     ) -> FloatArray:
-        """Return repaired cumulative hazards (n, T), given those of the model and its log risks (n,)."""
-        factor = self._factor
-        constant = np.exp(self._ratios(X, features, risk, self.repairs_))[:, None]
-        by_period = [k for k, repair in enumerate(self.repairs_) if repair.periods is not None]
-        if factor is None and not by_period:
-            return constant * hazard(times)
-        edges, factors = (np.zeros(1), np.ones(1)) if factor is None else (factor.edges, factor.factors)
-        for k in by_period:
+        """Return repaired cumulative hazards (n, T), given those of the model, `hazard(times)`, and its log risks (n,).
+
+        The model's hazard is multiplied by one number of each patient (repairs of subgroups) and, in periods of the
+        follow-up, by further factors: of everybody's baseline, and of repairs that change over time.
+        """
+        of_patients = np.exp(self._ratios(X, features, risk, self.repairs_))[:, None]
+        changing = [k for k, repair in enumerate(self.repairs_) if repair.periods is not None]
+        if self._factor is None and not changing:
+            return of_patients * hazard(times)
+        starts, factors = np.zeros(1), np.ones(1)
+        if self._factor is not None:
+            starts, factors = self._factor.edges, self._factor.factors
+        for k in changing:
             periods = self.repairs_[k].periods
             assert periods is not None
-            starts = np.union1d(edges, periods.cuts)
-            factors = factors[np.searchsorted(edges, starts, side="right") - 1]
+            # Cut the follow-up at the starts of both sets of periods, and multiply their factors.
+            both = np.union1d(starts, periods.cuts)
+            so_far = factors[np.searchsorted(starts, both, side="right") - 1]
             # The score as in the search: centred and clipped, with the repairs before this one.
             column = self._columns.columns[0]
             score = column.scale * column.scaled(risk) + self._ratios(X, features, risk, self.repairs_[:k])
-            edges, factors = starts, factors * np.exp(periods.at_intervals(starts, score))
-        return constant * repaired_hazard(hazard, times, edges, factors)
+            starts, factors = both, so_far * np.exp(periods.at_intervals(both, score))
+        return of_patients * repaired_hazard(hazard, times, starts, factors)
 
 
 def is_proportional(model: Any) -> bool:

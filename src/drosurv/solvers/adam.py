@@ -128,22 +128,23 @@ def _on_device(device: Any, numbers: list[float]) -> Any:
 class MiniBatches:
     """Network and criterion on one random batch of patients per step.
 
-    The network is that of all n patients; `make_criterion` maps rows (b,) to the criterion of these patients. Every
-    epoch goes through the patients in a new random order, in `n_batches` batches of about `size` patients.
+    The network is that of all patients; `make_criterion` maps rows (b,) to the criterion of these patients. Every
+    epoch goes through the patients in a new random order, in `n_batches` batches of about `size` patients. With the
+    `order` (n,) of :func:`drosurv.patients.draws.row_order` they do not depend on the order of the rows.
     """
 
     # Every step uses other patients.
     recordable = False
 
     def __init__(
-        self, network: Any, make_criterion: Callable[[IntArray], Any], n: int, size: int, seed: int
+        self, network: Any, make_criterion: Callable[[IntArray], Any], order: IntArray, size: int, seed: int
     ) -> None:
         self.network, self.make_criterion = network, make_criterion
         self.parameters = network.parameters
         # The remainder is spread over the batches: a small last batch would have small risk sets.
-        self.n_batches = max(n // size, 1)
+        self.n_batches = max(len(order) // size, 1)
         rng = np.random.default_rng(seed)
-        epochs = (np.array_split(rng.permutation(n), self.n_batches) for _ in count())
+        epochs = (np.array_split(rng.permutation(order), self.n_batches) for _ in count())
         self._batches = chain.from_iterable(epochs)
         self._part: Any = network
         self._criterion: Any = None

@@ -453,6 +453,18 @@ def feature_risk(state: ChunkState, at: At) -> Array:
     return stack([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in sides])
 
 
+def sums_of_chunk(state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...]) -> tuple[Array, Array]:
+    """Return :func:`pulled` and :func:`feature_risk`."""
+    return pulled(state, at, worst_cases), feature_risk(state, at)
+
+
+def slopes(
+    state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...], after: Array, before: Array
+) -> tuple[Array, tuple[Array, list[WeightTerms | None]]]:
+    """Return :func:`gradient` and :func:`curvature`."""
+    return gradient(state, at, worst_cases, after), curvature(state, at, worst_cases, after, before)
+
+
 class WeightTerms(NamedTuple):
     """Sums over a chunk for the terms of the Hessian that come from the change of one half's weights with the losses.
 

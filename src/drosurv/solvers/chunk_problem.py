@@ -105,6 +105,8 @@ class ChunkProblem(ConvexProblem):
             self._masses = _joined(self._gathered(kernels.masses))
         # For each chunk the sums of q_i / S_i over the chunks after it; empty until they are computed.
         self._after: list[Any] = []
+        # The parts of gradient and Hessian from each chunk, where they are computed together.
+        self._slopes: list[Any] = []
 
     @property
     def spread(self) -> float:
@@ -128,7 +130,7 @@ class ChunkProblem(ConvexProblem):
         self.worst_cases = tuple(
             self.objective.from_sums(self._side(which), self.smoothing) for which in sides
         )
-        self._after = []
+        self._after, self._slopes = [], []
         return self._store(sum(worst_case.value for worst_case in self.worst_cases) + self._ridge())
 
     def _move(self, theta: FloatArray) -> None:
@@ -177,19 +179,26 @@ class ChunkProblem(ConvexProblem):
 
     def gradient(self) -> FloatArray:
         """Return the gradient."""
-        slope: FloatArray = in_numpy(sum(self._gathered(kernels.gradient, *self._point())))
+        parts = (
+            [part for part, _ in self._in_one_trip()]
+            if self._far
+            else self._gathered(kernels.gradient, *self._point())
+        )
+        slope: FloatArray = in_numpy(sum(parts))
         return slope + self.l2 * self.point.theta
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
         if self.sample is not None:
             return self.sample.curvature()
-        before: list[Any] = [np.zeros((len(self.rests), self.size))]
-        if len(self.chunks) > 1:
-            before = _sums_before(self._gathered(kernels.feature_risk, self.point.at))
-        parts: list[tuple[Any, list[WeightTerms | None]]] = self._gathered(
-            kernels.curvature, *self._point(), before
-        )
+        parts: list[tuple[Any, list[WeightTerms | None]]]
+        if self._far:
+            parts = [part for _, part in self._in_one_trip()]
+        else:
+            before: list[Any] = [np.zeros((len(self.rests), self.size))]
+            if len(self.chunks) > 1:
+                before = _sums_before(self._gathered(kernels.feature_risk, self.point.at))
+            parts = self._gathered(kernels.curvature, *self._point(), before)
         fixed = in_numpy(sum(hessian for hessian, _ in parts))
         by_weights = np.zeros_like(fixed)
         for which, worst_case in enumerate(self.worst_cases):
@@ -211,6 +220,20 @@ class ChunkProblem(ConvexProblem):
     def event_weights(self) -> list[Any]:
         """Return for each chunk the worst-case weights of its events, by half."""
         return self._gathered(kernels.patient_weights, self.point.at, self._same(self.worst_cases))
+
+    @property
+    def _far(self) -> bool:
+        """Whether gradient and Hessian are computed together: on a cluster a round trip takes longer than either."""
+        return self.workers.remote and self.sample is None
+
+    def _in_one_trip(self) -> list[Any]:
+        """Return for each chunk its parts of the gradient and of the Hessian."""
+        if not self._slopes:
+            here = self.point.at, self._same(self.worst_cases)
+            pulled, risks = zip(*self._gathered(kernels.sums_of_chunk, *here), strict=True)
+            self._after = _sums_before(pulled[::-1])[::-1]
+            self._slopes = self._gathered(kernels.slopes, *here, self._after, _sums_before(risks))
+        return self._slopes
 
     def _point(self) -> tuple[list[Any], ...]:
         """Return the current point, and for each chunk the sums of q_i / S_i over the chunks after it."""

@@ -132,6 +132,7 @@ def _choose_solver(problem: Problem, options: Options) -> str:
 
 
 def _choose_device(problems: Sequence[Problem], options: Options) -> str:
+    """Return the device on which a batch of problems is solved: as asked for, or the faster one."""
     n, d = problems[0].data.X.shape
     models, weights, network = len(problems) * len(options.lr), d, not options.linear
     recorded = problems[0].loss.recordable
@@ -186,6 +187,7 @@ def warn_unless_converged(name: str, found: Minimum, objective: Objective | None
 
 
 def _grow_trees(problem: Problem, options: Options) -> Result:
+    """Return the result of boosted trees, stopped early if patients are held out."""
     data, criterion, rounds, status = problem.data, problem.criterion, options.max_iter, "steps_done"
     X, weight = data.X, data.weight
     growth = partial(Growth, lr=float(options.lr[0]), parameters=options.tree_params, seed=data.seed)
@@ -272,15 +274,15 @@ def _take_steps(
 
     Return the objective (B, steps) before each step and, with early stopping, the best epoch (B,) of each model.
     """
-    trained, minimised, steps, stopping = network, criterion, options.max_iter, None
+    trained, minimised, steps, stopping, rows = network, criterion, options.max_iter, None, data
     if split := validation_split(options, data, divisible=criterion.divisible):
         training, validation = split
-        trained, minimised = network.take(training), criterion.take(training)
+        trained, minimised, rows = network.take(training), criterion.take(training), data.take(training)
         judge = validation_criterion(criterion, training, validation, trained.evaluated)
         stopping = EarlyStopping(network.take(validation), judge, options.n_iter_no_change, extra=extra)
     size = options.batch_size
-    if size is not None and size < (n := minimised.loss.n):
-        trained = minimised = MiniBatches(trained, minimised.take, n, size, data.seed)
+    if size is not None and size < minimised.loss.n:
+        trained = minimised = MiniBatches(trained, minimised.take, rows.order, size, data.seed)
         steps *= trained.n_batches
         if stopping is not None:
             stopping.epoch_steps = trained.n_batches

@@ -24,8 +24,17 @@ from drosurv.errors import (
     row_number,
     warn_caller,
 )
+from drosurv.patients.draws import row_order
 from drosurv.patients.observation import check_clusters, given_arguments, label_codes
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names, with_fields
+from drosurv.patients.target import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    field_names,
+    of_any_cause,
+    parse_target,
+    with_fields,
+)
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import in_future
@@ -240,6 +249,12 @@ class SurvivalTable:
         )
 
     @property
+    def order(self) -> IntArray:
+        """The rows (n,) in the order in which folds and hold-outs are drawn for them: see :func:`row_order`."""
+        y = self.judged_y
+        return row_order(parse_target(of_any_cause(y)), self.X, y[field_names(y)[0]], self.entry)
+
+    @property
     def ids(self) -> IntArray | None:
         """Number of each row's patient, (n,); None without ids, or if all ids differ."""
         return self.patients if self.n_patients < len(self) else None
@@ -426,12 +441,15 @@ class SurvivalTable:
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into training patients and a held-out share, with equal event rates.
 
-        All rows of a patient, or of a cluster, go to the same part.
+        All rows of a patient, or of a cluster, go to the same part, whatever the order of the rows.
         """
         from sklearn.model_selection import train_test_split
 
         require(0 < as_number(share) < 1, "share", "lie between 0 and 1", share)
-        names, unit = np.unique(self.together, return_inverse=True)
+        order = self.order
+        unit = np.empty(len(self), dtype=np.intp)
+        # Patients are numbered in the order of their first rows.
+        unit[order], names = pd.factorize(self.together[order])
         event = np.bincount(unit, self.event) > 0
         # All clusters but one may have an event.
         alone = self.clusters is not None and np.bincount(event, minlength=2).min() < 2

@@ -26,13 +26,11 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.patients.draws import row_order
 from drosurv.patients.observation import given_arguments
 from drosurv.patients.target import (
     Target,
     cause_names,
     field_names,
-    of_any_cause,
     parse_competing_target,
     parse_target,
     with_fields,
@@ -397,10 +395,7 @@ def audit_folds(table: SurvivalTable, folds: int | None, seed: int = 0) -> Any:
     intervals = table.entry is not None and table.id is not None
     if folds is None or intervals:
         return folds
-    y = table.judged_y
-    cause = y[field_names(y)[0]]
-    order = row_order(parse_target(of_any_cause(y)), table.X, cause, table.entry)
-    return fold_parts(table.event, folds, seed, table.together, order)
+    return fold_parts(table.event, folds, seed, table.together, table.order)
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:

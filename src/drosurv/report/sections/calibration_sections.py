@@ -193,53 +193,64 @@ def calibration_charts(
 
 def _calibration_chart(
     frame: Frame,
-    numbers: dict[str, Any],
-    rows: list[dict[str, Any]],
-    bars: Mapping[str, Any] | None,
+    group: dict[str, Any],
+    points: list[dict[str, Any]],
+    histogram: Mapping[str, Any] | None,
     top: float,
     peak: float,
 ) -> Chart:
-    """Return the chart of a group; curves end at `top`, and intervals are drawn up to `peak`."""
+    """Return the chart of a group: observed against predicted risk, with a histogram of predicted risks below.
 
-    def drawn(high: float | None) -> float | None:
-        return None if high is None else min(high, peak)
-
-    is_curve = rows[0]["kind"] == "spline"
-    largest = max(rows, key=lambda row: abs(row["predicted"] - row["observed"]))
-    corner = corner_text(numbers).split("\n")
-    inside = [row for row in rows if row["predicted"] <= top]
+    A spline is a curve with a band; outcomes in parts of the predicted risk are dots with intervals. Curves end at the
+    risk `top`, and intervals are drawn up to `peak`.
+    """
+    is_curve = points[0]["kind"] == "spline"
+    largest = max(points, key=lambda point: abs(point["predicted"] - point["observed"]))
+    inside = [point for point in points if point["predicted"] <= top]
+    ends = [None if point["high"] is None else min(point["high"], peak) for point in inside]
+    lines, bands = [Line([(0.0, 0.0), (top, top)], "control")], []
+    if is_curve:
+        lines.append(Line([(point["predicted"], point["observed"]) for point in inside], "model"))
+        bands = [[(point["predicted"], point["low"], end) for point, end in zip(inside, ends, strict=True)]]
+    # Points that can be read with the mouse; of a curve some, which are not drawn.
+    read = inside[:: max(1, len(inside) // _READINGS)] if is_curve else points
+    corner = corner_text(group).split("\n")
     return Chart(
-        group_name(numbers["attribute"], numbers["group"]) if numbers["attribute"] else numbers["group"],
+        group_name(group["attribute"], group["group"]) if group["attribute"] else group["group"],
         f"{'; '.join(corner)}. Predicted and observed risk differ most where {_risks(largest)}.",
         frame,
-        lines=(
-            Line([(0.0, 0.0), (top, top)], "control"),
-            *([Line([(row["predicted"], row["observed"]) for row in inside], "model")] if is_curve else ()),
-        ),
-        bands=([(row["predicted"], row["low"], drawn(row["high"])) for row in inside],) if is_curve else (),
+        lines=tuple(lines),
+        bands=tuple(bands),
         marks=tuple(
             Mark(
-                row["predicted"],
-                row["observed"],
-                _risks(row),
+                point["predicted"],
+                point["observed"],
+                _risks(point),
                 role="part",
                 drawn=not is_curve,
-                reach=()
-                if is_curve or row["high"] is None
-                else [[(row["predicted"], row["low"]), (row["predicted"], drawn(row["high"]))]],
+                reach=() if is_curve else _interval(point, peak),
             )
-            for row in (inside[:: max(1, len(inside) // _READINGS)] if is_curve else rows)
+            for point in read
         ),
         nearest="x" if is_curve else "point",
-        bars=()
-        if bars is None
-        else tuple(
-            (start, end, (1 - 0.8 * height) * frame.y.low)
-            for start, end, height in zip(bars["edges"], bars["edges"][1:], bars["heights"], strict=False)
-            if height > 0 and start < top
-        ),
+        bars=() if histogram is None else tuple(_bars(histogram, top, frame.y.low)),
         corner=tuple(corner),
     )
+
+
+def _interval(point: dict[str, Any], peak: float) -> Sequence[list[tuple[float, float]]]:
+    """Return the line of a dot's interval, cut off at `peak`; none without an interval."""
+    if point["high"] is None:
+        return ()
+    return [[(point["predicted"], point["low"]), (point["predicted"], min(point["high"], peak))]]
+
+
+def _bars(histogram: Mapping[str, Any], top: float, bottom: float) -> Iterator[tuple[float, float, float]]:
+    """Yield start, end and upper end of the bars of a histogram until the risk `top`, which stand on `bottom`."""
+    edges = histogram["edges"]
+    for start, end, height in zip(edges, edges[1:], histogram["heights"], strict=False):
+        if height > 0 and start < top:
+            yield start, end, (1 - 0.8 * height) * bottom
 
 
 def _risks(row: dict[str, Any]) -> str:
