@@ -135,6 +135,7 @@ def _audit_predictions(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    """Audit the predictions in a table; return warnings and the report."""
     from drosurv.predictions.columns import named_like_predictions, prediction_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
@@ -191,6 +192,7 @@ def _audit_model(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    """Audit a saved model with a table of patients; return warnings and the report."""
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables.rows import patients_not_in

@@ -112,9 +112,8 @@ def evaluate(
         is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause, at `horizon` if
         it is given.
     y_train : structured array or FollowUp, optional
-        Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for other models those of the test patients are used, and the notes say so. Where
-        the follow-up of the test patients clearly differs, the censoring weights are theirs.
+        Training targets, for the null model. By default what a fitted model of this library keeps in ``follow_up_``;
+        for other models those of the test patients are used, and the notes say so.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute. Patients without a label form a group of their own.
     X_train : (m, d) array or DataFrame, optional

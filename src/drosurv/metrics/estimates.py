@@ -342,6 +342,7 @@ def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _interval(each: Estimate, error: float, reach: float, level: float) -> Interval:
+    """Return the interval of an estimate, `reach` to both sides of its value, made on the scale of the estimate."""
     v = each.value
     if not np.isfinite(reach):
         return Interval(v, np.nan, np.nan, level)

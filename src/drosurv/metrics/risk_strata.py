@@ -193,6 +193,7 @@ class EventsByTime:
 
     @cached_property
     def _outcomes_and_variances(self) -> tuple[FloatArray, FloatArray]:
+        """Return pseudo-values (n,) of the event by the time, and what censoring adds to their variances."""
         found, variances = np.zeros(len(self.weight)), np.zeros(len(self.weight))
         sums = self.influences(np.ones(len(self.weight)))
         found = np.divide(sums, self.weight, out=found, where=self.weight > 0)
