@@ -33,16 +33,20 @@ MOST_LISTED = 5
 
 
 def write_document(path: Path, rows: pd.DataFrame, published: pd.DataFrame) -> list[Path]:
-    """Write the document and its two CSV files; `rows` has one row per dataset, method and iteration."""
-    beside, datasets = (path.with_name(f"{path.stem}_{what}.csv") for what in ("fits", "datasets"))
+    """Write the document and its three CSV files; `rows` has one row per dataset, method and iteration."""
+    beside, datasets, pairs = (
+        path.with_name(f"{path.stem}_{what}.csv") for what in ("fits", "datasets", "pairs")
+    )
     # Rounded, so that the document is the same if it is written from the file.
     kept = rows.assign(rules=rows["rules"].map("; ".join)).round({"c": 6, "ibs": 6, "seconds_to_fit": 3})
     kept.to_csv(beside, index=False, lineterminator="\n")
     rows = read_fits(beside)
     means = own_means(rows)
-    path.write_text(text(rows, means, published, datasets.name), encoding="utf-8")
+    against_each = _failed(means, published, _ours(means))[1]
+    path.write_text(text(rows, means, published, path.stem), encoding="utf-8")
     by_dataset(means).to_csv(datasets, index=False, lineterminator="\n")
-    return [path, beside, datasets]
+    against_each.to_csv(pairs, index=False, lineterminator="\n")
+    return [path, beside, datasets, pairs]
 
 
 def read_fits(path: Path) -> pd.DataFrame:
@@ -53,8 +57,8 @@ def read_fits(path: Path) -> pd.DataFrame:
     return rows.assign(rules=[rules.split("; ") if rules else [] for rules in rows["rules"]])
 
 
-def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame, datasets: str) -> str:
-    """The document in Markdown; `datasets` is the file of :func:`by_dataset`."""
+def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame, stem: str) -> str:
+    """The document in Markdown; the names of the files beside it begin with `stem`."""
     ours = _ours(means)
     sections = [
         "# A neutral comparison, on its own folds",
@@ -65,10 +69,11 @@ def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame, datas
         "## All learners",
         *(part for score in SCORES for part in _learners(means, published, score, ours)),
         "## Failed fits",
-        *_failed(means, published, ours),
+        *_failed(means, published, ours)[0],
+        _shown(f"{stem}_pairs.csv"),
         "## Wins and losses by dataset",
         "\nDifferences from our own Cox on the same folds.\n",
-        f"```{{csv-table}}\n:file: {datasets}\n:header-rows: 1\n```\n",
+        _shown(f"{stem}_datasets.csv"),
         "## What repair found",
         *_rules(rows),
         "## Seconds",
@@ -77,6 +82,10 @@ def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame, datas
         _limits(),
     ]
     return "\n".join(sections) + "\n"
+
+
+def _shown(file: str) -> str:
+    return f"```{{csv-table}}\n:file: {file}\n:header-rows: 1\n```\n"
 
 
 def _ours(means: pd.DataFrame) -> list[str]:
@@ -215,9 +224,13 @@ def _learners(means: pd.DataFrame, published: pd.DataFrame, score: Score, ours: 
     ]
 
 
-def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> list[str]:
-    """The last of our models against each learner, with all datasets and without those on which it failed."""
+def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> tuple[list[str], pd.DataFrame]:
+    """Return what is said of the last of our models against each learner, and the table.
+
+    It is compared on all datasets, and without those on which the learner failed.
+    """
     method = ours[-1]
+    pairs = []
     lines = [
         "",
         "In the published means a failed fit counts as Kaplan-Meier (C = 0.5). Below, "
@@ -228,9 +241,9 @@ def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> li
         theirs, failed = published_less_cox(published, score)
         own = own_less_cox(means, score)[method]
         ranks = mean_ranks(own, theirs, score.better).drop("own")
-        body, counts = [], {"all": [0, 0], "kept": [0, 0]}
+        counts = {"all": [0, 0], "kept": [0, 0]}
         for name in ranks.index:
-            cells = [LEARNERS[str(name)]]
+            cells = [score.label, LEARNERS[str(name)]]
             for key, dropped in (("all", None), ("kept", failed[name])):
                 found = against(own, theirs[name], dropped, score.better)
                 counts[key][0] += found["mean"] * score.better > 0
@@ -243,9 +256,7 @@ def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> li
                     f"{found['better']} of {found['datasets']}",
                     _p(found["p"]),
                 ]
-            body.append(cells)
-        header = [f"{score.label}: {LABELS[method]} less", "all datasets, better on", "p"]
-        lines += table([*header, "without its failed datasets", "p"], body)
+            pairs.append(cells)
         best = LEARNERS[str(ranks.index[0])]
         lines += [
             f"The mean {score.label} of {LABELS[method]} is better than that of {counts['all'][0]} of {len(ranks)} "
@@ -254,7 +265,8 @@ def _failed(means: pd.DataFrame, published: pd.DataFrame, ours: list[str]) -> li
             f"{best} has the best mean rank.",
             "",
         ]
-    return lines
+    header = ["score", f"{LABELS[method]} less".replace("`", ""), "all datasets, better on", "p"]
+    return lines, pd.DataFrame(pairs, columns=[*header, "without its failed datasets, better on", "p there"])
 
 
 def by_dataset(means: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,8 @@ import pytest
 import drosurv as library
 from drosurv import Surv
 
+pytestmark = pytest.mark.sections("verdict", "causes", "method")
+
 TIMES = ("3", "6", "9", "12", "18", "24")
 # What a table calls its two causes, and the first of them in a sentence.
 CALLED = {"texts": ("cancer", "other death", "'cancer'"), "codes": ("1", "2", "cause 1")}
@@ -261,6 +263,7 @@ def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients
     assert "--cause cannot be used with --entry here" in drosurv.fails(*entered)
 
 
+@pytest.mark.sections
 def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):
     X, y = patients
     given = (files / "model", files / "texts.csv", "--groups", "sex", "--cause", "cancer")

@@ -10,6 +10,8 @@ import drosurv as library
 from drosurv.patients.target import with_fields
 from drosurv.tables.reading import read_frame
 
+pytestmark = pytest.mark.sections("verdict", "method", "patients")
+
 RATS, LITTERS = 240, 80
 TARGET = ("--time", "weeks", "--event", "tumour")
 

@@ -7,6 +7,8 @@ import pytest
 from drosurv.tables.reading import Confirmation
 from drosurv.workflows.saved_model import OpenedModel
 
+pytestmark = pytest.mark.sections("verdict", "method")
+
 TARGET = ("--time", "years", "--event", "event")
 # Women's general cardiovascular risk in ten years: D'Agostino et al. (2008), Circulation 117.
 FRAMINGHAM = """term,coefficient,center

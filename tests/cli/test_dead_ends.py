@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.sections("verdict", "method")
+
 TARGET = ("--time", "months", "--event", "died")
 
 

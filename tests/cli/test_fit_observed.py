@@ -11,6 +11,8 @@ from drosurv import CoxPH, Surv
 from drosurv.patients.target import with_fields
 from drosurv.tables import TableEncoder
 
+pytestmark = pytest.mark.sections("verdict", "method", "patients")
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
@@ -119,6 +121,7 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     assert "clinic" not in told
 
 
+@pytest.mark.sections
 def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     path, table = data
     rng = np.random.default_rng(1)

@@ -9,6 +9,8 @@ from openpyxl import Workbook
 
 from drosurv.tables.reading import TableNote, read_frame
 
+pytestmark = pytest.mark.sections("verdict", "method", "patients")
+
 N = 300
 HEADER = (
     *("Pat.-Nr.", "Alter (Jahre)", "Geschlecht", "CRP", "Stadium", "Diagnosedatum"),

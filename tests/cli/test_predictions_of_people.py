@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.sections("verdict", "method")
+
 N = 400
 FAST = ("--no-rules",)
 

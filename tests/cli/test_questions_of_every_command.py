@@ -10,6 +10,8 @@ from drosurv.errors import InputError
 from drosurv.tables import SurvivalTable
 from drosurv.tables.problems import repeated_outcomes
 
+pytestmark = pytest.mark.sections("verdict")
+
 N = 200
 
 
@@ -124,7 +126,7 @@ QUESTIONS = {
     "visits with the outcome of the patient": (
         visits,
         (*TIMES, "--event", "died", "--id", "pid"),
-        "column 'pid' names 200 patients in 600 rows, and all rows of a patient have the same time and event",
+        "column 'pid' names 200 patients in 600 rows, and rows of a patient have the same time and event",
     ),
 }
 # A remedy that plan and monitor do not have.

@@ -374,3 +374,31 @@ def test_a_jump_at_the_end_of_a_curve_does_not_make_it_better():
     assert last.sum() < 12
     # With the mean hazard of the last interval, as long as it is, the right model would lose 0.05.
     assert judged.over_reference.mean() > -0.02
+
+
+def test_a_horizon_between_the_times_of_a_table_is_accepted_in_every_sample_and_events_are_counted():
+    at = np.linspace(0.15, 6, 40)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rate = 0.1 * np.exp(0.8 * rng.normal(size=300))
+        T, C = rng.exponential(1 / rate), np.minimum(rng.exponential(12, 300), 6.5)
+        table = as_predictions((at, np.exp(-rate[:, None] * at)), None, 300)
+        found = judged_patients(table, Surv.from_arrays(T <= C, np.minimum(T, C)), horizon=3.05)
+        assert found.horizon == 3.05
+        np.testing.assert_allclose(found.risk, -np.expm1(-3.05 * rate))
+        assert found.events(np.ones(300, bool))[0] == ((T <= C) & (T <= 6)).sum()
+
+
+@pytest.mark.parametrize("n_times", [50, 200])
+def test_a_table_whose_survival_reaches_zero_expects_as_many_events_as_its_curves(n_times):
+    """Uniform lifetimes: the cumulative hazard is infinite at the end, but not where an event was observed."""
+    rng, at = np.random.default_rng(0), np.linspace(10 / n_times, 10, n_times)
+    b = rng.uniform(3, 10, 20_000)
+    T, C = rng.uniform(0, 1, 20_000) * b, rng.uniform(1, 12, 20_000)
+    time = np.minimum(T, C)
+    table = as_predictions((at, np.clip(1 - at / b[:, None], 0, 1)), None, 20_000)
+    observed, expected = judged_patients(table, Surv.from_arrays(T <= C, time)).events(np.ones(20_000, bool))
+    # Where survival is 0 at the next time, an event may be up to one step later than its hazard.
+    alive = time < b
+    assert expected == pytest.approx(-np.log1p(-time[alive] / b[alive]).sum(), rel=0.01)
+    assert observed == (T <= C).sum()

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from drosurv.metrics.estimates import Estimates
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, incidence_estimates
 from drosurv.metrics.observed_risk import observed_given_risks, observed_risk
 from drosurv.metrics.risk_strata import EventsByTime
@@ -145,3 +147,16 @@ def test_degenerate_data_have_a_value_or_nan_and_no_interval(kind):
         assert np.isnan(ratio)
     else:
         assert np.isnan(interval.low)
+
+
+def test_the_interval_of_a_risk_with_few_events_is_near_the_exact_one():
+    """Two events of 88 patients, nobody censored: the exact binomial interval is 0.3 to 8.0 %."""
+    n, events = 88, 2
+    event = np.arange(n) < events
+    target = Target(event, np.where(event, 0.5, 2.0))
+    found = observed_risk(target, np.full(n, 0.03), 1.0)
+    (interval,) = Estimates([found.observed], None).intervals(0.95)
+    exact = stats.binomtest(events, n).proportion_ci()
+    assert interval.estimate == pytest.approx(events / n)
+    assert interval.low == pytest.approx(exact.low, abs=0.004)
+    assert interval.high == pytest.approx(exact.high, abs=0.01)

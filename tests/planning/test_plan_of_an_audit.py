@@ -49,6 +49,7 @@ def test_more_groups_need_more_patients_and_a_question_alone_the_fewest():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sections("verdict", "missed")
 def test_the_intervals_of_an_audit_have_the_planned_widths():
     rng, n = np.random.default_rng(0), 2000
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])

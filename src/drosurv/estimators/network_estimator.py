@@ -167,6 +167,7 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         )
 
     def _options(self, batch: Sequence[Self]) -> Options:
+        """Return the options of the solver for a batch of models."""
         network = None if self._is_linear else as_network(self.network)
         trained: Sequence[Any] = batch if network is None else [as_network(each.network) for each in batch]
         solver = self.solver if self._uses_convex else "trees" if isinstance(network, Trees) else "adam"

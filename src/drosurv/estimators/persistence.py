@@ -383,6 +383,7 @@ class Unpacker:
         return {name: self.unpack(value) for name, value in packed.items()}
 
     def _object(self, packed: Mapping[str, Any]) -> Any:
+        """Return a dataclass or an estimator from its packed fields; raise if a class or an attribute is unknown."""
         cls = _class(packed["object"])
         if cls is None:
             raise InputError(

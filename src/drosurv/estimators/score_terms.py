@@ -62,6 +62,7 @@ class Factor:
         )
 
     def _numbers(self, column: pd.Series[float], term: str) -> FloatArray:
+        """Return the values (n,) of a term of numbers: the column, its power or its logarithm."""
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         if not np.isfinite(values).all():
             raise ArgumentError(
@@ -78,6 +79,7 @@ class Factor:
         return (np.log(values) if self.log else values) ** self.power
 
     def _has_level(self, column: pd.Series[float], level: str, term: str) -> FloatArray:
+        """Return 1 for the patients (n,) whose category is the level, 0 for others; raise if nobody has it."""
         if column.dtype.kind in "biuf":
             try:
                 wanted = {"true": 1.0, "false": 0.0}.get(level.lower()) if column.dtype.kind == "b" else None

@@ -163,6 +163,7 @@ class SubgroupRobustCox(NetworkEstimator):
         return subgroup_columns(data.X, self.subgroup_features, names)
 
     def _neighborhoods(self, data: TrainingData, columns: FloatArray, regret: FloatArray) -> Neighborhoods:
+        """Return the neighborhood of each patient: a forest's cells, nearest neighbors, or what the kernel returns."""
         if callable(self.kernel):
             return as_neighborhoods(self.kernel(columns, regret), len(columns))
         if self.kernel == "neighbors":

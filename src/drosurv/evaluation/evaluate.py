@@ -102,18 +102,18 @@ def evaluate(
     y : structured array, (n,)
         Event and time of the patients, and how they were observed (:class:`drosurv.Surv`). With a field ``entry``,
         they are evaluated from then on: times and horizons count from entry, and predictions are conditional on no
-        event before it; predictions at few times count from the first of these times at or after entry, and their
-        horizon is one of these times. Of several rows (entry, time] with one ``id``, a patient is predicted from the
-        features of the first, and followed until the first event or the end of the last; the rows must leave no gap.
+        event before it. Of predictions at few times, patients at risk at the first of them are judged, from
+        there on (with one time, those who entered at 0), and the horizon is one of these times. Of several rows
+        (entry, time] with one ``id``, a patient is predicted from the features of the first, and followed until
+        the first event or the end of the last; the rows must leave no gap.
         Without ``entry``, rows of one ``id`` are correlated. Patients of one of the ``clusters``, such as a hospital,
         may be alike: each counts, and variances are those of sums by cluster. A row with ``weight`` 2, a whole number,
         stands for two patients, as if it were there twice. With causes (:meth:`drosurv.Surv.competing`), the event
         is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause, at `horizon` if
         it is given.
     y_train : structured array or FollowUp, optional
-        Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for other models those of the test patients are used, and the notes say so. Where
-        the follow-up of the test patients clearly differs, the censoring weights are theirs.
+        Training targets, for the null model. By default what a fitted model of this library keeps in ``follow_up_``;
+        for other models those of the test patients are used, and the notes say so.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute. Patients without a label form a group of their own.
     X_train : (m, d) array or DataFrame, optional
@@ -251,6 +251,7 @@ def evaluate_rows(
         horizon=at.horizon,
         cause=cause,
         paper=paper,
+        time_unit=at.time_unit,
     )
     small = warn_of_small_groups(evaluator.counts)
     if evaluator.count(evaluator.everyone).is_small:
@@ -276,7 +277,7 @@ def evaluate_rows(
         notes=(
             *patients.notes,
             *evaluator.notes,
-            *_not_counted(data),
+            *_not_counted(data, at.time_unit),
             *undefined,
             *(() if control is None else control.notes),
         ),
@@ -316,6 +317,7 @@ def prepare(
     cause: int | None = None,
     scored_at: FloatArray | None = None,
     paper: bool = False,
+    time_unit: str = "",
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
@@ -342,7 +344,7 @@ def prepare(
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)
         notes.append("the null model comes from the test patients: y_train was not given.")
-    ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon)
+    ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon, time_unit)
     notes += ranking_notes
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.
@@ -404,7 +406,7 @@ def prepare(
     ):
         notes.append(features.note)
     notes += [note, *_left_out(evaluator), _sampled(evaluator)]
-    notes += _different_follow_up(evaluator)
+    notes += _different_follow_up(evaluator, time_unit)
     not_compared = note if cause is None and compared is None else ""
     return replace(evaluator, notes=tuple(filter(None, notes)), not_compared=not_compared)
 
@@ -441,7 +443,12 @@ def _follow_up(predicted: Predicted, outcome: Target, y: Any, y_train: Any, caus
 
 
 def _ranking(
-    predicted: Predicted, outcome: Target, y: Any, cause: int | None, horizon: float | None
+    predicted: Predicted,
+    outcome: Target,
+    y: Any,
+    cause: int | None,
+    horizon: float | None,
+    time_unit: str,
 ) -> tuple[float | None, list[str]]:
     """Return the time whose predicted hazards rank patients, and notes; None where their risk scores do.
 
@@ -468,7 +475,7 @@ def _ranking(
     else:
         end = np.inf if cause is None else predicted.until
         at = ranking_time(curves, default_horizon(target, end) if horizon is None else horizon)
-    notes.append(f"patients are ranked by their predicted {by} at {moment(at)}{since}.")
+    notes.append(f"patients are ranked by their predicted {by} at {moment(at, time_unit)}{since}.")
     if curves is None:
         notes.append(
             "predictions at few times are compared with events of patients at risk at the first predicted time, and "
@@ -489,7 +496,7 @@ def _design_effects(evaluator: Evaluator) -> dict[str, float]:
     return {EVERYONE: design_effect(data.judged.residuals), **found}
 
 
-def _not_counted(data: EvaluationData) -> tuple[str, ...]:
+def _not_counted(data: EvaluationData, time_unit: str) -> tuple[str, ...]:
     """Return notes on patients, predictions or events that are not compared with each other."""
     if not data.is_judged:
         return ()
@@ -498,7 +505,7 @@ def _not_counted(data: EvaluationData) -> tuple[str, ...]:
         known = residuals.known_parts
         last = residuals.ends[known - 1] if known else -np.inf
         times = () if curves is None or curves.times is None else curves.times
-        late = listing([moment(float(time)) for time in times if time > last], 3)
+        late = listing([moment(float(time), time_unit) for time in times if time > last], 3)
         unseen = (
             f"predictions at {late} are not judged: too few patients are observed until then." if late else ""
         )
@@ -527,7 +534,7 @@ def _sampled(evaluator: Evaluator) -> str:
     )
 
 
-def _different_follow_up(evaluator: Evaluator) -> list[str]:
+def _different_follow_up(evaluator: Evaluator, time_unit: str) -> list[str]:
     """Return a note for every attribute whose groups have very different follow-up."""
     notes = []
     for attribute in evaluator.attributes:
@@ -539,7 +546,8 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
             )
             notes.append(
                 f"follow-up differs between groups of {attribute.name} (median {medians}): their Uno's C and AUC end "
-                f"at {moment(found.horizon)}, to which all were followed; their c-indices and gains are not comparable."
+                f"at {moment(found.horizon, time_unit)}, to which all were followed; their c-indices and gains are not "
+                "comparable."
             )
     return notes
 

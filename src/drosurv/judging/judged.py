@@ -267,6 +267,7 @@ def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: f
 def _throughout(
     curves: SurvivalCurves, cohort: Cohort, horizon: float | None, reference: SurvivalCurves | None
 ) -> Judged:
+    """Return what tests of curves that are known throughout are made from: martingale residuals."""
     known, target, since = KnownCurves(curves, cohort.target), cohort.target, cohort.since
     end = float(np.max(known.until))
     if horizon is not None and horizon > end:
@@ -476,6 +477,7 @@ def _at_few_times(
     reference: SurvivalCurves | None,
     scored_at: FloatArray | None,
 ) -> Judged:
+    """Return what tests of predictions at few times are made from: outcomes weighted for censoring, at each time."""
     given = curves.times
     assert given is not None
     target = Target(cohort.target.event, cohort.target.time, cohort.target.entry, other=cohort.other)

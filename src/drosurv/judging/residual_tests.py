@@ -236,6 +236,11 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
 
 
 def _part_against_others(sums: Sums, j: int) -> JudgedValue:
+    """Compare events over expected events in part j of the follow-up with those of the other parts.
+
+    The number is the ratio of the two ratios. Given the total, events in the part are binomial; the signed root of the
+    likelihood ratio is divided by the root of the dispersion.
+    """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     of_part, of_others = float(expected[j]), float(expected.sum() - expected[j])
     hidden = 0.0 if sums.hidden is None else float(sums.hidden[j])

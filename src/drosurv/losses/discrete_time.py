@@ -99,11 +99,13 @@ def log_survived(link: str, eta: FloatArray) -> FloatArray:
 
 
 def _logit(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the loss of an interval with the logit link, and its two derivatives in eta."""
     hazard = np.exp(eta + log_survived("logit", eta))
     return np.logaddexp(0.0, eta) - event * eta, hazard - event, hazard * (1.0 - hazard)
 
 
 def _cloglog(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the loss of an interval with the complementary log-log link, and its two derivatives in eta."""
     # With u = exp(eta), the loss of an interval is u without an event, and -log(1 - exp(-u)) with an event.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = np.exp(eta)

@@ -271,6 +271,7 @@ def brier_estimates(
         return value, (before + later - value + censoring.derivative_of_inverse(at, terms)) / total
 
     def of_model() -> tuple[float, FloatArray]:
+        """Return the score of the predicted survival."""
         before, later, missed = np.empty(n), np.empty(n), np.zeros(len(times))
         for start in range(0, n, _ROWS):
             rows = slice(start, start + _ROWS)

@@ -279,6 +279,7 @@ def _risk_by(target: Target, rows: BoolArray, horizon: float, weight: FloatArray
 
 
 def _probabilities(event_probability: Any, n: int) -> FloatArray:
+    """Return predicted probabilities (n,) of the event; raise for other numbers."""
     found = np.asarray(event_probability, dtype=np.float64)
     wanted = f"hold one probability for each of the {n} patients"
     require(found.shape == (n,), "event_probability", wanted, found.shape)

@@ -139,6 +139,7 @@ def _changes(found: Monitoring) -> Table:
 
 
 def _chart(found: Monitoring, attribute: str, group: str) -> Chart:
+    """Return the chart of observed over expected events of a group over calendar time."""
     part = found.series(attribute, group)
     alarms, changes = (
         table.loc[(table["attribute"] == attribute) & (table["group"] == group), "date"]

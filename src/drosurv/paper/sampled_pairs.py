@@ -99,6 +99,7 @@ def excess(hazard: FloatArray, rows: FloatArray, scale: float, i: int, j: int) -
 def _over_shifts(
     hazard: FloatArray, rows: FloatArray, scale: float, shifts: IntArray, sums: FloatArray
 ) -> tuple[float, float]:
+    """Return the sums of the excess over sampled pairs and of its square; add it to the `sums` (n,) of patients."""
     n = len(hazard)
     total = 0.0
     squares = 0.0
@@ -126,6 +127,7 @@ def _over_censored_shifts(
     events: IntArray,
     shifts: IntArray,
 ) -> tuple[float, float]:
+    """Return the sum of the excess over pairs of a censored patient and one with the event, and of its square."""
     total = 0.0
     squares = 0.0
     for shift in shifts:

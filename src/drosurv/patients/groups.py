@@ -110,6 +110,7 @@ def _of_length(groups: Groups, n: int | None) -> Groups:
 
 
 def _columns(groups: Any, name: str) -> list[Any]:
+    """Return the columns of labels in a table, an array or a list; raise for other values."""
     found: list[Any]
     groups = in_pandas(groups)
     if isinstance(groups, pd.DataFrame):

@@ -202,6 +202,7 @@ def names_other_outcome(name: str, n_values: int) -> bool:
 
 
 def _meaning(found: set[str]) -> Meaning:
+    """Return what a 1 means in a column whose name has these words."""
     if any(word in _CENSORED or _CENSORED_WORD.fullmatch(word) for word in found):
         return "censored"
     event = found & _EVENTS

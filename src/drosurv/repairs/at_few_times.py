@@ -175,6 +175,7 @@ class AtFewTimes:
         )
 
     def _numbers(self, r: FloatArray, trial: Trial) -> dict[str, Any] | None:
+        """Return the numbers of a trial's group with log hazard ratios r (n,); None if too few were followed."""
         judged = self.judged(r)
         of_group, of_checked = (self._events(judged, inside) for inside in (trial.group, trial.inside))
         if of_group is None or of_checked is None:

@@ -205,6 +205,13 @@ def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> 
 
 @numba.njit(cache=True, nogil=True)
 def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events: int) -> FloatArray:
+    """Return log Bayes factors (m,) of m groups from their sums: of a level, times those of p - 1 effects.
+
+    A row of `sums` has the number of patients and of events, the scores u (p,) of level and effects, the information v
+    of the level and its covariances with the effects, (p,), and the information of the effects, (p,). Effects are
+    those beside the level. The level is there with probability 1/2, each effect with probability `pi`. Groups with too
+    few patients or events have minus infinity.
+    """
     p = (sums.shape[1] - 2) // 3
     out = np.full(len(sums), -np.inf)
     for a in range(len(sums)):

@@ -71,6 +71,7 @@ def repair_table(repairs: Sequence[Repair]) -> Table:
 
 
 def _row(repair: Repair) -> dict[str, Any]:
+    """Return the row of a repair in the table of repairs."""
     half = "" if repair.strength == 1 else f", times {repair.strength:g}"
     row: dict[str, Any] = {
         "who": repair.who,

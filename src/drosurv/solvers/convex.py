@@ -392,6 +392,7 @@ class LinearProblem(ConvexProblem):
         return Nearby(theta, self.curvature())
 
     def _sampled(self) -> Self | None:
+        """Return the problem of a random sample of the patients, where Newton begins; None if none is large enough."""
         size = self._sample_size()
         if size is None or size >= len(self.X):
             return None

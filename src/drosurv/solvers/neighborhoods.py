@@ -166,6 +166,7 @@ class Partitions:
 
 @numba.njit(cache=True, nogil=True)
 def _cell_sums(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatArray:
+    """Return for each of n values the sums over its cells, one in each partition of `labels`, times their scale."""
     out = np.zeros_like(values)
     for t in range(len(labels)):
         sums = np.zeros(scale.shape[1])
@@ -316,6 +317,7 @@ def subgroup_columns(
 
 
 def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
+    """Return the position of a column that is given by its name or its position."""
     if isinstance(feature, str):
         if names is None:
             raise ArgumentError(

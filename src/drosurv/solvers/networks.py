@@ -249,6 +249,7 @@ class ModuleBatch:
         return {name: part.view(len(joined), *shape) for (name, shape), part in named}
 
     def _forward(self, state: dict[str, Tensor]) -> Tensor:
+        """Return scores of all models of the batch for given parameters, together where that is possible."""
         import torch
         from torch.func import functional_call
 

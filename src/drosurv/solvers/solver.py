@@ -132,6 +132,7 @@ def _choose_solver(problem: Problem, options: Options) -> str:
 
 
 def _choose_device(problems: Sequence[Problem], options: Options) -> str:
+    """Return the device on which a batch of problems is solved: as asked for, or the faster one."""
     n, d = problems[0].data.X.shape
     models, weights, network = len(problems) * len(options.lr), d, not options.linear
     recorded = problems[0].loss.recordable
@@ -186,6 +187,7 @@ def warn_unless_converged(name: str, found: Minimum, objective: Objective | None
 
 
 def _grow_trees(problem: Problem, options: Options) -> Result:
+    """Return the result of boosted trees, stopped early if patients are held out."""
     data, criterion, rounds, status = problem.data, problem.criterion, options.max_iter, "steps_done"
     X, weight = data.X, data.weight
     growth = partial(Growth, lr=float(options.lr[0]), parameters=options.tree_params, seed=data.seed)

@@ -74,6 +74,7 @@ class TorchCriterion:
         return self._value(scores.detach(), extra).detach().reshape(-1)
 
     def _value(self, leaf: Tensor, rates: Tensor | None) -> Tensor:
+        """Return the criterion of each model: the objective of all blocks, and penalties."""
         import torch
 
         scores = leaf.reshape(*self.shape, -1)

@@ -242,6 +242,7 @@ def learn_column(
 
 
 def _learn_number(column: pd.Series[Any], n_missing: int, standardize: bool) -> Column:
+    """Return how a column of numbers is encoded; columns that number the rows are left out."""
     name, values = str(column.name), to_floats(column)
     with np.errstate(over="ignore", invalid="ignore"):
         if counts_rows(column):
@@ -272,6 +273,7 @@ def _learn_category(
     standardize: bool,
     reference: str | None,
 ) -> Column:
+    """Return how a column of categories is encoded: one feature for each level but the reference."""
     name = str(column.name)
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = [level for level in dict.fromkeys(map(label, column.dtype.categories)) if level in counts]

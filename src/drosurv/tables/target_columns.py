@@ -374,6 +374,7 @@ class TargetColumns:
         return tuple(causes)
 
     def _ambiguous(self, counts: pd.Series[int], why: str = "") -> ArgumentError:
+        """Return the error that asks which value means the event, with the `counts` of the values."""
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
                 "event",

@@ -109,14 +109,15 @@ def test_every_method_is_scored_and_the_document_has_all_learners(repository, tm
     rules = ["age > 1 and age <= 5", "age > 2", "sex = f and age > 1"]
     rows["rules"] = [rules if method == "repaired" else [] for method in rows["method"]]
     published = published_scores(PUBLISHED)
-    written, fits, datasets = write_document(tmp_path / "page.md", rows, published)
+    written, fits, datasets, pairs = write_document(tmp_path / "page.md", rows, published)
     page = written.read_text()
     assert "oblique forest" in page
     assert "Not complete" in page
     assert "| bladder0 | 2 of 2 | age (2); sex and age (2) |" in page
     # The file of fits is all that the document needs.
-    assert text(read_fits(fits), own_means(read_fits(fits)), published, datasets.name) == page
+    assert text(read_fits(fits), own_means(read_fits(fits)), published, "page") == page
     assert pd.read_csv(datasets)["dataset"].tolist() == ["bladder0"]
+    assert set(pd.read_csv(pairs)["score"]) == {score.label for score in SCORES}
 
 
 def test_ranks_and_differences_are_from_the_same_datasets():

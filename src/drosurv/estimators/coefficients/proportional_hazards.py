@@ -231,6 +231,7 @@ def _statistic(variance: FloatArray, slope: FloatArray, kept: IntArray) -> float
 
 
 def _transformed(target: Target, transform: str | Transform) -> FloatArray:
+    """Return the times (n,) on the scale on which effects may change."""
     if callable(transform):
         return np.asarray(transform(target.time), dtype=np.float64)
     if transform == "identity":

@@ -388,6 +388,7 @@ def sized(title: str, *size: str) -> str:
 
 
 def _origin(title: str, method: str | None, findings: Findings) -> str:
+    """Say where standard errors come from, or what to do if there are none."""
     if method is None:
         return (
             f'Standard errors of {title} need a bootstrap: summary(method="bootstrap") in Python, or '
