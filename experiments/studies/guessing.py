@@ -246,8 +246,8 @@ def measure():
 
 
 ANSWERS = ("right", "asked", "stopped", "wrong")
-# Of larger tables, so many rows are changed.
-MOST_ROWS = 800
+# Tables of at least so many rows are changed, and of larger ones so many rows.
+FEWEST_ROWS, MOST_ROWS = 20, 800
 WAYS = ("check", "fit, repair, plan", "a model", "predictions")
 
 
@@ -341,7 +341,7 @@ VARIANTS = {
         {"time": "os_months", "event": "pfs_event"},
     ),
     "a column unit of days and months": in_two_units,
-    "99 among values of 1 to 9": with_column("score", lambda row: np.where(row % 20 == 7, 99, 1 + row % 9)),
+    "99 among values of 1 to 9": with_column("points", lambda row: np.where(row % 20 == 7, 99, 1 + row % 9)),
     "start and end as DDMMYYYY": day_first,
 }
 # What a warning about a wrong reading names.
@@ -399,7 +399,7 @@ def read_variant(way, path, columns, model, truth):
         and (found.event == truth["event"].to_numpy()).all()
         and np.allclose(found.y["time"], time)
         and ("lab" not in found.frame or found.frame["lab"].max() < 2)
-        and ("score" not in found.frame or way == "a model" or found.frame["score"].max() < 10)
+        and ("points" not in found.frame or way == "a model" or found.frame["points"].max() < 10)
         and columns["event"] != "pfs_event"
     )
     return "right" if right else "said" if any(part in told for part in REASONS) else "wrong"
@@ -411,6 +411,8 @@ def measure_variants():
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         for name in (name for kind, name, _ in truths() if kind == ONE):
             table = outcome_table(name, folder)
+            if len(table) < FEWEST_ROWS:
+                continue
             model = model_of(table)
             for variant, change in VARIANTS.items():
                 changed, columns = change(table)
@@ -486,10 +488,11 @@ the kinds apart.
 
 ## Tables as people write them
 
-The {n_varied} tables with one outcome (of larger ones {most_rows:,} rows) were changed by program. `check` guesses the
-columns. The other commands are told those of time and event, and nothing else; they read a table in three ways: to
-train a model, to judge a model of the numbers in the table, and to judge predictions. A reading is right if time and
-event of every row are those before the change; if it is not, a question or a warning has to name the reason.
+The {n_varied} tables with one outcome and at least {fewest_rows} rows (of larger ones {most_rows:,} rows) were changed
+by program. `check` guesses the columns. The other commands are told those of time and event, and nothing else; they
+read a table in three ways: to train a model, to judge a model of the numbers in the table, and to judge predictions. A
+reading is right if time and event of every row are those before the change; if it is not, a question or a warning has
+to name the reason.
 
 {variants}
 
@@ -523,6 +526,7 @@ def document(rows, variants):
         counts=counts(rows),
         wrong=said,
         n_varied=variants["table"].nunique(),
+        fewest_rows=FEWEST_ROWS,
         most_rows=MOST_ROWS,
         variants=counts_of_variants(variants),
         varied=varied,

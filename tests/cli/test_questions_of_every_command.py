@@ -126,7 +126,7 @@ QUESTIONS = {
     "visits with the outcome of the patient": (
         visits,
         (*TIMES, "--event", "died", "--id", "pid"),
-        "column 'pid' names 200 patients in 600 rows, and all rows of a patient have the same time and event",
+        "column 'pid' names 200 patients in 600 rows, and rows of a patient have the same time and event",
     ),
 }
 # A remedy that plan and monitor do not have.

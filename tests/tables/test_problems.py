@@ -335,8 +335,10 @@ def test_visits_that_repeat_the_outcome_are_asked_about_and_said_without_an_id()
             with pytest.raises(ValueError, match=question):
                 read(frame, time="months", event="died", **given)
     alone = frame.drop(columns="patient")
-    with pytest.warns(UserWarning, match="such rows also have the same 'age' and 'sex' far more often"):
+    with pytest.warns(UserWarning, match="each of 300 pairs of time and event is in 3 rows"):
         read_survival_table(alone, time="months", event="died")
+    with pytest.warns(UserWarning, match="such rows also have the same 'age' and 'sex' far more often"):
+        read_survival_table(alone[1:], time="months", event="died")
 
 
 @pytest.mark.parametrize("unit", [1, 6, 12])
@@ -344,20 +346,19 @@ def test_rows_that_repeat_patients_are_told_from_rows_of_other_patients_with_the
     frame = visits().assign(
         months=lambda table: np.ceil(table["months"] / unit), age=lambda table: table["age"].round()
     )
+    # Some patients have two rows.
+    frame = frame[frame.index % 7 > 0]
     y = Surv.from_arrays(frame["died"] == 1, frame["months"])
     (warning,) = repeated_outcomes(frame, ["age", "sex", "marker"], y)
     assert "'age'" in str(warning)
     rng = np.random.default_rng(0)
     for _ in range(20):
         age = rng.integers(40, 80, 900)
-        others = pd.DataFrame(
-            {"age": age, "old": age > 60, "sex": rng.choice(["f", "m"], 900), "died": frame["died"]}
-        )
+        others = pd.DataFrame({"age": age, "old": age > 60, "sex": rng.choice(["f", "m"], 900)})
         # Older patients die earlier, and all who live until the end of 24 months are followed until then.
         months = np.ceil(rng.exponential(20 - (age > 60) * 10)).clip(max=24)
-        assert [
-            *repeated_outcomes(others, ["age", "old", "sex"], Surv.from_arrays(months < 24, months))
-        ] == []
+        y = Surv.from_arrays(months < 24, months)
+        assert [*repeated_outcomes(others, ["age", "old", "sex"], y)] == []
 
 
 def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():

@@ -13,6 +13,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_names
 from drosurv.patients.outcome_names import (
+    endpoint,
     names_event,
     names_time,
     plain,
@@ -23,7 +24,7 @@ from drosurv.patients.outcome_names import (
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
-from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
+from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
@@ -148,7 +149,7 @@ def guess_columns(
     if id is None:
         taken = (time, event, entry, *drop)
         free = [str(name) for name in frame.columns if name not in taken]
-        id = next((name for name in free if _is_id(frame, name)), None)
+        id = repeated_id(frame, taken) or next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.
         id = id or next((name for name, _ in unnamed_ids(frame, free, free)), None)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
@@ -233,13 +234,10 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
         raise _unknown(frame, time, event, remedy)
     best = pairs[0]
-    # The time that is named best may be of another endpoint than the only event.
-    other = [
-        name
-        for name, sure in times.items()
-        if sure > times[best.time] and not same_endpoint(name, best.event)
-    ]
-    if other:
+    # The event may be of another endpoint than the time that is named best.
+    named = [name for name, sure in times.items() if sure >= times[best.time]]
+    other = [name for name in named if not same_endpoint(name, best.event)]
+    if other and not endpoint(best.time):
         told = f"{other[0]!r} is of another endpoint than {best.event!r}"
         raise _unknown(frame, time, event, f"Pass {arg('time', best.time)} if it is the time; {told}.")
     rivals = [

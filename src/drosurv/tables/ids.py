@@ -74,12 +74,13 @@ def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> l
 
 
 def repeated_id(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> str | None:
-    """Return the column, not among the `others`, that names patients of whom some have several rows.
+    """Return the column, not among the `others`, that names patients of whom some have several rows; None if none does.
 
-    None if there is no such column, or more than one.
+    Of several, such as numbers of patients and of their families, it is that with the most values.
     """
     found = [name for name in patient_columns(frame, others) if frame[name].duplicated().any()]
-    return found[0] if len(found) == 1 and frame[found[0]].notna().all() else None
+    finest = max(found, key=lambda name: frame[name].nunique(), default=None)
+    return finest if finest is not None and frame[finest].notna().all() else None
 
 
 def names_clusters(name: Any, column: pd.Series[Any]) -> bool:

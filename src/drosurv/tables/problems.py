@@ -35,7 +35,7 @@ _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.
-_FEWEST_NUMBERS = 20
+_FEWEST_NUMBERS = 10
 # One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
 # for something else.
 _FEWEST_SENTINELS = 5
@@ -54,8 +54,10 @@ _FEWEST_INTERVALS = 10
 _BEFORE_TIME = 0.95
 # No age in years is above.
 _OLDEST = 120
-# At least so many patients repeat their outcome.
-_FEWEST_REPEATED = 5
+# At least so many patients repeat their outcome: with an id, and without one.
+_FEWEST_SAME, _FEWEST_REPEATED = 2, 5
+# With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
+_FEWEST_PAIRS = 12
 # Rows seem to repeat patients if those of one time agree in a column in this share of the cases in which they would not
 # by chance, and by so many standard deviations more than by chance. They are compared within so many columns.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
@@ -138,18 +140,17 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
     `patients` (n,) are the numbers of the patients, and `y` (n,) are event and time.
     """
     event, time = (y[name] for name in field_names(y)[:2])
-    rows = pd.DataFrame({"event": event > 0, "time": time}).groupby(np.asarray(patients))
-    first, last = rows.min(), rows.max()
-    several = (rows.size() > 1) & last["event"]
-    same = several & (first == last).all(axis=1)
-    if same.sum() >= _FEWEST_REPEATED and same.sum() > several.sum() / 2:
-        n, had = rows.ngroups, int(last["event"].sum())
+    rows = pd.DataFrame({"patient": patients, "event": event > 0, "time": time})
+    several = rows[rows["event"] & rows.groupby("patient")["time"].transform("size").gt(1)]
+    same = several.groupby(["patient", "time"]).size().gt(1)
+    if same.sum() >= _FEWEST_SAME and same.mean() > 0.5:
+        n, had = rows["patient"].nunique(), rows.loc[rows["event"], "patient"].nunique()
         unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}."
         unit = unit if may_be_given("clusters") else ""
         raise ArgumentError(
             "id",
-            f"column {id!r} names {counted(n, 'patient')} in {len(y):,} rows, and all rows of a patient have the same "
-            f"time and event: {counted(had, 'patient')} had the event, which would count {int((event > 0).sum()):,} "
+            f"column {id!r} names {counted(n, 'patient')} in {len(y):,} rows, and rows of a patient have the same time "
+            f"and event: {counted(had, 'patient')} had the event, which would count {int((event > 0).sum()):,} "
             f"times. Keep one row for each patient, such as the first (table.drop_duplicates({id!r}) of pandas).{unit}",
         )
 
@@ -157,6 +158,15 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
 def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> Iterator[ArgumentWarning]:
     """Warn if rows with the event at one time, of `y` (n,), agree in other columns as those of one patient do."""
     event, time = (y[name] for name in field_names(y)[:2])
+    remedy = f"Keep one row for each patient, or pass {arg('id', text='COLUMN')}."
+    pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
+    if len(pairs) >= _FEWEST_PAIRS and (multiple := int(np.gcd.reduce(pairs))) > 1:
+        yield ArgumentWarning(
+            "id",
+            f"each of {len(pairs):,} pairs of time and event is in {multiple} rows, or a multiple of that: rows seem "
+            f"to repeat patients, whose events then count {multiple} times. {remedy}",
+        )
+        return
     had = np.flatnonzero(event > 0)
     at = pd.factorize(pd.MultiIndex.from_arrays([event[had], time[had]]))[0]
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
@@ -175,7 +185,7 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
                 "id",
                 f"{tied:,} of {len(had):,} rows with the event share their time with another one, and such rows also "
                 f"have the same {named} far more often than others: rows seem to repeat patients, whose events then "
-                f"count several times. Keep one row for each patient, or pass {arg('id', text='COLUMN')}.",
+                f"count several times. {remedy}",
             )
             return
 
