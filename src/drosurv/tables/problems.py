@@ -501,7 +501,7 @@ def _outside(value: float, values: FloatArray) -> bool:
     if value < 0:
         return bool(rest.min() >= 0)
     gap, spread = value - rest.max(), np.ptp(rest)
-    rows, near = np.count_nonzero(values == value), np.count_nonzero(rest > value - spread / 10)
+    rows, near = int((values == value).sum()), int((rest > value - spread / 10).sum())
     often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
     return bool(gap > (spread / 20 if often else spread))
 
