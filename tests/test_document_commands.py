@@ -123,6 +123,7 @@ def run(words, folder):
         (folder / name).write_bytes(content)
 
 
+@pytest.mark.sections("verdict")
 @pytest.mark.parametrize("page", [page for page, commands in DROSURV.items() if commands])
 def test_the_commands_of_a_page_work_from_top_to_bottom(page, folder):
     for name, content in FILE.findall(PAGES[page]):

@@ -1,10 +1,13 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.judging.rules import CodedTable
 from drosurv.judging.simultaneous_tests import SIGNIFICANT
+from drosurv.workflows.saved_model import OpenedModel
 
 
 @pytest.fixture
@@ -87,3 +90,14 @@ def test_a_column_to_keep_is_one_of_the_table(drosurv, held_out):
     assert said in drosurv.fails("certify", *held_out, "--keep-columns", "zz")
     # A column that the model does not use may be named, without an effect.
     drosurv.ok("certify", *held_out, "--keep-columns", "id", "--replicates", 59)
+
+
+def test_codes_that_the_model_takes_as_categories_are_not_cut_as_numbers(drosurv, patients, target, tmp_path):
+    table, model = tmp_path / "coded.csv", tmp_path / "coded"
+    patients.assign(centre=np.arange(len(patients)) % 4).to_csv(table, index=False)
+    drosurv.ok("fit", table, *target, "--model", "cox", "--categorical", "centre", "-o", model)
+    opened = OpenedModel.open(model)
+    found = opened.subgroup_columns(opened.table(pd.read_csv(table)))
+    rules = CodedTable.from_table(found)
+    assert not rules.numeric[found.columns.get_loc("centre")]
+    assert pd.api.types.is_numeric_dtype(opened.describing(opened.table(pd.read_csv(table)))["centre"])

@@ -26,6 +26,7 @@ from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.persistence import load, read_saved_model, save
 from drosurv.metrics import FollowUp
 from drosurv.patients.target import Surv
+from drosurv.tables import TableEncoder
 
 EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalModel)]
 # Rounded times, so that no curve happens to have one point per patient.
@@ -185,6 +186,13 @@ def test_skops_loads_what_its_user_trusts(network):
     trusted = skops.io.get_untrusted_types(data=data)
     assert all(name.startswith(("drosurv.", "torch.")) for name in trusted), trusted
     assert_same_model(skops.io.loads(data, trusted=trusted), model)
+    if network == "linear":
+        pipeline = make_pipeline(TableEncoder(), CoxPH()).fit(X, Y)
+        data = skops.io.dumps(pipeline)
+        trusted = skops.io.get_untrusted_types(data=data)
+        assert all(name.startswith("drosurv.") for name in trusted), trusted
+        loaded = skops.io.loads(data, trusted=trusted)
+        np.testing.assert_array_equal(loaded.predict(X), pipeline.predict(X))
 
 
 @pytest.mark.parametrize("name", ["model", "model.safetensors", "my.model.v2", "modèle 1"])

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import poisson
 
 from drosurv.judging.few_times import ResidualsAtTimes, cloglog
 from drosurv.judging.residual_tests import JudgedValue, level, mean, slope, timing
-from drosurv.judging.residuals import Sums, martingale_residuals
+from drosurv.judging.residuals import Sums, design_effect, martingale_residuals
 from drosurv.patients.target import Target
 
 
@@ -296,3 +297,66 @@ def test_an_interval_of_far_too_low_probabilities_is_as_wide_as_that_of_the_obse
     assert found.value == pytest.approx(event.sum() / probability.sum())
     assert found.value - low == pytest.approx(half, rel=0.15)
     assert high - found.value == pytest.approx(half, rel=0.15)
+
+
+def test_the_design_effect_compares_sums_of_clusters_with_rows_in_each_group():
+    target, rate, _ = patients(5, n=120)
+    rng = np.random.default_rng(5)
+    clusters, groups = rng.integers(0, 15, 120), rng.integers(-1, 2, 120)
+    found = martingale_residuals(target, smooth(rate), clusters=clusters)
+    residual = target.event - rate * target.time
+    for given in (None, groups):
+        together = alone = 0.0
+        for group in (0, 1) if given is not None else (None,):
+            member = np.ones(120, bool) if group is None else groups == group
+            own = np.unique(clusters[member])
+            sums = [residual[member & (clusters == k)].sum() for k in own]
+            together += len(own) / (len(own) - 1) * np.square(sums).sum()
+            alone += (residual[member] ** 2).sum()
+        assert design_effect(found, given) == pytest.approx(max(together / alone, 1.0))
+
+
+def test_the_slope_is_that_of_a_poisson_regression_with_the_expected_events_as_offset():
+    target, rate, _ = patients(6, n=300)
+    rate = rate**1.5 / np.mean(rate) ** 0.5
+    found = martingale_residuals(target, smooth(rate))
+    score, expected = np.log(rate), rate * target.time
+
+    def loss(theta):
+        mean = expected * np.exp(theta[0] + (theta[1] - 1) * score)
+        return mean.sum() - target.event @ np.log(mean)
+
+    best = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    assert slope(found, score, np.ones(300, bool)).value == pytest.approx(best[1], abs=1e-5)
+
+
+def test_the_slope_at_one_time_is_that_of_a_complementary_log_log_regression():
+    rng = np.random.default_rng(7)
+    F = rng.uniform(0.05, 0.9, 300)
+    score = cloglog(F)
+    happened = rng.random(300) < -np.expm1(-np.exp(0.2 + 0.7 * score))
+    target = Target(happened, np.where(happened, 0.5, 2.0))
+    found = ResidualsAtTimes.of(target, np.array([1.0]), F[:, None])
+
+    def loss(theta):
+        hazard = np.exp(theta[0] + theta[1] * score)
+        return -(np.log(-np.expm1(-hazard))[happened].sum() - hazard[~happened].sum())
+
+    best = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    fitted = slope(found, score, np.ones(300, bool)).value
+    # The score test weights by the variance under the slope that is tested, here the fitted one.
+    assert fitted == pytest.approx(best[1], abs=0.02)
+
+
+def test_a_dispersion_of_probabilities_is_that_of_hazards_with_a_common_factor():
+    rng = np.random.default_rng(8)
+    F, w = rng.uniform(0.02, 0.95, 400), rng.uniform(0, 2, 400)
+    happened = rng.random(400) < F
+    target = Target(happened, np.where(happened, 0.5, 2.0))
+    sums = ResidualsAtTimes.of(target, np.array([1.0]), F[:, None]).sums(w)
+    for factor in (0.3, 1.0, 2.5):
+        changed = 1 - (1 - F) ** factor
+        ratio = (w @ changed) / (w @ F)
+        wanted = (w @ (changed * (1 - changed)) / (w @ changed)) / (w @ (F * (1 - F)) / (w @ F))
+        # Probabilities are in 256 bins.
+        assert sums.relative_dispersion(ratio) == pytest.approx(wanted, rel=0.01)

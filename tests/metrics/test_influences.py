@@ -14,7 +14,7 @@ from drosurv.judging.few_times import cloglog
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import mean_estimate, standard_error
 from drosurv.metrics.brier import brier_estimates, brier_skill, integrated_brier_score
-from drosurv.metrics.calibration import calibration_difference_estimate
+from drosurv.metrics.calibration import calibration_difference_estimates
 from drosurv.metrics.calibration_slope import calibration_slope, slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, concordance_index, uno_concordance, uno_estimate
 from drosurv.metrics.decisions import (
@@ -132,7 +132,7 @@ METRICS = {
     "incidence": (lambda p, w: incidence_estimates(p.target, TIMES, w)[2], SETTINGS),
     "survival": (lambda p, w: survival_estimates(p.target, TIMES, w)[1], SETTINGS),
     "calibration difference": (
-        lambda p, w: calibration_difference_estimate(p.target, p.survival[:, 1], TIMES[1], w),
+        lambda p, w: calibration_difference_estimates(p.target, p.survival[:, 1:2], TIMES[1:2], w)[0],
         SETTINGS,
     ),
     "mean of some": (lambda p, w: mean_estimate(p.risk, p.target.event, w), SETTINGS),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
-from drosurv.metrics.risk_strata import EventsByTime, followed_until, risk_strata
+from drosurv.metrics.risk_strata import EventsByTime, copies_per_patient, followed_until, risk_strata
 from drosurv.patients.target import Target
 
 SETTINGS = ("plain", "tied", "causes", "weights")
@@ -170,3 +170,32 @@ def test_only_censoring_decides_who_was_followed():
     followed = followed_until(1.0, Target(T <= C, np.minimum(T, C)), risk)
     assert followed[high].all()
     assert not followed[~high].any()
+
+
+def test_the_design_effect_is_the_variance_of_sums_of_clusters_over_that_of_rows():
+    rng = np.random.default_rng(0)
+    values, clusters, weight = rng.normal(size=60), rng.integers(0, 20, 60), rng.integers(1, 4, 60) * 1.0
+    mean = sum(weight * values) / sum(weight)
+    sums = [sum(weight[clusters == k] * (values[clusters == k] - mean)) for k in range(20)]
+    alone = sum(weight * (values - mean) ** 2)
+    assert copies_per_patient(values, weight, clusters) == pytest.approx(max(sum(np.square(sums)) / alone, 1))
+    assert copies_per_patient(values, weight, None) == 1
+    assert copies_per_patient(
+        np.repeat(values, 3), np.ones(180), np.repeat(np.arange(60), 3)
+    ) == pytest.approx(3)
+
+
+@pytest.mark.parametrize("copies", [2, 5])
+def test_copies_in_clusters_are_in_the_strata_of_one_row_each(copies):
+    rng = np.random.default_rng(1)
+    risk = rng.uniform(0.1, 0.9, 500)
+    T, C = rng.exponential(-1 / np.log1p(-risk)), rng.exponential(1.5, 500)
+    target, rows = Target(T <= C, np.minimum(T, C)), np.repeat(np.arange(500), copies)
+    one = EventsByTime.of(1.0, target, risk)
+    several = EventsByTime.of(1.0, target.take(rows), risk[rows], None, rows)
+    assert one.stratum.max() > 5
+    np.testing.assert_array_equal(several.stratum, one.stratum[rows])
+    np.testing.assert_allclose(several.outcomes, one.outcomes[rows], atol=1e-9)
+    assert EventsByTime.of(1.0, target.take(rows), risk[rows]).stratum.max() > one.stratum.max()
+    kept = followed_until(2.5, target, risk)
+    np.testing.assert_array_equal(followed_until(2.5, target.take(rows), risk[rows], None, rows), kept[rows])

@@ -24,8 +24,12 @@ def cohort(seed, hidden, n=500):
     return X, Surv.competing(cause, np.minimum(T, C))
 
 
-def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_events():
-    model = CauseSpecificCox().fit(*cohort(0, 0.0))
+@pytest.fixture(scope="module")
+def model():
+    return CauseSpecificCox().fit(*cohort(0, 0.0))
+
+
+def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_events(model):
     X, y = cohort(1, 1.2)
     report = audit(model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, threshold=0.4)
     assert report.parts["verdict"].facts["status"] == "miscalibrated"
@@ -80,7 +84,11 @@ def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_eve
     assert (
         f"other causes counted as censored: {p_text(wanted.p)} (chi-square {wanted.chi_square:.2f}," in text
     )
-    # Of one incidence alone hazards are not known: nothing is repaired.
+
+
+@pytest.mark.sections("verdict", "remedy")
+def test_of_one_incidence_alone_hazards_are_not_known_so_that_nothing_is_repaired(model):
+    X, y = cohort(1, 1.2)
     times = np.array([1.0, 2.0])
     alone = Predictions(incidence={1: model.predict_cumulative_incidence(X, times, 1)}, times=times)
     found = audit(alone, None, y, sensitive_features=X[["man"]], features=X, cause=1)

@@ -435,7 +435,7 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
     for name in ("observed", "expected", "ratio", "gain"):
         assert overall[name] == pytest.approx(everybody[name], rel=1e-5)
     notes = " ".join(found["subgroup_bounds"]["notes"])
-    weighted = "events are counted by time 2; observed ones are weighted for those censored before."
+    weighted = "events are counted by time 2, with those censored before counted like others of their risk."
     assert (weighted in notes) == few
     if late:
         # Those at risk at the first predicted time are judged, from there on.

@@ -78,6 +78,7 @@ def colon():
     return audited(model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex)
 
 
+@pytest.mark.sections("verdict", "missed")
 def test_few_patients_without_an_event_give_no_red_verdict():
     """AIDS trial: of those with cd4 <= 62 and priorzdv > 46, nobody in the held-out quarter had an event."""
     X, y = load_aids()
@@ -106,6 +107,7 @@ def run(*arguments):
     return result.output
 
 
+@pytest.mark.sections("verdict")
 def test_rows_that_a_repaired_model_was_trained_on_forbid_a_clear_verdict(tmp_path):
     """Colon cancer: the model was repaired on all patients, also the 133 that are audited."""
     patients = pd.read_csv(FIXTURES / "colon.csv.gz")[:400]
@@ -198,6 +200,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
             assert row["p"] == pytest.approx(factor * before.p, rel=1e-6)
 
 
+@pytest.mark.sections("groups")
 def test_hazards_that_are_not_proportional_are_named(wilms):
     X, y, infants, train = wilms
     model, rows = CoxPH().fit(X[train], y[train]), ~train
@@ -208,6 +211,7 @@ def test_hazards_that_are_not_proportional_are_named(wilms):
     assert any("age" in text for text in said)
 
 
+@pytest.mark.sections("method")
 def test_accelerated_failure_times_say_that_proportional_hazards_were_not_tested(wilms):
     X, y, _, train = wilms
     model = AcceleratedFailureTime().fit(X[train][:400], y[train][:400])
@@ -243,6 +247,7 @@ def test_the_interval_that_decides_is_the_one_shown(colon):
     assert not metrics & {"likelihood gain", "D-calibration p"}
 
 
+@pytest.mark.sections("verdict", "groups")
 def test_advice_does_not_contradict_the_repair(wilms, repaired):
     """Wilms tumour: the repair serves infants better, so that plain Cox is not advised afterwards."""
     X, y, infants, train = wilms

@@ -209,7 +209,7 @@ def _audit_model(
     given = opened.observed(table.frame, judged.strata)
     given["folds"] = audit_folds(table, folds, settings["random_state"])
     given["cause"] = cause_number(judged.cause, table)
-    columns = opened.describing(table, groups)
+    columns = opened.subgroup_columns(table, groups)
     settings["keep_columns"] = opened.kept_columns(settings["keep_columns"], frame, columns)
     described: Any = None
     if folds is None:

@@ -52,7 +52,7 @@ def certify(
     opened = judged.open()
     table = opened.table(file.format.read(data), clusters=judged.clusters, **asdict(target))
     table.warn_of_rows(data.name)
-    described = opened.describing(table)
+    described = opened.subgroup_columns(table)
     found = certified(
         opened.estimator,
         opened.features(table.frame),

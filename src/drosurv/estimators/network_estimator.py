@@ -41,7 +41,7 @@ from drosurv.patients.arrays import is_tensor
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import Options, Result, TrainingData, solve
-from drosurv.solvers.convex import centred
+from drosurv.solvers.convex import subtract_centre
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
 from drosurv.solvers.solver import coefficients_nearby, nearby
@@ -282,16 +282,15 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         fold = self._folds(data.target.event, data.rows.cluster, data.seed, data.n_events, data.order)
         if fold is None:
             return result
-        # In the order of times, the losses read memory in order.
-        fold, ordered = fold[data.target.order], data.take(data.target.order)
-        event = ordered.target.event
         # Train a copy, because `_problem` may set attributes of its estimator.
         other, held_out = clone(self).set_params(verbose=False), []
         options = other._options([other])
         near = nearby(result, options)
+        # In the order of times, the losses read memory in order.
+        fold, ordered = fold[data.target.order], data.take(data.target.order)
+        event = ordered.target.event
         if near is not None:
-            centre = ordered.mass @ ordered.X
-            ordered = replace(ordered, X=centred(ordered.X, centre, ordered.target.compared))
+            subtract_centre(ordered.X, ordered.mass @ ordered.X, ordered.target.compared)
         for k in range(N_FOLDS):
             training, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if not event[rest].any():
@@ -303,9 +302,12 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                 )
             if not trained:
                 return result
-            loss, scores = ordered.take(rest).cox_loss(self.ties), network_scores(network, ordered.X[rest])
+            left_out = ordered.take(rest)
+            loss, scores = left_out.cox_loss(self.ties), network_scores(network, left_out.X)
             if not constant_features(scores[:, None], loss.compared)[0]:
                 held_out.append(HeldOut(loss, ordered.mass[rest][loss.rows][None], scores - scores.mean()))
+            # Not in memory beside those of the next fold.
+            del part, left_out
         factor = self._checked_factor(best_factor(held_out))
         if factor is None:
             return result

@@ -18,7 +18,7 @@ import numpy as np
 
 from drosurv.evaluation.data import Subset
 from drosurv.judging.residual_tests import mean_estimate
-from drosurv.metrics.calibration import calibration_difference_estimate, calibration_index
+from drosurv.metrics.calibration import calibration_difference_estimates, calibration_index
 from drosurv.metrics.calibration_slope import slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, uno_estimate
 from drosurv.metrics.dynamic_auc import auc_estimate
@@ -179,8 +179,8 @@ def calibration_slope(patients: Subset) -> Estimate:
 @metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0), comparable=True)
 def calibration_difference(patients: Subset) -> Estimate:
     """Mean predicted survival less Kaplan-Meier survival at the horizon."""
-    predicted = patients.survival_at_horizon
-    return patients.of_all(calibration_difference_estimate(patients.target, predicted, patients.data.horizon))
+    predicted, horizon = patients.survival_at_horizon[:, None], np.array([patients.data.horizon])
+    return patients.of_all(calibration_difference_estimates(patients.target, predicted, horizon)[0])
 
 
 @metric("ICI", "lower", needs=("survival",), bounds=(0.0, 1.0), short="ici")

@@ -57,7 +57,7 @@ def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str
         "decision_curves": benefit,
         "decisions": None
         if threshold is None
-        else decision_table(outcomes, threshold, level, evaluator.clusters, benefit),
+        else decision_table(outcomes, threshold, level, evaluator.clusters, benefit, at.time_unit),
         "calibration_curves": calibration_curves(outcomes, level=level),
     }
 
@@ -68,6 +68,7 @@ def decision_table(
     level: float,
     clusters: IntArray | None = None,
     benefit: pd.DataFrame | None = None,
+    time_unit: str = "",
 ) -> pd.DataFrame:
     """Return measures of decisions at a threshold, for everybody and every group, and their largest differences.
 
@@ -86,7 +87,7 @@ def decision_table(
     records = [
         record
         for key, outcomes in groups.items()
-        for record in _decisions(outcomes, key, threshold, numbers[key], level)
+        for record in _decisions(outcomes, key, threshold, numbers[key], level, time_unit)
     ]
     table = pd.DataFrame(records)
     if benefit is not None:
@@ -105,13 +106,18 @@ def decision_table(
 
 
 def _decisions(
-    outcomes: OutcomesAtHorizon, key: Key, threshold: float, numbers: Mapping[str, Estimate], level: float
+    outcomes: OutcomesAtHorizon,
+    key: Key,
+    threshold: float,
+    numbers: Mapping[str, Estimate],
+    level: float,
+    time_unit: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the measures of one group, with their intervals."""
-    at, weight = f"by {moment(outcomes.horizon)}", outcomes.weight
+    horizon, weight = moment(outcomes.horizon, time_unit), outcomes.weight
     reasons = {
-        "sensitivity": f"no event {at} was observed",
-        "specificity": f"every patient had the event {at}",
+        "sensitivity": f"no event by {horizon} was observed",
+        "specificity": f"every patient had the event by {horizon}",
         "ppv": "no patient is predicted positive",
         "npv": "no patient is predicted negative",
     }
@@ -122,7 +128,7 @@ def _decisions(
     for metric, one in zip(numbers, found, strict=True):
         reason = ""
         if not len(outcomes):
-            reason = f"follow-up ends before {moment(outcomes.horizon)}"
+            reason = f"follow-up ends before {horizon}"
         elif np.isnan(one.estimate):
             reason = reasons[metric]
         yield {**shared, "metric": metric, **_ends(one), "predicted": predicted[metric], "reason": reason}

@@ -38,7 +38,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
-from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times
+from drosurv.judging.from_predictions import judged_patients, outcomes, require_event_of, with_predicted_times
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
@@ -251,6 +251,7 @@ def evaluate_rows(
         horizon=at.horizon,
         cause=cause,
         paper=paper,
+        time_unit=at.time_unit,
     )
     small = warn_of_small_groups(evaluator.counts)
     if evaluator.count(evaluator.everyone).is_small:
@@ -276,7 +277,7 @@ def evaluate_rows(
         notes=(
             *patients.notes,
             *evaluator.notes,
-            *_not_counted(data),
+            *_not_counted(data, at.time_unit),
             *undefined,
             *(() if control is None else control.notes),
         ),
@@ -316,6 +317,7 @@ def prepare(
     cause: int | None = None,
     scored_at: FloatArray | None = None,
     paper: bool = False,
+    time_unit: str = "",
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
@@ -338,11 +340,15 @@ def prepare(
             )
     target, other_cause = outcomes(y, rows, cause)
     outcome = replace(target, other=other_cause)
+    if cause is not None:
+        # Raises for a cause that is not predicted.
+        curves_since_entry(predicted, outcome, cause)
+        require_event_of(outcome, y, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)
         notes.append("the null model comes from the test patients: y_train was not given.")
-    ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon)
+    ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon, time_unit)
     notes += ranking_notes
     compared, note = None, "the model is compared with no other"
     # Of predictions in folds, no other model is known.
@@ -404,7 +410,7 @@ def prepare(
     ):
         notes.append(features.note)
     notes += [note, *_left_out(evaluator), _sampled(evaluator)]
-    notes += _different_follow_up(evaluator)
+    notes += _different_follow_up(evaluator, time_unit)
     not_compared = note if cause is None and compared is None else ""
     return replace(evaluator, notes=tuple(filter(None, notes)), not_compared=not_compared)
 
@@ -441,7 +447,12 @@ def _follow_up(predicted: Predicted, outcome: Target, y: Any, y_train: Any, caus
 
 
 def _ranking(
-    predicted: Predicted, outcome: Target, y: Any, cause: int | None, horizon: float | None
+    predicted: Predicted,
+    outcome: Target,
+    y: Any,
+    cause: int | None,
+    horizon: float | None,
+    time_unit: str,
 ) -> tuple[float | None, list[str]]:
     """Return the time whose predicted hazards rank patients, and notes; None where their risk scores do.
 
@@ -468,7 +479,7 @@ def _ranking(
     else:
         end = np.inf if cause is None else predicted.until
         at = ranking_time(curves, default_horizon(target, end) if horizon is None else horizon)
-    notes.append(f"patients are ranked by their predicted {by} at {moment(at)}{since}.")
+    notes.append(f"patients are ranked by their predicted {by} at {moment(at, time_unit)}{since}.")
     if curves is None:
         notes.append(
             "predictions at few times are compared with events of patients at risk at the first predicted time, and "
@@ -489,7 +500,7 @@ def _design_effects(evaluator: Evaluator) -> dict[str, float]:
     return {EVERYONE: design_effect(data.judged.residuals), **found}
 
 
-def _not_counted(data: EvaluationData) -> tuple[str, ...]:
+def _not_counted(data: EvaluationData, time_unit: str) -> tuple[str, ...]:
     """Return notes on patients, predictions or events that are not compared with each other."""
     if not data.is_judged:
         return ()
@@ -498,7 +509,7 @@ def _not_counted(data: EvaluationData) -> tuple[str, ...]:
         known = residuals.known_parts
         last = residuals.ends[known - 1] if known else -np.inf
         times = () if curves is None or curves.times is None else curves.times
-        late = listing([moment(float(time)) for time in times if time > last], 3)
+        late = listing([moment(float(time), time_unit) for time in times if time > last], 3)
         unseen = (
             f"predictions at {late} are not judged: too few patients are observed until then." if late else ""
         )
@@ -527,7 +538,7 @@ def _sampled(evaluator: Evaluator) -> str:
     )
 
 
-def _different_follow_up(evaluator: Evaluator) -> list[str]:
+def _different_follow_up(evaluator: Evaluator, time_unit: str) -> list[str]:
     """Return a note for every attribute whose groups have very different follow-up."""
     notes = []
     for attribute in evaluator.attributes:
@@ -539,7 +550,8 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
             )
             notes.append(
                 f"follow-up differs between groups of {attribute.name} (median {medians}): their Uno's C and AUC end "
-                f"at {moment(found.horizon)}, to which all were followed; their c-indices and gains are not comparable."
+                f"at {moment(found.horizon, time_unit)}, to which all were followed; their c-indices and gains are not "
+                "comparable."
             )
     return notes
 

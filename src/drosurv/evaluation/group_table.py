@@ -23,7 +23,7 @@ from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
 from drosurv.judging.words import SUBGROUP
-from drosurv.metrics.calibration import beside_observed, calibration_difference_estimate
+from drosurv.metrics.calibration import beside_observed, calibration_difference_estimates
 from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
@@ -379,7 +379,7 @@ def _survival_at_horizon(data: EvaluationData, mask: BoolArray) -> dict[str, flo
     found = judged.observed(judged.horizon, risk, rows)
     # Of a group that was not followed, only predictions are known.
     predicted = found.predicted if found.patients or not len(rows) else float(risk[rows].mean())
-    return {"survival_observed": 1 - found.observed.value, "survival_predicted": 1 - predicted}
+    return {"survival_observed": 1 - found.value, "survival_predicted": 1 - predicted}
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
@@ -415,10 +415,7 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
         clusters, survival = evaluator.clusters_of(subset), subset.curves.survival(horizons)
         observed = KaplanMeier.of(subset.target, clusters=clusters)
         table = beside_observed(survival.mean(axis=0), observed, horizons, level, subset.target.time)
-        differences = [
-            calibration_difference_estimate(subset.target, survival[:, k], time)
-            for k, time in enumerate(horizons.tolist())
-        ]
+        differences = calibration_difference_estimates(subset.target, survival, horizons)
         metric = CATALOGUE["calibration_difference"]
         intervals = [within(one, metric) for one in Estimates(differences, clusters).intervals(level)]
         ends = np.array([(one.low, one.high) for one in intervals])

@@ -32,7 +32,7 @@ from drosurv.judging.simultaneous_tests import (
     judged_subgroups,
 )
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
-from drosurv.judging.words import ALL, EVERYONE
+from drosurv.judging.words import ALL, CENSORED_BEFORE, EVERYONE
 from drosurv.metrics import FollowUp
 from drosurv.patients.observation import Rows, generator
 from drosurv.patients.one_row_each import one_row_each
@@ -257,7 +257,7 @@ def certify_rows(
     events = PatientEvents.of(judged, residuals, until, rng)
     if judged.few_times:
         counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
-        notes = (*notes, f"{counted_by}; observed ones are weighted for those censored before.")
+        notes = (*notes, f"{counted_by}, {CENSORED_BEFORE}.")
     expected = float((events.weight @ events.expected).sum())
     if expected < LEAST_EXPECTED:
         raise ArgumentError(
@@ -386,7 +386,7 @@ def brier_losses(judged: Judged) -> FloatArray:
         F, outcome, followed = (part[:, 0] for part in (at.probability, at.outcome, at.followed))
         found: FloatArray = followed * (outcome * (1 - 2 * F) + F**2)
         return found
-    durations, other = judged.cohort.durations, judged.cohort.other
+    durations, other = judged.cohort.target.since_entry, judged.cohort.other
     ends = replace(durations, other=other)
     horizon = np.array([judged.horizon])
     weights = FollowUp.of(ends).censoring_weights(ends, horizon)

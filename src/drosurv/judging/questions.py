@@ -170,8 +170,8 @@ KINDS["data"] = Kind("data_problem", "data problem", "")
     "level",
     briefly="wrong number of events",
     wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
-    clear="Events agree with the predictions for {name}: observed/expected {number}.",
-    small="{difference} events than expected for {name} (observed/expected {number})",
+    clear="Events agree with the predictions for {name}{until}: observed/expected {number}.",
+    small="{difference} events than expected{until} for {name} (observed/expected {number})",
     contributions=lambda group, _: of_level(group.residuals, group.mask, group.sums),
 )
 def _level(group: JudgedGroup) -> JudgedValue | None:

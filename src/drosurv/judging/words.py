@@ -31,6 +31,8 @@ ALL_PATIENTS = "all patients"
 SUBGROUP = "subgroup"
 #: End of the sentence about a significant difference that is no problem.
 SMALL = "significant, but small"
+#: How patients count at few predicted times who are censored before.
+CENSORED_BEFORE = "with those censored before counted like others of their risk"
 
 
 def who(attribute: str, group: str) -> str:
@@ -218,8 +220,7 @@ def events_sentence(observed: float, expected: float, *, whom: str = "", by: str
 
 def estimated_events(number: str, by: str) -> str:
     """Say how many events by one of few predicted times are estimated, in a clause."""
-    how = "with those censored before counted like others of their risk"
-    return f"an estimated {number} events happened by {by}, {how}"
+    return f"an estimated {number} events happened by {by}, {CENSORED_BEFORE}"
 
 
 def percent(share: float) -> str:

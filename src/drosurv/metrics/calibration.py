@@ -113,21 +113,23 @@ def beside_observed(
     }
 
 
-def calibration_difference_estimate(
-    target: Target, survival: FloatArray, horizon: float, weight: FloatArray | None = None
-) -> Estimate:
-    """Mean predicted survival (n,) less Kaplan-Meier survival at a horizon, with the influence of each patient.
+def calibration_difference_estimates(
+    target: Target, survival: FloatArray, horizons: FloatArray, weight: FloatArray | None = None
+) -> list[Estimate]:
+    """Mean predicted survival (n, k) less Kaplan-Meier survival at k horizons, with the influence of each patient.
 
-    Of one of several causes, survival is one minus the incidence. NaN if follow-up ends before the horizon.
+    Of one of several causes, survival is one minus the incidence. NaN if follow-up ends before a horizon.
     """
     weight = np.ones(len(target)) if weight is None else weight
-    observed = survival_estimates(target, np.array([horizon]), weight)[0]
-    if np.isnan(observed.value):
-        return observed
     total = float(weight.sum())
-    mean = float(weight @ survival) / total
-    predicted = Estimate(mean, weight * (survival - mean) / total)
-    return predicted.minus(observed)
+
+    def difference(predicted: FloatArray, observed: Estimate) -> Estimate:
+        if np.isnan(observed.value):
+            return observed
+        mean = float(weight @ predicted) / total
+        return Estimate(mean, weight * (predicted - mean) / total).minus(observed)
+
+    return list(map(difference, survival.T, survival_estimates(target, horizons, weight)))
 
 
 def integrated_calibration_index(

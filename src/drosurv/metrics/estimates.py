@@ -229,8 +229,10 @@ class Estimates:
         error = np.sqrt(np.where(counted & (variance > _CONSTANT**2 * own[first]), variance, np.nan))
         freedom = np.minimum(self.freedom[first], self.freedom[second])
         usable = np.flatnonzero(np.isfinite(error))
-        z = _draws(self.counted_covariance)
-        z = (z[:, first[usable]] - z[:, second[usable]]) / error[usable]
+        root = _root(self.counted_covariance)
+        z = ((root[first[usable]] - root[second[usable]]) / error[usable, None]) @ _independent_draws(
+            root.shape[1]
+        )
         weight = np.isfinite(error).astype(np.float64)
         tests = Joint(_least_p(z, weight[usable]), weight, np.ones(len(weight)))
         gap = np.abs(self.values[first] - self.values[second])
@@ -309,34 +311,42 @@ def joint(covariance: FloatArray, weight: FloatArray | None = None, side: FloatA
     known = np.diag(covariance) > 0
     one_sided = np.zeros(len(known)) if side is None else np.asarray(side, np.float64)
     weights = np.where(known, 1.0 if weight is None else weight, 0.0)
-    z = _draws(covariance)[:, known] / np.sqrt(np.diag(covariance)[known])
-    if one_sided.any():
-        z[z * one_sided[known] < 0] = 0.0
+    root = _root(covariance)[known] / np.sqrt(np.diag(covariance)[known])[:, None]
+    z = root @ _independent_draws(root.shape[1])
+    for row, only in zip(z, one_sided[known], strict=True):
+        if only:
+            np.multiply(row, only * row > 0, out=row)
     return Joint(_least_p(z, weights[known]), weights, np.where(one_sided == 0, 1.0, 0.5))
 
 
-def _draws(covariance: FloatArray) -> FloatArray:
-    """Return normal draws (draws, k) with covariances (k, k), which do not depend on the order of patients."""
+def _root(covariance: FloatArray) -> FloatArray:
+    """Return a matrix (k, m) that gives m independent normal numbers covariances (k, k); m numbers vary.
+
+    It is the symmetric root of the correlations, which does not depend on the signs of eigenvectors, times the
+    standard errors.
+    """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    known, found = error > 0, np.zeros((_DRAWS, len(error)))
+    known, found = error > 0, np.zeros((len(error), np.count_nonzero(error > 0)))
     scale = error[known]
     values, vectors = np.linalg.eigh(covariance[np.ix_(known, known)] / np.outer(scale, scale))
-    # The symmetric root does not depend on the signs of eigenvectors; roots of eigenvalues near 0 are rounding errors.
+    # Roots of eigenvalues near 0 are rounding errors.
     root = (vectors * np.sqrt(np.where(values > 1e-10, values, 0.0))) @ vectors.T
-    found[:, known] = _independent_draws(len(scale)) @ (root * scale)
+    found[known] = root * scale[:, None]
     return found
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _independent_draws(k: int) -> FloatArray:
-    return np.random.default_rng(0).standard_normal((_DRAWS, k))
+    """Return (k, draws) independent normal numbers, always the same."""
+    return np.ascontiguousarray(np.random.default_rng(0).standard_normal((_DRAWS, k)).T)
 
 
 def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the smallest two-sided p-value over its weight (k,) in each row of z (draws, k), in ascending order."""
-    least = np.full(len(z), np.inf)
+    """Return the smallest two-sided p-value over its weight (k,) among the draws z (k, draws), in ascending order."""
+    least = np.full(z.shape[1], np.inf)
+    np.abs(z, out=z)
     for each in np.unique(weight[weight > 0]):
-        p = 2 * ndtr(-np.abs(z[:, weight == each]).max(axis=1))
+        p = 2 * ndtr(-z[weight == each].max(axis=0))
         least = np.minimum(least, p / each)
     return np.sort(least)
 

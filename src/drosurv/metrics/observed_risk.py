@@ -7,7 +7,8 @@ censoring has nothing to do with risk; within strata it needs that only among pa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from drosurv.metrics.risk_strata import EventsByTime, followed_until
 from drosurv.patients.target import FloatArray, IntArray, Target
 
 
-class ObservedRisk(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ObservedRisk:
     """Mean `predicted` and `observed` risk by a time of the `patients` whose stratum was followed until then.
 
     `left_out` is the number of the others. The interval of the observed risk is that of these patients, whose predicted
@@ -26,12 +28,25 @@ class ObservedRisk(NamedTuple):
     patients: float
     left_out: float
     predicted: float
-    observed: Estimate
+    risk: FloatArray
+    outcomes: EventsByTime | None = None
+
+    @property
+    def value(self) -> float:
+        """The observed risk without an interval; NaN without patients."""
+        return np.nan if self.outcomes is None else float(np.clip(self.outcomes.mean, 0.0, 1.0))
+
+    @cached_property
+    def observed(self) -> Estimate:
+        """The observed risk."""
+        if self.outcomes is None:
+            return Estimate.undefined(len(self.risk))
+        return observed_given_risks(self.outcomes, self.risk)
 
     @property
     def ratio(self) -> float:
         """Observed over predicted risk; NaN if no event is predicted."""
-        return self.observed.value / self.predicted if self.predicted > 0 else np.nan
+        return self.value / self.predicted if self.predicted > 0 else np.nan
 
 
 def observed_risk(
@@ -46,9 +61,9 @@ def observed_risk(
     inside = weight * followed_until(time, target, risk, weight, clusters)
     total, everybody = float(inside.sum()), float(weight.sum())
     if not total > 0:
-        return ObservedRisk(0.0, everybody, np.nan, Estimate.undefined(len(target)))
-    observed = observed_given_risks(EventsByTime.of(time, target, risk, inside, clusters), risk)
-    return ObservedRisk(total, everybody - total, float(inside @ risk) / total, observed)
+        return ObservedRisk(0.0, everybody, np.nan, risk)
+    outcomes = EventsByTime.of(time, target, risk, inside, clusters)
+    return ObservedRisk(total, everybody - total, float(inside @ risk) / total, risk, outcomes)
 
 
 def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
@@ -74,4 +89,4 @@ def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
     # Degrees of freedom are patients less one: with few events, events less one give intervals of nearly 0 to 1, which
     # hold the truth no more often.
     freedom = np.count_nonzero(weight) - 1.0
-    return Estimate(float(np.clip(observed.sum() / total, 0.0, 1.0)), influence, "logit", freedom)
+    return Estimate(float(np.clip(outcomes.mean, 0.0, 1.0)), influence, "logit", freedom)

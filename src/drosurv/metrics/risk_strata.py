@@ -6,6 +6,7 @@ need not hold for everybody, only among patients of like risk. No model of censo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -164,7 +165,7 @@ class EventsByTime:
             found[rows] += (self.weight[rows] * through.T).T
         return found
 
-    @property
+    @cached_property
     def outcomes(self) -> FloatArray:
         r"""Pseudo-values (n,) of the event by the time, whose sums have the variance of independent numbers.
 
@@ -178,9 +179,24 @@ class EventsByTime:
         The mean of this is zero, unless censoring depends on risk inside of a stratum: then it removes the bias, if
         predictions are right. If a whole stratum is censored before t, the last patients count by their m.
         """
-        return self._outcomes_and_variances[0]
+        sums = self.influences(np.ones(len(self.weight)))
+        found = np.divide(sums, self.weight, out=np.zeros(len(sums)), where=self.weight > 0)
+        return found + self._changes
 
-    @property
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the `outcomes`, without each of them: effects on the weights of others have the sum 0."""
+        return float(self.weight @ (self.events + self._changes)) / float(self.weight.sum())
+
+    @cached_property
+    def _changes(self) -> FloatArray:
+        """What conditional risks change in the outcomes (n,)."""
+        found = np.zeros(len(self.weight))
+        for rows, given in self._given_risks():
+            found[rows] = given.changes()
+        return found
+
+    @cached_property
     def variances_by_censoring(self) -> FloatArray:
         r"""Variances (n,) that censoring adds to the `outcomes` if predictions are right.
 
@@ -189,16 +205,15 @@ class EventsByTime:
         They do not depend on the patient's own outcome. Squares of a few large weights do, and are too small just where
         the sum is too small.
         """
-        return self._outcomes_and_variances[1]
+        found = np.zeros(len(self.weight))
+        for rows, given in self._given_risks():
+            found[rows] = given.variances()
+        return found
 
-    @cached_property
-    def _outcomes_and_variances(self) -> tuple[FloatArray, FloatArray]:
-        """Return pseudo-values (n,) of the event by the time, and what censoring adds to their variances."""
-        found, variances = np.zeros(len(self.weight)), np.zeros(len(self.weight))
-        sums = self.influences(np.ones(len(self.weight)))
-        found = np.divide(sums, self.weight, out=found, where=self.weight > 0)
+    def _given_risks(self) -> Iterator[tuple[IntArray, _GivenRisk]]:
+        """Yield the rows and the conditional risks of each stratum in which patients were censored by the time."""
         if self.risk is None:
-            return found, variances
+            return
         happened = Incidence.of(replace(self.target, entry=None), self.weight)
         total = -np.log1p(-np.minimum(happened.at(np.array([self.time])), _MOST_RISK))[0]
         for rows, censoring in self._censoring:
@@ -208,10 +223,7 @@ class EventsByTime:
             elapsed = times / self.time
             if total > 0:
                 elapsed = -np.log1p(-np.minimum(happened.at(times), _MOST_RISK)) / total
-            given = _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
-            found[rows] += given.changes
-            variances[rows] = given.variances
-        return found, variances
+            yield rows, _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
 
     def share(self) -> Estimate:
         """Return the observed risk: the mean of the weighted events."""
@@ -224,10 +236,22 @@ class EventsByTime:
 
 
 class _GivenRisk(NamedTuple):
-    """What predicted risks change in the pseudo-values (n,) of a stratum, and the variances that censoring adds."""
+    """Conditional risks of n patients of a stratum in q short intervals of the cumulative hazard.
 
-    changes: FloatArray
-    variances: FloatArray
+    `log_free` (n, 1) is the logarithm of one minus the risk, `mean` that of the mean risk, `middle` (q,) the share of
+    the hazard in the middle of each interval, `remaining` (n, q) the risk from then on. `passed` is the integral of the
+    censoring hazard over G until each time, `first` (q,) the first time of each interval, and `interval` (m,) that of
+    each of the first m times.
+    """
+
+    censoring: Incidence
+    log_free: FloatArray
+    mean: float
+    middle: FloatArray
+    remaining: FloatArray
+    passed: FloatArray
+    first: IntArray
+    interval: IntArray
 
     @classmethod
     def of(
@@ -235,27 +259,41 @@ class _GivenRisk(NamedTuple):
     ) -> _GivenRisk:
         """`elapsed` (m,) is the share of the cumulative hazard at the first m times of the curve of censoring."""
         m = len(elapsed)
-        free, before = censoring.free[1 : m + 1], censoring.free[:m]
-        inverse = np.divide(1.0, free, out=np.zeros(m), where=free > 0)
+        inverse = _inverse(censoring.free[1 : m + 1])
         passed = np.append(0.0, np.cumsum(inverse * censoring.events[:m] / censoring.at_risk[:m]))
-        # Conditional risks are constant in short intervals of the cumulative hazard.
         _, first, interval = np.unique(np.floor(_INTERVALS * elapsed), return_index=True, return_inverse=True)
         middle = np.bincount(interval, elapsed) / np.bincount(interval)
         log_free = np.log1p(-np.clip(risk, 0.0, _MOST_RISK))[:, None]
         remaining = -np.expm1(log_free * (1 - middle))
         mean = np.log1p(-min(float(np.average(risk, weights=weight)), _MOST_RISK))
-        change = remaining + np.expm1(mean * (1 - middle))
+        return cls(censoring, log_free, float(mean), middle, remaining, passed, first, interval)
+
+    def changes(self) -> FloatArray:
+        """Return what predicted risks change in the pseudo-values (n,)."""
+        censoring, remaining, m = self.censoring, self.remaining, len(self.interval)
+        free, before = censoring.free[1 : m + 1], censoring.free[:m]
+        change = remaining + np.expm1(self.mean * (1 - self.middle))
         own = np.searchsorted(censoring.times, censoring.target.time)
-        until = np.minimum(own[:, None] + 1, np.append(first, m))
-        found = -(change * np.diff(passed[until], axis=1)).sum(axis=1)
+        until = np.minimum(own[:, None] + 1, np.append(self.first, m))
+        found = -(change * np.diff(self.passed[until], axis=1)).sum(axis=1)
         lost = np.flatnonzero(censoring.target.event & (own < m))
-        found[lost] += change[lost, interval[own[lost]]] * inverse[own[lost]]
+        found[lost] += change[lost, self.interval[own[lost]]] * _inverse(free)[own[lost]]
         if not free[-1] > 0:
             end = int(np.argmin(free > 0))
             last = own >= end
-            found[last] += remaining[last, interval[end]] / before[end]
-        at_risk = remaining * (1 - remaining) * np.exp(log_free * middle)
-        return cls(found, at_risk @ np.diff(passed[np.append(first, m)]))
+            found[last] += remaining[last, self.interval[end]] / before[end]
+        return np.asarray(found, np.float64)
+
+    def variances(self) -> FloatArray:
+        """Return the variances (n,) that censoring adds."""
+        at_risk = self.remaining * (1 - self.remaining) * np.exp(self.log_free * self.middle)
+        found: FloatArray = at_risk @ np.diff(self.passed[np.append(self.first, len(self.interval))])
+        return found
+
+
+def _inverse(free: FloatArray) -> FloatArray:
+    """Return one over probabilities; 0 where they are 0."""
+    return np.divide(1.0, free, out=np.zeros(len(free)), where=free > 0)
 
 
 def _members(stratum: IntArray, weight: FloatArray) -> list[IntArray]:

@@ -478,6 +478,13 @@ class LinearProblem(ConvexProblem):
 
 def centred(X: FloatArray, centre: FloatArray, compared: IntArray | None) -> FloatArray:
     """Subtract the centre. Features that are constant within every set of compared patients become exactly zero."""
-    out: FloatArray = X - centre
-    out[:, constant_features(X, compared)] = 0.0
+    out: FloatArray = np.array(X, dtype=np.result_type(X, centre))
+    subtract_centre(out, centre, compared)
     return out
+
+
+def subtract_centre(X: FloatArray, centre: FloatArray, compared: IntArray | None) -> None:
+    """Do what :func:`centred` does in place."""
+    constant = constant_features(X, compared)
+    X -= centre
+    X[:, constant] = 0.0

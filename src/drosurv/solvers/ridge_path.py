@@ -139,7 +139,7 @@ def _steps_from(path: _Path, ridges: FloatArray, tol: float) -> FloatArray:
         # Models whose full step fails are fitted one by one, with shorter steps.
         fails = ~(decrease >= _SUFFICIENT * gains - _ROUNDING * before)
         alone += left[fails].tolist()
-        for i, k in zip(np.flatnonzero(~fails), left[~fails], strict=True):
+        for i, k in zip(np.flatnonzero(~fails).tolist(), left[~fails].tolist(), strict=True):
             hessians[k] = _updated(hessians[k], steps[i], new_gradient[i] - gradient[k])
         left = left[~fails]
         theta[left], value[left], gradient[left] = moved[~fails], new_value[~fails], new_gradient[~fails]

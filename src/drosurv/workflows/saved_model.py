@@ -140,6 +140,15 @@ class OpenedModel:
             warn_caller(text, category=Confirmation)
         return table.X.drop(columns=list(ids))
 
+    def subgroup_columns(self, table: SurvivalTable, groups: Sequence[str] = ()) -> pd.DataFrame:
+        """Return the columns of :meth:`describing` for a search: codes that the model takes as categories are these."""
+        columns = self.describing(table, groups)
+        categories = [] if self.encoder is None else self.encoder.categorical
+        codes = [
+            name for name in categories if name in columns and pd.api.types.is_numeric_dtype(columns[name])
+        ]
+        return columns.astype(dict.fromkeys(codes, "category"))
+
     def plain_cox(self) -> Any:
         """Return plain Cox trained on the same patients, or the model itself if it is plain Cox; None if not saved."""
         # A repair of plain Cox holds it as its base model.

@@ -163,6 +163,7 @@ def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
     assert set(at_middle(table)["group"]) == {"all", "a", "b"}
 
 
+@pytest.mark.sections("verdict", "causes")
 def test_the_audit_has_a_section_by_cause(evaluated):
     model, X, cause, time, group, _ = evaluated
     y = Surv.competing(cause, time)
@@ -209,6 +210,7 @@ def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):
     assert set(result.by_cause["cause"]) == {1, 2}
 
 
+@pytest.mark.sections("causes")
 def test_a_wrong_cause_is_found_among_both_and_named_on_the_page(evaluated):
     model, X, cause, time, group, _ = evaluated
     # Half of the events of the second cause in group a are not seen any more.

@@ -12,7 +12,7 @@ from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
 from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
-from drosurv.judging.words import ALL_PATIENTS, events_sentence, period
+from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, events_sentence, period
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
     Column,
@@ -224,9 +224,7 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     expected = "predicted cumulative hazards, summed over the whole follow-up of each patient"
     if until is not None:
         when = moment(until, evidence.time_unit)
-        expected = (
-            f"predicted probabilities by {when}, summed; observed ones are weighted for those censored before"
-        )
+        expected = f"predicted probabilities by {when}, summed, against observed ones, {CENSORED_BEFORE}"
     sentences = [
         f"Expected events: {expected}. Slope: 1 is right; below 1, predicted risks differ too much. Gain: "
         "log likelihood per patient over giving everybody the same curve. Intervals and p-values of these are adjusted "
