@@ -649,32 +649,6 @@ def test_constant_scores_name_no_worst_group(train, held_out):
     assert "Lowest c-index" not in found
 
 
-def test_a_row_of_weight_two_stands_for_two_patients_and_one_of_weight_zero_for_none(model, held_out):
-    weight = np.tile([2, 1, 0, 1], 60)
-    rows = np.repeat(np.arange(240), weight)
-    masks = [{"young": mask} for mask in (held_out.X[:, 0] < 0, held_out.X[rows, 0] < 0)]
-    given = {"threshold": 0.5}
-    groups = held_out.sensitive_features
-    weighted = evaluate(
-        model,
-        held_out.X,
-        with_fields(held_out.y, weight=weight),
-        sensitive_features=groups,
-        subgroups=masks[0],
-        **given,
-    )
-    copied = evaluate(
-        model,
-        held_out.X[rows],
-        held_out.y[rows],
-        sensitive_features=groups.iloc[rows],
-        subgroups=masks[1],
-        **given,
-    )
-    for table in ("table", "groups", "decisions", "calibration"):
-        pd.testing.assert_frame_equal(getattr(weighted, table), getattr(copied, table))
-
-
 def test_copies_of_a_patient_say_nothing_new(model, train, held_out):
     patient = np.repeat(np.arange(80), 3)
     rows = np.repeat(np.arange(80), 3)

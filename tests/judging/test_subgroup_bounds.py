@@ -243,18 +243,6 @@ def test_the_number_of_events_of_all_patients_is_adjusted_for_the_search_as_in_a
     assert missed["low"] < low
 
 
-def test_weights_equal_copies():
-    X, y, predictions = patients(200)
-    weight = np.random.default_rng(0).integers(1, 4, 200)
-    rows = np.repeat(np.arange(200), weight)
-    copies = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
-    options = {"alpha": 0.3, "n_bootstrap": 59, "horizon": 1.0}
-    weighted = certify(predictions, X, with_fields(y, weight=weight), **options)
-    repeated = certify(copies, X.iloc[rows], y[rows], **options)
-    for name in ("observed", "expected", "ratio", "brier"):
-        assert weighted.overall[name] == pytest.approx(repeated.overall[name])
-
-
 def test_rows_of_one_patient_do_not_make_a_subgroup_significant():
     X, y, predictions = patients(150, seed=3)
     rows = np.tile(np.arange(150), 8)
