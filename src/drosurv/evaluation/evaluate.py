@@ -38,7 +38,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
-from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times
+from drosurv.judging.from_predictions import judged_patients, outcomes, require_event_of, with_predicted_times
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
@@ -340,6 +340,10 @@ def prepare(
             )
     target, other_cause = outcomes(y, rows, cause)
     outcome = replace(target, other=other_cause)
+    if cause is not None:
+        # Raises for a cause that is not predicted.
+        curves_since_entry(predicted, outcome, cause)
+        require_event_of(outcome, y, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)

@@ -386,7 +386,7 @@ def brier_losses(judged: Judged) -> FloatArray:
         F, outcome, followed = (part[:, 0] for part in (at.probability, at.outcome, at.followed))
         found: FloatArray = followed * (outcome * (1 - 2 * F) + F**2)
         return found
-    durations, other = judged.cohort.durations, judged.cohort.other
+    durations, other = judged.cohort.target.since_entry, judged.cohort.other
     ends = replace(durations, other=other)
     horizon = np.array([judged.horizon])
     weights = FollowUp.of(ends).censoring_weights(ends, horizon)

@@ -180,7 +180,7 @@ class Hazards(NamedTuple):
         curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
         since, n = cohort.since, len(cohort)
-        censored = since + censoring_times(cohort.durations, cohort.copies, rng, cohort.clusters)
+        censored = since + censoring_times(cohort.target.since_entry, cohort.copies, rng, cohort.clusters)
         end = np.minimum(np.minimum(censored, curves.until), until)
         # The last part has no end: events may be drawn after the last observed time.
         limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
@@ -191,7 +191,7 @@ class Hazards(NamedTuple):
         jumps, parts = np.empty((n, 0)), np.empty((n, 0), np.intp)
         first = last = np.zeros(n, np.intp)
         if curves.discrete and times is not None and len(times) <= _FEW_JUMPS:
-            steps = np.diff(curves.at(times), axis=1, prepend=0.0)
+            steps = np.diff(curves.curves.cumulative_hazard(times), axis=1, prepend=0.0)
             certain = -np.expm1(-_CERTAIN_HAZARD)
             jumps = np.cumsum(-np.log1p(-np.clip(steps, 0.0, certain)), axis=1)
             parts = np.broadcast_to(np.searchsorted(ends[:-1], times), jumps.shape)

@@ -66,6 +66,7 @@ def judged_patients(
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
+    require_event_of(target, y, cause)
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     from_test = trained is None or rows.entry is not None or several
@@ -180,9 +181,6 @@ def outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray |
     if isinstance(y, CompetingTarget) or has_causes(y):
         causes = parse_competing_target(y, complete=False)
         found = causes.of_any_cause() if cause is None else causes.among_others(cause)
-        if not found.event.any():
-            called = cause_in_words(cause, cause_names(y))
-            raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
         return Target(found.event, found.time, rows.entry), found.other
     if cause is not None:
         raise ArgumentError(
@@ -190,6 +188,13 @@ def outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray |
         )
     target = parse_target(y)
     return Target(target.event, target.time, rows.entry), None
+
+
+def require_event_of(target: Target, y: Any, cause: int | None) -> None:
+    """Raise if no patient had an event of the cause."""
+    if not target.event.any():
+        called = cause_in_words(cause, cause_names(y))
+        raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
 
 
 class _OfCause(NamedTuple):

@@ -104,11 +104,6 @@ class Cohort:
             found[rows] = follow_up.cumulative_hazard_at(times[rows])
         return found
 
-    @property
-    def durations(self) -> Target:
-        """Events and times since entry."""
-        return Target(self.target.event, self.target.time - self.since)
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judged:
@@ -276,7 +271,7 @@ def _throughout(
             f"{arg('horizon')} must be at most {end:g}, the last time of the predictions, got {horizon:g}.",
         )
     at = (
-        default_horizon(replace(cohort.durations, other=cohort.other), end)
+        default_horizon(replace(cohort.target.since_entry, other=cohort.other), end)
         if horizon is None
         else float(horizon)
     )
@@ -297,7 +292,7 @@ def _throughout(
         residuals=residuals,
         at_horizon=at_horizon,
         score=np.log(np.maximum(hazard, _LEAST_HAZARD)),
-        risk=1 - survival if known.points is None else -np.expm1(-hazard),
+        risk=1 - survival,
         horizon=at,
         gains=model - null,
         over_reference=_over_reference(reference, known, cohort),
@@ -311,10 +306,14 @@ def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: A
     if in_jumps:
         times = known.curves.times
         assert times is not None
-        return probability_scores(np.diff(known.at(times), axis=1, prepend=0.0), times, cohort.target)
+        return probability_scores(
+            np.diff(known.curves.cumulative_hazard(times), axis=1, prepend=0.0), times, cohort.target
+        )
     intervals, end, happened = _scored_parts(cohort, until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    rates = intervals.rates(known.at(intervals.edges), joined=isinstance(known.curves, StepCurves))
+    rates = intervals.rates(
+        known.curves.cumulative_hazard(intervals.edges), joined=isinstance(known.curves, StepCurves)
+    )
     return hazard_scores(rates, hazard, intervals.of(cohort.target.time), happened)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
+from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg
 from drosurv.patients.target import FloatArray, Target
 
@@ -24,8 +24,6 @@ class KnownCurves:
     def __init__(self, curves: SurvivalCurves, target: Target) -> None:
         self.discrete = _at_jumps(curves, target) > _AT_JUMPS
         self.n_events = int(target.event.sum())
-        # A table whose times are close together has constant rates between them.
-        self.points = curves if isinstance(curves, PointCurves) and not self.discrete else None
         self.curves = curves
         if self.discrete and not isinstance(curves, StepCurves):
             self.curves = StepCurves(curves.values, curves.times, curves.known_until, curves.rows)
@@ -39,17 +37,8 @@ class KnownCurves:
 
     def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return summed hazards until one time each, (n,), or k each, (n, k), and their variances."""
-        if self.points is None:
-            found = self.curves.summed_hazard(times.reshape(len(times), -1))
-            return found.hazard.reshape(times.shape), found.variance.reshape(times.shape)
-        hazard = self.points.cumulative_hazard(times.reshape(len(times), -1)).reshape(times.shape)
-        return hazard, hazard
-
-    def at(self, times: FloatArray) -> FloatArray:
-        """Return summed hazards (n, k) at common times."""
-        if self.points is None:
-            return self.curves.cumulative_hazard(times)
-        return self.points.cumulative_hazard(times)
+        found = self.curves.summed_hazard(times.reshape(len(times), -1))
+        return found.hazard.reshape(times.shape), found.variance.reshape(times.shape)
 
 
 def _at_jumps(curves: SurvivalCurves, target: Target) -> float:

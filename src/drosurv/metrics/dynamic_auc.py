@@ -13,8 +13,11 @@ from drosurv.metrics.follow_up import FollowUp, Grid, auc_times, auc_times_of
 from drosurv.metrics.nonparametric import Incidence, KaplanMeier, free_until
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.patients.arrays import stable_order
+from drosurv.patients.arrays import batches, stable_order
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+
+# Times and patients whose AUC is computed at once.
+_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,30 +142,32 @@ def auc_estimate(
     first, last = starts[np.cumsum(new) - 1], starts[np.cumsum(new)]
 
     def below(values: FloatArray) -> FloatArray:
-        """Return the sum of values (n,) of patients with lower scores, and half of those with tied ones, (n,)."""
-        sums = np.concatenate(([0.0], np.cumsum(values)))
-        found: FloatArray = (sums[first] + sums[last]) / 2
+        """Return sums of values (q, n) of patients with lower scores, and half of those with tied ones, (q, n)."""
+        sums = np.zeros((len(values), len(order) + 1))
+        np.cumsum(values, axis=1, out=sums[:, 1:])
+        found: FloatArray = (sums[:, first] + sums[:, last]) / 2
         return found
 
     incidence = np.diff(curve.at(at), prepend=0.0)
     share = incidence / incidence.sum() if len(at) > 1 and incidence.sum() > 0 else np.ones(len(at))
     auc, own, of_ended, of_times = np.full(len(at), np.nan), *np.zeros((2, len(order))), np.zeros(len(at))
-    for m, time in enumerate(at):
-        ended = until <= time
-        cases = mass * inverse * (ended & sorted_target.event)
-        others = mass * inverse * (ended & ~sorted_target.event) * free[m]
-        controls = np.where(ended, others, mass)
-        n_cases, n_controls, lower = cases.sum(), controls.sum(), below(controls)
-        if not (n_cases > 0 and n_controls > 0):
-            continue
-        auc[m] = cases @ lower / (n_cases * n_controls)
-        if share[m] > 0:
-            above = n_cases - below(cases)
-            of_cases = share[m] * cases * (lower / n_controls - auc[m]) / n_cases
-            parts = share[m] * controls * (above / n_cases - auc[m]) / n_controls
-            own += of_cases + parts
-            of_ended += of_cases + np.where(ended, parts, 0.0)
-            of_times[m] = -parts[ended].sum()
+    known, others = mass * inverse * sorted_target.event, mass * inverse * ~sorted_target.event
+    for some in batches(len(at), max(_CELLS // len(order), 1)):
+        ended = until <= at[some, None]
+        cases, controls = ended * known, np.where(ended, others * free[some, None], mass)
+        n_cases, n_controls = (each.sum(axis=1, keepdims=True) for each in (cases, controls))
+        defined = (n_cases > 0) & (n_controls > 0)
+        n_cases, n_controls = (np.where(defined, each, 1.0) for each in (n_cases, n_controls))
+        lower = below(controls) / n_controls
+        here = (cases * lower).sum(axis=1, keepdims=True) / n_cases
+        auc[some] = np.where(defined, here, np.nan)[:, 0]
+        counted_share = np.where(defined, share[some, None], 0.0)
+        of_cases = counted_share * cases * (lower - here) / n_cases
+        parts = counted_share * controls * ((n_cases - below(cases)) / n_cases - here) / n_controls
+        of_controls = np.where(ended, parts, 0.0)
+        own += (of_cases + parts).sum(axis=0)
+        of_ended += (of_cases + of_controls).sum(axis=0)
+        of_times[some] = -of_controls.sum(axis=1)
     mean = float(auc[0]) if len(at) == 1 else float((share * auc)[share > 0].sum())
     if np.isnan(mean):
         return Estimate.undefined(len(target))

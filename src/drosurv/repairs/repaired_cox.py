@@ -220,8 +220,9 @@ class RepairedCox(RepairedPredictions):
             accepted = self._find(expected.weighted(weight), tables, folds, clusters, progress, over_time)
             if accepted:
                 # Once more, with predictions that do not depend on the fold on which a repair is checked.
-                parts = fits.without_each_fold(alone, progress)
-                without = [fits.joined(part).weighted(weight) for part in parts]
+                without = [
+                    fits.joined(part).weighted(weight) for part in fits.without_each_fold(alone, progress)
+                ]
                 accepted = self._find(
                     expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
                 )

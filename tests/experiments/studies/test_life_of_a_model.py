@@ -14,14 +14,27 @@ SAID = [
     ("plan", "factor of 1.154", "within a factor of 1.15"),
     ("plan", "power of 2 %", "with a power of 2 %"),
     ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
-    ("certify", "over no model (all patients: 0.122)", "0.122 against"),
+    ("certify", "over no model (all patients: 0.113)", "0.113 against"),
     ("repair", "corrected for marker > 0.5", "a marker above 0.5"),
-    ("repair", "'sex = m' is 0.34 there and 0.88", "men have 0.34 times the hazard of women"),
+    (
+        "repair",
+        "'sex = m' is 0.34 there and 0.94",
+        "men have 0.34 times the hazard of women (the truth is a third); elsewhere 0.94",
+    ),
     ("certify", "No subgroup differs significantly", "No subgroup differs significantly, and"),
-    ("certify", "none has more than 2.00 times", "none has more than 2.00 times the predicted events"),
-    ("monitor", "No alarm", "there is no alarm"),
-    ("monitor", "found on 2023-09-30, sex f: since 2022-04-30", "from April 2022 on, women have 1.7 times"),
-    ("monitor", "1.70 times", "it is found in September 2023"),
+    ("certify", "none has more than 2.79 times", "none has more than 2.79 times the predicted events"),
+    (
+        "monitor",
+        "Alarm on 2024-11-30, sex f: 309 events where",
+        "In November 2024 there is an alarm for women",
+    ),
+    ("monitor", "1.41 times as many (1.11 to 1.75)", "they had 1.41 times the expected events"),
+    (
+        "monitor",
+        "since 2022-04-30, 110 events where 63.4 were expected, 1.74",
+        "women had 1.74 times the expected",
+    ),
+    ("monitor", "found on 2023-07-31, sex f", "it was found in July 2023"),
 ]
 
 
