@@ -245,6 +245,22 @@ def measure():
     return pd.DataFrame(rows)
 
 
+def measure_named():
+    """Return one row for each table with an outcome and way of reading that is told the columns of the first one."""
+    ways = {"fit, repair, plan": read_survival_table, "predictions": judged_by_predictions}
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, name, outcomes in (one for one in truths() if one[2]):
+            path, (entry, time, event, _) = load(name, folder), outcomes[0]
+            for way, read in ways.items():
+                table, answer = told_by(partial(read, path, time=time, event=event, entry=entry))
+                if table is not None:
+                    right = any(one == (entry, time, event, table.columns.event_value) for one in outcomes)
+                    answer = "right" if right else "wrong"
+                rows.append({"kind": kind, "table": name, "way": way, "answer": answer})
+    return pd.DataFrame(rows)
+
+
 ANSWERS = ("right", "asked", "stopped", "wrong")
 # Tables of at least so many rows are changed, and of larger ones so many rows.
 FEWEST_ROWS, MOST_ROWS = 20, 800
@@ -431,15 +447,16 @@ def measure_variants():
     return pd.DataFrame(rows)
 
 
-def counts_of_variants(rows):
-    """Return the numbers of tables by variant and way of reading, as a table in Markdown.
+def counts_by_way(rows, role):
+    """Return the numbers of tables by what is in the column `role` and by way of reading, as a table in Markdown.
 
     A cell holds the numbers of tables that were read rightly, asked about or stopped at, and warned about.
     """
-    lines = [f"| variant | {' | '.join(WAYS)} |\n{'|---' * (len(WAYS) + 1)}|"]
-    for variant, part in rows.groupby("variant", sort=False):
-        cells = [" + ".join(_numbers(part[part["way"] == way]["answer"])) for way in WAYS]
-        lines.append(f"| {variant} | {' | '.join(cells)} |")
+    ways = rows["way"].unique()
+    lines = [f"| {role} | {' | '.join(ways)} |\n{'|---' * (len(ways) + 1)}|"]
+    for name, part in rows.groupby(role, sort=False):
+        cells = [" + ".join(_numbers(part[part["way"] == way]["answer"])) for way in ways]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -476,6 +493,10 @@ one of them. *Asked*: the command stops with a question and names the option tha
 says what to correct. Most questions are of three kinds: which of several outcomes is meant, which value of a column
 `cens` or of three codes means the event, and which columns hold time and event where their names do not show it.
 
+The other commands, told the columns of time, event and entry, decide which value means the event:
+
+{named}
+
 {wrong}
 
 The rules were improved on these tables: in the first run one was read wrongly (Leukemia of Stat2Data: 1 means alive).
@@ -505,9 +526,10 @@ How to get the tables, and the command that made this page on {made}:
 """
 
 
-def document(rows, variants):
+def document(rows, named, variants):
     """Return the page."""
-    wrong = rows[rows["answer"] == "wrong"]
+    wrong = pd.concat([rows, named])
+    wrong = wrong[wrong["answer"] == "wrong"]
     listed = "; ".join(f"{row.table} ({row.said})" for row in wrong.itertuples())
     said = (
         f"Silently wrong: {listed}."
@@ -524,11 +546,12 @@ def document(rows, variants):
         made=date.today(),
         n=len(rows),
         counts=counts(rows),
+        named=counts_by_way(named.rename(columns={"kind": "tables with"}), "tables with"),
         wrong=said,
         n_varied=variants["table"].nunique(),
         fewest_rows=FEWEST_ROWS,
         most_rows=MOST_ROWS,
-        variants=counts_of_variants(variants),
+        variants=counts_by_way(variants, "variant"),
         varied=varied,
     )
 
@@ -539,13 +562,13 @@ def main():
     )
     options.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name}")
     options = options.parse_args()
-    rows, variants = measure(), measure_variants()
+    rows, named, variants = measure(), measure_named(), measure_variants()
     print(rows.assign(said=rows["said"].str[:90]).to_string(index=False))
     print(counts(rows))
     print(variants[variants["answer"] == "wrong"].to_string(index=False))
-    print(counts_of_variants(variants))
+    print(counts_by_way(variants, "variant"))
     if options.write:
-        DOCUMENT.write_text(document(rows, variants))
+        DOCUMENT.write_text(document(rows, named, variants))
 
 
 if __name__ == "__main__":

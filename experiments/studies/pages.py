@@ -16,9 +16,10 @@ def table(header, rows):
 
 
 def write_table(name, header, rows):
-    """Write a long table to a CSV file, which a page shows by a directive."""
+    """Write a long table to a CSV file; return the lines of a page that show it."""
     frame = pd.DataFrame(rows, columns=header)
     frame.to_csv(DOCS / "tables" / f"{name}.csv", index=False, lineterminator="\n")
+    return ["```{csv-table}", f":file: tables/{name}.csv", ":header-rows: 1", "```", ""]
 
 
 def mean_se(values, digits=3):

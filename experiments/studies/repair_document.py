@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 
 from drosurv._version import __version__
-from experiments.studies.pages import DOCS, mean_se, table
+from experiments.studies.pages import DOCS, mean_se, table, write_table
 from experiments.studies.repair import ABLATED, ABLATIONS, BASES, FAMILIES, FROZEN, ON_BASES, SIZES
 from experiments.studies.repair_data import SETTINGS
 from experiments.studies.rows import load
@@ -119,7 +119,8 @@ def planted(data):
         "by at least half "
         "(Jaccard). Rest: the gain of everyone else over Cox's.",
         "",
-        *table(
+        *write_table(
+            "repair_found",
             ["setting", "found", "any repair", "repairs", "minority", "overall", "rest over Cox"],
             found,
         ),
@@ -248,7 +249,7 @@ def ablations(data):
         "",
         "Minority gain / overall gain (share of groups found); where there is no group, runs with a repair.",
         "",
-        *table(["variant", *ABLATED], rows),
+        *write_table("repair_variants", ["variant", *ABLATED], rows),
     ]
 
 

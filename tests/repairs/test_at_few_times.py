@@ -6,8 +6,9 @@ import pytest
 
 from drosurv import PublishedCox, Surv, evaluate, repair
 from drosurv.patients.observation import Rows
-from drosurv.predictions import as_predictions
+from drosurv.predictions import Predictions, as_predictions
 from drosurv.repairs.at_few_times import AtFewTimes
+from drosurv.repairs.expected import log_risk
 
 TIMES = np.array([3.0])
 
@@ -136,7 +137,7 @@ def test_with_censoring_it_has_the_mean_one_if_predictions_are_right(change):
 def test_events_after_a_correction_have_the_score_of_the_corrected_probabilities():
     found, _, survival = at_few_times(1, 400, TIMES, (0.2, 7))
     r = 0.5 * np.random.default_rng(1).normal(size=400)
-    outcome, F = found._at_last
+    outcome, F = found._at_last(np.zeros(400))
     events, hazard, r, outcome, survival = (
         part[F > 0] for part in (*found.events_after(r), r, outcome, survival)
     )
@@ -146,3 +147,50 @@ def test_events_after_a_correction_have_the_score_of_the_corrected_probabilities
     # The derivative of the log likelihood of a yes or no by the log of the hazard.
     slope = (outcome / corrected - (1 - outcome) / (1 - corrected)) * (1 - corrected) * hazard
     np.testing.assert_allclose(events - hazard, slope, atol=1e-9)
+
+
+def one_of_two_causes(seed, n=1_200, factor=1.0, shape=1.0):
+    """Incidences of two causes by one time; the hazard of the first is `factor` times the predicted one where g = 1."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(size=n), "g": rng.integers(0, 2, n).astype(float)})
+    rate, other, k = 0.12 * np.exp(0.5 * X["x"].to_numpy()), 1 / 12, np.where(X["g"] > 0, shape, 1.0)
+    first = 5 * (rng.exponential(size=n) / (5 * rate * np.where(X["g"] > 0, factor, 1.0))) ** (1 / k)
+    second, end = rng.exponential(1 / other, n), np.minimum(rng.exponential(6, n), 8.0)
+    time = np.minimum(np.minimum(first, second), end)
+    y = Surv.competing(np.where(time == end, 0, np.where(first < second, 1, 2)), time)
+    u = np.linspace(0, 5, 1001)
+    H = 5 * rate[:, None] * (u / 5) ** k[:, None]
+    S = np.exp(-H - other * u)
+    by_five = (np.diff(H, axis=1) * (S[:, 1:] + S[:, :-1]) / 2).sum(axis=1, keepdims=True)
+    return X, y, {1: by_five, 2: 1 - S[:, -1:] - by_five}, rate, other
+
+
+def test_incidences_of_a_cause_are_repaired_as_correct_repairs_them():
+    X, y, F, rate, other = one_of_two_causes(0, factor=3.0)
+    model = repair(Predictions(incidence=F, times=[5.0]), X, y, cause=1, random_state=0)
+    assert model.repairs_
+    predicted = as_predictions(Predictions(incidence=F, times=[5.0]), None, len(X), cause=1)
+    found = AtFewTimes.of(predicted, y, Rows(), np.ones(len(X)), 1)
+    np.testing.assert_allclose(found._risks(np.zeros(len(X))), F[1], atol=1e-9)
+    # Constant hazards: the incidence of the multiplied one in closed form.
+    r = np.random.default_rng(0).normal(size=len(X))
+    own = rate * np.exp(r)
+    wanted = own / (own + other) * -np.expm1(-5 * (own + other))
+    np.testing.assert_allclose(found._risks(r)[:, 0], wanted, rtol=1e-5)
+    # That is what is written for patients, and it is nearer to the truth.
+    predicted = as_predictions(Predictions(incidence=F, times=[5.0]), None, len(X), cause=1)
+    columns = model._ratios(X, None, log_risk(predicted.survival_curves, model._times), model.repairs_)
+    corrected = model.correct(Predictions(incidence=F, times=[5.0]), X).incidence
+    np.testing.assert_allclose(corrected[1], found._risks(columns), atol=0.005)
+    member = X["g"] > 0
+    own = 3 * rate
+    truth = own / (own + other) * -np.expm1(-5 * (own + other))
+    errors = [abs(table[1][member, 0].mean() - truth[member].mean()) for table in (F, corrected)]
+    assert errors[1] < errors[0] / 3
+
+
+def test_right_incidences_of_a_cause_are_left_alone_whatever_the_shape_in_a_group():
+    """With incidences completed between 0 and the time, half of such samples were repaired."""
+    for seed in range(4):
+        X, y, F, _, _ = one_of_two_causes(seed, shape=2.5)
+        assert repair(Predictions(incidence=F, times=[5.0]), X, y, cause=1, random_state=0).repairs_ == []

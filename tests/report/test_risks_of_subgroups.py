@@ -1,5 +1,7 @@
 """Subgroups that the search found stand beside other groups with their risks by the same time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from drosurv import Surv, audit
 from drosurv.metrics.observed_risk import observed_risk
 from drosurv.patients.target import parse_target
+from drosurv.report.sections.first_section import _found
 
 AT = [1.0, 2.0, 3.0]
 
@@ -36,3 +39,27 @@ def test_a_found_subgroup_has_the_risks_of_its_patients(found):
     assert row.by == report.picture.rows[0].by == "time 2"
     assert (row.risk, row.predicted) == pytest.approx((expected.observed.value, expected.predicted), rel=1e-5)
     assert row.ratio == pytest.approx(row.risk / row.predicted, rel=1e-4)
+
+
+def test_two_rules_of_the_same_patients_are_shown_once():
+    row = {
+        "question": "level",
+        "patients": 519,
+        "observed": 69.0,
+        "p": 0.01,
+        "since": np.nan,
+        "until": np.nan,
+    }
+    same = [
+        {**row, "group": "a > 1", "expected": 111.0},
+        {**row, "group": "b is missing", "expected": 111.0 + 1e-12},
+        {**row, "group": "c > 2", "expected": 90.0},
+    ]
+    evidence = SimpleNamespace(
+        subgroups=same,
+        bounds="",
+        audited=SimpleNamespace(groups=pd.DataFrame(columns=["group"])),
+        risks_of_subgroups={},
+        time_unit="days",
+    )
+    assert [found["group"] for found in _found(evidence)] == ["a > 1", "c > 2"]

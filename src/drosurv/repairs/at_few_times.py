@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.curves import minus_log, parse_survival
 from drosurv.judging.few_times import ResidualsAtTimes, bounded
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
@@ -34,7 +35,8 @@ _LEAST_RATIO = 0.01
 class AtFewTimes:
     """Predicted survival (n, m) of n patients at m times, their outcomes `y`, entry times and clusters.
 
-    A patient counts in gains by his `share` (n,) in his cluster.
+    A patient counts in gains by his `share` (n,) in his cluster. With one `cause` of several, `y` has the causes, the
+    probabilities are its incidences, and repairs multiply its hazard, those of the others being unchanged.
     """
 
     predicted: Predicted
@@ -42,25 +44,59 @@ class AtFewTimes:
     y: Any
     rows: Rows
     share: FloatArray
+    cause: int | None = None
 
     @staticmethod
-    def of(predicted: Predicted, y: Any, rows: Rows, share: FloatArray) -> AtFewTimes | None:
+    def of(
+        predicted: Predicted, y: Any, rows: Rows, share: FloatArray, cause: int | None = None
+    ) -> AtFewTimes | None:
         """Return the predictions; None if curves are known throughout."""
-        curves = predicted.survival_curves
+        curves, given = predicted.survival_curves, predicted.given
+        if cause is not None:
+            if given is None or given.incidence is None:
+                return None
+            curves = parse_survival(
+                1 - np.asarray(given.incidence[cause], np.float64), len(share), given.times
+            )
         if curves.times is None or curves.known_throughout:
             return None
-        return AtFewTimes(predicted, curves.times, y, rows, share)
+        return AtFewTimes(predicted, curves.times, y, rows, share, cause)
 
-    @cached_property
-    def _survival(self) -> FloatArray:
-        return self.predicted.survival_curves.survival(self.times)
+    def _risks(self, r: FloatArray) -> FloatArray:
+        """Return probabilities (n, m) of the event by all times, after hazards are multiplied by exp(r)."""
+        if self.cause is None:
+            survival = self.predicted.survival_curves.survival(self.times)
+            return np.asarray(1 - survival ** np.exp(r)[:, None], np.float64)
+        given = self.predicted.given
+        assert given is not None
+        assert given.incidence is not None
+        tables = {cause: np.asarray(F, np.float64) for cause, F in given.incidence.items()}
+        survival = 1 - sum(tables.values(), np.zeros(1))
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        left = before - survival
+        hazard = minus_log(np.divide(survival, before, out=np.ones_like(before), where=before > 0))
+        own = np.diff(tables[self.cause], axis=1, prepend=0.0)
+        own = hazard * np.divide(own, left, out=np.zeros_like(left), where=left > 0)
+        # Hazards of the causes are in proportion to each other between two times.
+        repaired = own * np.exp(r)[:, None]
+        total = np.maximum(hazard - own, 0.0) + repaired
+        free = np.exp(-np.cumsum(total, axis=1))
+        before = np.column_stack([np.ones(len(free)), free[:, :-1]])
+        share = np.divide(repaired, total, out=np.zeros_like(total), where=total > 0)
+        return np.asarray(np.cumsum(share * (before - free), axis=1), np.float64)
 
     def judged(self, r: FloatArray) -> Judged:
         """Return what tests are made from after hazards are multiplied by exp(r), r (n,)."""
-        survival = self._survival ** np.exp(r)[:, None]
         # A repair may make steps small or probabilities less round; outcomes stay those at the predicted times.
-        predicted = as_predictions((self.times, survival), None, len(r))
-        return judged_patients(predicted, self.y, self.rows, at_its_times=True)
+        predicted = as_predictions((self.times, 1 - self._risks(r)), None, len(r))
+        return judged_patients(predicted, self.y, self.rows, cause=self.cause, at_its_times=True)
+
+    def _probability(self, r: FloatArray) -> FloatArray:
+        """Return probabilities (n, J) by the times of the residuals, after hazards are multiplied by exp(r)."""
+        if self.cause is not None:
+            return bounded(self._risks(r)[:, np.searchsorted(self.times, self._residuals.ends)])
+        found: FloatArray = 1 - (1 - bounded(self._residuals.probability)) ** np.exp(r)[:, None]
+        return found
 
     @cached_property
     def _residuals(self) -> ResidualsAtTimes:
@@ -69,15 +105,12 @@ class AtFewTimes:
         assert isinstance(found, ResidualsAtTimes)
         return found
 
-    @cached_property
-    def _at_last(self) -> tuple[FloatArray, FloatArray]:
+    def _at_last(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Outcomes and probabilities (n,) by the last time until which each patient was followed; 0 if by none."""
         found, rows = self._residuals, np.arange(len(self.share))
         followed = found.followed & (found.weight > 0)[:, None]
         last = np.maximum(followed.sum(axis=1) - 1, 0)
-        outcome, F = (
-            part[rows, last] * followed[:, 0] for part in (found.outcome, bounded(found.probability))
-        )
+        outcome, F = (part[rows, last] * followed[:, 0] for part in (found.outcome, self._probability(r)))
         return outcome, F
 
     def expected(self, times: FloatArray) -> Expected:
@@ -91,9 +124,9 @@ class AtFewTimes:
         Events x and probabilities F = 1 - exp(-H) by a time have the same score by the log of the hazard as Poisson
         events x H / F with mean H, and no more information. Both are multiplied by the patient's share.
         """
-        outcome, F = self._at_last
-        hazard = -np.log1p(-F) * np.exp(r)
-        factor = np.divide(hazard, -np.expm1(-hazard), out=np.zeros(len(F)), where=hazard > 0)
+        outcome, F = self._at_last(r)
+        hazard = -np.log1p(-F)
+        factor = np.divide(hazard, F, out=np.zeros(len(F)), where=F > 0)
         return self.share * outcome * factor, self.share * hazard
 
     def gains(self, before: FloatArray, after: FloatArray) -> FloatArray:
@@ -114,11 +147,11 @@ class AtFewTimes:
         found = self._residuals
         known = found.followed[rows] & (found.weight[rows] > 0)[:, None]
         happened = np.where(known, np.diff(found.outcome[rows], axis=1, prepend=0.0), 0.0)
-        then = self._probabilities(before[rows], rows, known)
+        then = np.where(known, np.diff(self._probability(before)[rows], axis=1, prepend=0.0), 0.0)
         free = 1 - np.cumsum(then, axis=1)
         logs = []
         for r in after:
-            now = self._probabilities(r[rows], rows, known)
+            now = np.where(known, np.diff(self._probability(r)[rows], axis=1, prepend=0.0), 0.0)
             none = (1 - now.sum(axis=1)) / free[:, -1]
             ratio = np.divide(now, then, out=np.ones_like(then), where=then > 0)
             change = np.where(known, ratio - none[:, None], 0.0)
@@ -134,17 +167,11 @@ class AtFewTimes:
             logs.append(self.share[rows] @ np.log(np.maximum(1 + share * deviation, _LEAST_RATIO)))
         return np.array(logs)
 
-    def _probabilities(self, r: FloatArray, rows: BoolArray, known: BoolArray) -> FloatArray:
-        """Return probabilities (m, J) of the event in each interval, 0 where it is not known, of some rows."""
-        survival = (1 - bounded(self._residuals.probability[rows])) ** np.exp(r)[:, None]
-        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
-        found: FloatArray = np.where(known, before - survival, 0.0)
-        return found
-
     def _score(self, r: FloatArray) -> FloatArray:
         found = self._residuals
-        survival = (1 - found.probability) ** np.exp(r)[:, None]
-        judged: FloatArray = (found.weight > 0) * outcome_scores(survival, found.outcome, found.followed)
+        judged: FloatArray = (found.weight > 0) * outcome_scores(
+            1 - self._probability(r), found.outcome, found.followed
+        )
         return judged
 
     def fit(self, r: FloatArray, rows: IntArray, z: FloatArray, penalty: FloatArray) -> FloatArray | None:
@@ -153,9 +180,8 @@ class AtFewTimes:
         The sums of z times the residuals are zero, up to the penalties (p,), after hazards are multiplied by
         exp(r + z theta), r (n,). None if Newton's method finds no such effects.
         """
-        outcome, F = (part[rows] for part in self._at_last)
-        hazard, weight = -np.log1p(-F) * np.exp(r[rows]), self.share[rows] * (F > 0)
-        return fit_at_one_time(hazard, z, outcome, weight, penalty)
+        outcome, F = (part[rows] for part in self._at_last(r))
+        return fit_at_one_time(-np.log1p(-F), z, outcome, self.share[rows] * (F > 0), penalty)
 
     def described(self, repair: Repair, trial: Trial) -> Repair:
         """Return a repair with the events, ratios and slopes of the predicted times, of patients not used for it."""

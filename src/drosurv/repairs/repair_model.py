@@ -116,12 +116,13 @@ def repair(
                     f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
                 )
         model, cause = of_causes(model, cause, y)
+        causes = y
         if cause is None:
             kept, y = RepairedCox(**options), of_any_cause(y)
         else:
             kept = _of_cause(model, y, cause, options)
             y = of_events(y, parse_competing_target(y, complete=False).cause == cause)
-        return kept._fit_frozen(model, _of_model(model, X, features), y, features)
+        return kept._fit_frozen(model, _of_model(model, X, features), y, features, causes)
     if cause is not None or has_causes(y):
         raise ArgumentError(
             "cause",

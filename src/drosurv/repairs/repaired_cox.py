@@ -220,8 +220,9 @@ class RepairedCox(RepairedPredictions):
             accepted = self._find(expected.weighted(weight), tables, folds, clusters, progress, over_time)
             if accepted:
                 # Once more, with predictions that do not depend on the fold on which a repair is checked.
-                parts = fits.without_each_fold(alone, progress)
-                without = [fits.joined(part).weighted(weight) for part in parts]
+                without = [
+                    fits.joined(part).weighted(weight) for part in fits.without_each_fold(alone, progress)
+                ]
                 accepted = self._find(
                     expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
                 )
@@ -233,8 +234,11 @@ class RepairedCox(RepairedPredictions):
         self._add_changes(X, tables[0])
         return self
 
-    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any) -> Self:
-        """Repair a fitted model without refitting it, from predictions for patients it was not trained on."""
+    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, causes: Any = None) -> Self:
+        """Repair a fitted model without refitting it, from predictions for patients it was not trained on.
+
+        With one cause of several, `y` has its events, and `causes` is the target with all.
+        """
         target, tables = self._begin(X, y, features)
         rows = Rows.parse(y, judged=y_field(y, "entry") is None)
         if rows.entry is None and rows.patient is not None and np.bincount(rows.patient).max() > 1:
@@ -252,10 +256,10 @@ class RepairedCox(RepairedPredictions):
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         edges = intervals_between(times)
-        few_times = None
-        if self._cause is None or self._n_causes == 1:
-            of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
-            few_times = AtFewTimes.of(predicted, target.to_structured(), of_rows, clusters.share)
+        of_rows = Rows(entry=rows.entry, clusters=clusters.number if clusters.of_several else None)
+        one = self._cause if self._n_causes > 1 else None
+        outcomes = target.to_structured() if one is None else causes
+        few_times = AtFewTimes.of(predicted, outcomes, of_rows, clusters.share, one)
         if self._too_few(target, clusters):
             return self
         # Not stratified by events: the mean of likelihood ratios would then exceed 1.

@@ -192,28 +192,20 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
     """Whether rows (n,) at one time have equal codes far more often than all rows with equal codes `within`."""
-    observed, others = _equal_among(codes, _joined(at, within))
-    expected, _ = _equal_among(codes, within)
-    known = others > 0
+    rows = pd.DataFrame({"code": codes, "at": at, "within": within})
+
+    def others(*same: str) -> FloatArray:
+        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64) - 1
+
+    beside = others("within", "at")
+    known = beside > 0
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    observed, expected, others = observed[known], expected[known], others[known]
+    observed = others("within", "at", "code")[known] / beside[known]
+    expected = others("within", "code")[known] / others("within")[known]
     beyond, possible = (observed - expected).sum(), (1 - expected).sum()
-    deviation = np.sqrt((2 * expected * (1 - expected) / others).sum() + 1)
+    deviation = np.sqrt((2 * expected * (1 - expected) / beside[known]).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
-
-
-def _equal_among(codes: IntArray, within: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of the other rows of each row's set (n,) that have its code, and their number (n,)."""
-    _, sets, sizes = np.unique(within, return_inverse=True, return_counts=True)
-    _, equal, rows = np.unique(_joined(codes, sets), return_inverse=True, return_counts=True)
-    others = (sizes[sets] - 1).astype(np.float64)
-    return (rows[equal] - 1) / np.maximum(others, 1), others
-
-
-def _joined(first: IntArray, second: IntArray) -> IntArray:
-    """Return one code for each pair of codes (n,)."""
-    return np.asarray(first * (int(second.max()) + 2) + second, np.intp)
 
 
 def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
@@ -501,7 +493,7 @@ def _outside(value: float, values: FloatArray) -> bool:
     if value < 0:
         return bool(rest.min() >= 0)
     gap, spread = value - rest.max(), np.ptp(rest)
-    rows, near = np.count_nonzero(values == value), np.count_nonzero(rest > value - spread / 10)
+    rows, near = int((values == value).sum()), int((rest > value - spread / 10).sum())
     often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
     return bool(gap > (spread / 20 if often else spread))
 

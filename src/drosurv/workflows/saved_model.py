@@ -27,9 +27,10 @@ from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows
 from drosurv.tables.problems import sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
-from drosurv.tables.rows import RowHashes, RowsSeen, patient_numbers
+from drosurv.tables.rows import patient_numbers
 from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.row_hashes import RowHashes, RowsSeen
 from drosurv.workflows.training import fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.

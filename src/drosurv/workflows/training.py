@@ -46,8 +46,8 @@ from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import counts_rows
 from drosurv.tables.leaks import copies_of_time, find_leaks
 from drosurv.tables.reading import TableNote
-from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import labels
+from drosurv.workflows.row_hashes import RowHashes
 
 # With fewer events per feature, coefficients are mostly chance.
 EVENTS_PER_FEATURE = 10

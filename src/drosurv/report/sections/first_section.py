@@ -166,7 +166,12 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
     note = "after correction for everybody" if rescaled else ""
     # Columns of the group table that are not known of a subgroup are empty.
     empty = dict.fromkeys(evidence.audited.groups.columns)
-    for row in evidence.subgroups[:_MOST_FOUND]:
+    # Two rules of the same patients are shown once.
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in evidence.subgroups:
+        same = (*(row[name] for name in ("question", "patients", "observed")), round(row["expected"], 6))
+        found.setdefault(same, row)
+    for row in list(found.values())[:_MOST_FOUND]:
         # Events of a part of the follow-up are named as such.
         when = period(row["since"], row["until"], evidence.time_unit)
         name = f"{row['group']}, {when}" if when else row["group"]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv
-from drosurv.tables.rows import RowHashes, RowsSeen, canonical_text
+from drosurv.workflows.row_hashes import RowHashes, RowsSeen, canonical_text
 
 
 def cohort(n=300, seed=0):
