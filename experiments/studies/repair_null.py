@@ -6,7 +6,7 @@ each row. Frozen clusters: the same with the true curves as given predictions. R
 without a group, base CoxPH.
 
 python -m experiments.studies.repair_null --seeds 200 --jobs 16    # resumable; results/repair_null
-python -m experiments.studies.repair_null --write                  # docs/repair_by_size.md
+python -m experiments.studies.repair_null --write                  # docs/tables/repair_null.csv
 """
 
 import warnings
@@ -20,7 +20,7 @@ from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.metrics import log_partial_likelihood
 from drosurv.patients.target import with_fields
 from experiments.studies import repair_by_size
-from experiments.studies.pages import table, write_part
+from experiments.studies.pages import table, write_table
 from experiments.studies.rows import load, measure, parser
 
 FIRST_SEED = 1000
@@ -111,7 +111,7 @@ def _fitted(scenario, seed, rng):
 
 
 def summary(rows):
-    """How often something was repaired, and what that did to new patients, in Markdown."""
+    """Header and rows: how often something was repaired, and what that did to new patients."""
     body = []
     for scenario in SCENARIOS:
         runs = rows[rows["scenario"] == scenario]
@@ -133,7 +133,7 @@ def summary(rows):
         "repaired",
         "change of new patients' log likelihood per event, mean (lowest)",
     ]
-    return "\n".join(table([*header, "rankings reversed", "largest e-value"], body))
+    return [*header, "rankings reversed", "largest e-value"], body
 
 
 def main():
@@ -149,9 +149,10 @@ def main():
         ]
         measure(options.output, units, work, options.jobs, options.minutes)
     rows = load(options.output)
-    print(summary(rows))
+    header, body = summary(rows)
+    print("\n".join(table(header, body)))
     if options.write:
-        write_part("repair_by_size.md", "python -m experiments.studies.repair_null", summary(rows))
+        write_table("repair_null", header, body)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, estimate_of
 from drosurv.metrics import FollowUp
+from drosurv.metrics.brier import brier_estimates
 from drosurv.metrics.follow_up import auc_times, brier_times
 from drosurv.metrics.follow_up import last_with_enough_at_risk as last
+from drosurv.metrics.nonparametric import Incidence
 from drosurv.patients.target import Target
 from drosurv.predictions import Predictions, as_predictions
 
@@ -147,3 +149,32 @@ def test_metrics_are_computed_where_the_predictions_allow(train, held_out):
     # One time is not enough for a score over time, and what is known at few times is no curve.
     assert metrics_of(curves).isdisjoint({"brier_skill", "d_calibration_p"})
     assert "likelihood_gain" in metrics_of(curves)
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["everybody", "group"])
+@pytest.mark.parametrize("setting", ["plain", "tied", "causes"])
+def test_the_influence_on_the_skill_is_the_derivative_through_the_null_model_too(setting, own):
+    """The null model is the curve of all patients, also where the skill is that of a group."""
+    rng = np.random.default_rng(3)
+    x, grid = rng.normal(size=40), np.linspace(0.05, 3, 60)
+    died, left = rng.exponential(np.exp(-x)), rng.exponential(1.5, 40)
+    if setting == "tied":
+        died, left = np.ceil(4 * died) / 4, np.ceil(4 * left) / 4
+    ended, other = died <= left, rng.random(40) < (0.4 if setting == "causes" else 0.0)
+    target = Target(ended & ~other, np.minimum(died, left), other=ended & other)
+    predicted = as_predictions(Predictions(x, np.exp(-np.outer(np.exp(x), grid)), grid), None, 40)
+    data = EvaluationData(predicted, target, FollowUp.of_test_patients(target))
+    members = np.arange(40) if own else np.flatnonzero(rng.random(40) < 0.5)
+    times, inside = data.brier_times, np.bincount(members, minlength=40)
+    survival = predicted.survival_curves.survival(times)
+
+    def skill(weight):
+        null = 1 - Incidence.of(target, weight).at(times)
+        return brier_estimates(target, survival, times, weight * inside, null=null).skill.value
+
+    found = Subset(data, members).brier.skill
+    steps = 1e-6 * np.eye(40)
+    derivative = [(skill(1 + step) - skill(1 - step)) / 2e-6 for step in steps]
+    assert found.value == pytest.approx(skill(np.ones(40)), abs=1e-12)
+    np.testing.assert_allclose(found.influence, derivative, atol=1e-8)
+    assert own or np.abs(found.influence[inside == 0]).max() > 1e-4

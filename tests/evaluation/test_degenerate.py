@@ -82,3 +82,46 @@ def test_equal_scores_rank_at_chance():
     table = evaluate(given, None, y, sensitive_features=groups).to_frame()
     row = table.query("metric == 'concordance_index' and attribute == 'overall'").iloc[0]
     assert row["value"] == 0.5
+
+
+@pytest.mark.parametrize("field", ["", "entry", "clusters", "causes", "weight"])
+@pytest.mark.parametrize("case", ["one patient", "one group", "two patients", "every pair in order"])
+def test_tables_and_curves_of_few_patients_hold_numbers_or_nan(case, field):
+    """With entry, clusters, causes, or all weight on one row, too."""
+    given, y, groups = CASES["equal times" if case == "one group" else case]
+    n, event = len(y), y["event"]
+    groups = groups.assign(group="a") if case == "one group" else groups
+    fields = {
+        "entry": {"entry": y["time"] / 2},
+        "clusters": {"clusters": np.arange(n) // 2},
+        "weight": {"weight": np.where(np.arange(n) == int(event.argmax()), 7.0, 0.0)},
+    }.get(field, {})
+    y, how = Surv.from_arrays(event, y["time"], **fields), {}
+    if field == "causes":
+        y, how = Surv.competing(np.where(event, 1 + np.arange(n) % 2, 0), y["time"]), {"cause": 1}
+        hazard, times = np.exp(given.risk)[:, None], given.times
+        any_event = -np.expm1(-(hazard + 0.5) * times)
+        shares = {1: hazard / (hazard + 0.5), 2: 0.5 / (hazard + 0.5)}
+        given = Predictions(
+            incidence={cause: share * any_event for cause, share in shares.items()}, times=times
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for expected in (SmallGroupWarning, UndefinedMetricWarning):
+            warnings.simplefilter("ignore", expected)
+        found = evaluate(given, None, y, sensitive_features=groups, threshold=0.4, **how)
+        tables = {
+            "numbers": found.to_frame(),
+            "decisions": found.decisions,
+            "decision curves": found.decision_curves,
+            "times": found.times.rename(columns={"observed": "value"}),
+        }
+        assert found.calibration_curves is not None
+    for name, table in tables.items():
+        number = "net_benefit" if name == "decision curves" else "value"
+        value, low, high = (table[column].to_numpy(float) for column in (number, "low", "high"))
+        assert not np.isinf([value, low, high]).any(), name
+        assert np.isnan(low[np.isnan(value)]).all(), name
+        known = ~np.isnan(low)
+        assert (low[known] <= value[known] + 1e-12).all(), name
+        assert (value[known] <= high[known] + 1e-12).all(), name

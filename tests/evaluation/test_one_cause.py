@@ -18,7 +18,7 @@ from drosurv.predictions import Predictions
 QUICK = {}
 
 
-def cohort(seed, n=600, hidden=0.0):
+def cohort(seed, n=400, hidden=0.0):
     """Cause 1 is more frequent than the features say in group b; cause 2 is as they say."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x0", "x1"])
@@ -32,7 +32,7 @@ def cohort(seed, n=600, hidden=0.0):
 
 @pytest.fixture(scope="module")
 def model():
-    X, y, _ = cohort(0)
+    X, y, _ = cohort(0, n=600)
     return CauseSpecificCox().fit(X, y)
 
 
@@ -278,7 +278,7 @@ def test_late_entries_and_other_models_of_causes(model):
 
 
 def test_models_are_compared_by_one_cause(model):
-    X, y, _ = cohort(6)
+    X, y, _ = cohort(6, n=600)
     models = {"right": model, "shrunken": CauseSpecificCox(l2=1.0).fit(*cohort(0)[:2])}
     table = compare(models, X, y, cause=1, metrics=["concordance_index", "likelihood_gain"])
     gains = table.query("metric == 'likelihood_gain' and attribute == 'overall'").set_index("model")

@@ -7,9 +7,8 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
 from drosurv.metrics import FollowUp, integrated_brier_score
-from drosurv.metrics.brier import brier_against_null
-from drosurv.patients.groups import parse_groups
-from drosurv.patients.target import Surv
+from drosurv.metrics.brier import brier_against_null, brier_estimates
+from drosurv.patients.target import Surv, parse_target
 
 
 def cohort(rng, n, longest=100):
@@ -122,22 +121,11 @@ def test_groups_with_other_follow_up_have_the_scores_of_complete_follow_up():
     y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
     at = np.linspace(0.1, 0.7, 7)
     survival = np.broadcast_to(np.exp(-at), (len(y), len(at)))
-    found = brier_against_null(y, y, survival, at, groups=parse_groups(group)).model
     truth = trapezoid(np.exp(-at) * (1 - np.exp(-at)), at) / 0.6
     for label in ("a", "b"):
-        assert found[group == label].mean() == pytest.approx(truth, rel=0.03)
+        own = group == label
+        found = brier_estimates(parse_target(y), survival, at, own.astype(float)).score
+        assert found.value == pytest.approx(truth, rel=0.03)
     # With one censoring distribution for everybody the groups seem to differ.
     pooled = brier_against_null(y, y, survival, at).model
     assert pooled[group == "a"].mean() > 1.3 * pooled[group == "b"].mean()
-
-
-def test_without_a_label_there_is_no_score_by_group():
-    y = Surv.from_arrays([1, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
-    found = brier_against_null(
-        y,
-        y,
-        np.full((4, 2), 0.5),
-        [1.0, 2.0],
-        groups=parse_groups(["a", None, "a", "a"], missing="drop", at_least=1),
-    ).model
-    assert np.isnan(found).tolist() == [False, True, False, False]

@@ -19,9 +19,7 @@ from drosurv.metrics import (
     integrated_brier_score,
     uno_concordance,
 )
-from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
-from drosurv.patients.groups import parse_groups
 from drosurv.patients.target import Surv
 
 YEARS = np.array([2.0, 3.0, 4.0])
@@ -161,10 +159,6 @@ def test_censoring_at_the_last_time_changes_no_score_at_that_time(cut):
         assert integrated_brier_score(train, now, predicted, at) == pytest.approx(expected, rel=1e-12)
         found = dynamic_auc_curve(train, now, x, at).auc
         np.testing.assert_allclose(found, cumulative_dynamic_auc(y, y, x, at)[0], rtol=1e-12)
-    one_group = brier_against_null(
-        now, now, predicted, at, groups=parse_groups(np.zeros(len(x)), at_least=1)
-    ).model
-    assert one_group.mean() == pytest.approx(expected, rel=1e-12)
     by_cause = [
         brier_score_by_cause(
             FollowUp.parse(Surv.from_arrays(cause > 0, time)), cause, time, 1 - predicted, at

@@ -7,9 +7,8 @@ from sksurv.nonparametric import (
 )
 
 from drosurv.metrics import FollowUp, compare_follow_up, default_horizon, median_follow_up
-from drosurv.metrics.follow_up import GroupFollowUp, auc_times, brier_times
+from drosurv.metrics.follow_up import auc_times, brier_times
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.patients.groups import Groups
 from drosurv.patients.target import Surv, Target, parse_target
 
 
@@ -118,22 +117,6 @@ def test_a_small_group_neither_warns_nor_shortens_the_horizon():
     found = compare_follow_up(y, np.repeat(["few", "many"], [4, 100]))
     assert not found.differs
     assert found.horizon == 91.0
-
-
-def test_group_weights_recover_the_number_of_events_of_each_group():
-    rng = np.random.default_rng(7)
-    codes = np.repeat([0, 1], 20_000)
-    time = rng.exponential(size=40_000)
-    censored = rng.exponential(1 / np.where(codes == 0, 0.2, 2.0))
-    target = Target(time <= censored, np.minimum(time, censored))
-    weights = GroupFollowUp.of(target, Groups(codes, ("a", "b")))
-    by_horizon = 1 - np.exp(-weights.horizon)
-    at = np.array([weights.horizon / 2])
-    for k in (0, 1):
-        rows = codes == k
-        assert weights.inverse_probability(target)[rows].mean() == pytest.approx(by_horizon, rel=0.05)
-        left = weights.censoring_weights(target, at).free[rows, 0] * (target.time[rows] > at)
-        assert left.mean() == pytest.approx(np.exp(-at[0]), rel=0.05)
 
 
 def scene(longest_train=100.0, longest_test=90.0):

@@ -149,7 +149,7 @@ def table_by_cause(
     """
     if not has_causes(y) or predicted.competing is None or _late_at_few_times(predicted, y):
         return None
-    groups = rows_by_group(parse_attributes(sensitive_features, len(predicted)))
+    groups = rows_by_group(parse_attributes(sensitive_features, len(predicted), at_least=1))
     return _table(predicted, predicted.competing, y, groups, horizon, level, name="horizon")
 
 

@@ -124,4 +124,5 @@ def _missing_variance(
         by_chance += (weight[rows] * lost) @ above[rows] * (1 - part)
     expected = ((1 + odds) ** 2 * by_chance + weight @ mean**2) / outcomes.total**2
     found = np.array([float(one.influence @ one.influence) for one in curve])
-    return np.sqrt(np.maximum(np.divide(expected, found, out=np.ones(len(odds)), where=found > 0), 1.0))
+    ratio: FloatArray = np.divide(expected, found, out=np.ones(len(odds)), where=found > 0)
+    return np.sqrt(np.maximum(ratio, 1.0))

@@ -9,10 +9,9 @@ import numpy as np
 
 from drosurv.curves import SurvivalCurves, parse_survival
 from drosurv.metrics.estimates import Estimate
-from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
+from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, brier_times
 from drosurv.metrics.nonparametric import Incidence, free_until
 from drosurv.metrics.scores import metric_target, parse_weights, warn_undefined, weighted_mean
-from drosurv.patients.groups import Groups
 from drosurv.patients.observation import given_weight
 from drosurv.patients.target import FloatArray, Target
 
@@ -77,7 +76,7 @@ def integrated_brier_score(
     >>> round(integrated_brier_score(y, y, survival, times=[1.0, 2.0]), 5)
     0.03625
     """
-    scores = next(_scores(y_train, y_test, survival, times, grid, None))
+    scores = next(_scores(y_train, y_test, survival, times, grid))
     weight = parse_weights(given_weight(y_test, sample_weight), len(scores))
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
@@ -123,28 +122,21 @@ def brier_against_null(
     times: Any = None,
     *,
     grid: Grid = "inside",
-    groups: Groups | None = None,
 ) -> BrierAgainstNull:
     """Integrated Brier score of each patient under a model and under the null model, for the skill of any group.
 
     Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. Because of the censoring
-    weights only means are meaningful, not the value of one patient. With `groups` that are to be compared, the weights
-    are estimated in each group of test patients, and times end where a tenth of every group with at least 50 patients
-    is still at risk, so that groups with different follow-up can be compared (:func:`compare_follow_up`). Patients
-    without a group get NaN.
+    weights only means are meaningful, not the value of one patient.
     """
-    return BrierAgainstNull(*_scores(y_train, y_test, survival, times, grid, groups))
+    return BrierAgainstNull(*_scores(y_train, y_test, survival, times, grid))
 
 
-def _scores(
-    y_train: Any, y_test: Any, survival: Any, times: Any, grid: Grid, groups: Groups | None
-) -> Iterator[FloatArray]:
+def _scores(y_train: Any, y_test: Any, survival: Any, times: Any, grid: Grid) -> Iterator[FloatArray]:
     """Yield the scores of each patient, (n,), under the model and then under the null model."""
     follow_up = FollowUp.parse(y_train)
     target = metric_target(y_test, name="y_test", weighted=True)
     curves = parse_survival(survival, len(target), times)
-    by_group = None if groups is None else GroupFollowUp.of(target, groups)
-    at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
+    at = brier_times(follow_up, target, times, grid)
     if len(at) == 0:
         warn_undefined(
             f"the Brier score is undefined (NaN): the {len(target)} patients were not observed over any span "
@@ -154,10 +146,7 @@ def _scores(
         yield from (unknown, unknown)
         return
     target = follow_up.censor_at_end(target)
-    if by_group is None:
-        weights = follow_up.censoring_weights(target, at, published=grid == "table")
-    else:
-        weights = by_group.censoring_weights(target, at)
+    weights = follow_up.censoring_weights(target, at, published=grid == "table")
     for predicted in (curves, follow_up.survival_at(at)):
         yield _time_average(predicted, at, weights)
 

@@ -11,9 +11,9 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.nonparametric import KaplanMeier, free_until, step_function, weighted_quantiles
 from drosurv.metrics.scores import metric_target, parse_weights
 from drosurv.patients.arrays import as_numbers, places_in
-from drosurv.patients.groups import Groups, Missing, parse_groups
+from drosurv.patients.groups import Missing, parse_groups
 from drosurv.patients.observation import Rows, ends_of_patients, given_weight, label_codes
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, parse_target, y_field
+from drosurv.patients.target import BoolArray, FloatArray, Target, parse_target, y_field
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
@@ -245,45 +245,6 @@ class FollowUp:
         return target.until(self.end)
 
 
-@dataclass(frozen=True, eq=False)
-class GroupFollowUp:
-    """Censoring weights of each patient from the follow-up of their group, for comparisons of groups.
-
-    With one censoring distribution for everybody, the patients of a group with shorter follow-up would have too little
-    weight, and equal groups would seem to differ. `censoring` holds the Kaplan-Meier curve of censoring of each group,
-    `codes` (n,) the group of each patient. Groups are compared up to the `horizon`, to which all were observed.
-    """
-
-    codes: IntArray
-    censoring: tuple[KaplanMeier, ...]
-    horizon: float
-
-    @classmethod
-    def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
-        """From test patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
-        parts = [target.take(groups.codes == k) for k in range(len(groups))]
-        enough = [part for part in parts if len(part) >= min_patients] or [target]
-        horizon = min(last_with_enough_at_risk(part) for part in enough)
-        return cls(groups.codes, tuple(KaplanMeier.both(part)[1] for part in parts), horizon)
-
-    def inverse_probability(self, target: Target) -> FloatArray:
-        """1 / G(Y-) in each patient's group for events up to the horizon, (n,); 0 for other patients."""
-        weight = np.where(self.codes < 0, np.nan, 0.0)
-        for k, curve in enumerate(self.censoring):
-            rows = np.flatnonzero((self.codes == k) & target.ended & (target.time <= self.horizon))
-            observed = left_limit(curve.times, curve.survival, target.time[rows])
-            weight[rows] = np.divide(1.0, observed, out=np.zeros(len(rows)), where=observed > 0)
-        return weight
-
-    def censoring_weights(self, target: Target, at: FloatArray) -> CensoringWeights:
-        """Weights in each patient's group at k times up to the horizon; 0 if nobody of the group is observed."""
-        free = np.full((len(self.codes), len(at)), np.nan)
-        for k, curve in enumerate(self.censoring):
-            observed = left_limit(curve.times, curve.survival, at)
-            free[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(at)), where=observed > 0)
-        return CensoringWeights(free_until(target), self.inverse_probability(target), free, target.event)
-
-
 def last_with_enough_at_risk(target: Target) -> float:
     """The last time at which a tenth of the patients is at risk."""
     latest = np.sort(target.time)[::-1]
@@ -380,17 +341,18 @@ def compare_follow_up(
     target = metric_target(y)
     parsed = parse_groups(groups, len(target), missing=missing, at_least=1)
     target, parsed = target.take(parsed.kept), parsed.of_kept()
-    by_group = GroupFollowUp.of(target, parsed, min_patients=min_patients)
+    parts = [target.take(parsed.codes == k) for k in range(len(parsed))]
     medians = {
-        label: median_follow_up(target.take(parsed.codes == k)) if size else float("nan")
-        for k, (label, size) in enumerate(zip(parsed.labels, parsed.sizes, strict=True))
+        label: median_follow_up(part) if len(part) else float("nan")
+        for label, part in zip(parsed.labels, parts, strict=True)
     }
-    at = np.unique(target.time[target.time <= by_group.horizon])
-    large = [
-        curve for curve, size in zip(by_group.censoring, parsed.sizes, strict=True) if size >= min_patients
-    ]
+    # Small groups do not shorten the time to which all are observed.
+    enough = [part for part in parts if len(part) >= min_patients]
+    horizon = min(map(last_with_enough_at_risk, enough or [target]))
+    at = np.unique(target.time[target.time <= horizon])
+    large = [KaplanMeier.both(part)[1] for part in enough]
     if len(large) < 2:
-        return FollowUpComparison(medians, float("nan"), float("nan"), by_group.horizon, False)
+        return FollowUpComparison(medians, float("nan"), float("nan"), horizon, False)
     shares = np.array([step_function(curve.times, curve.survival, at, before=1.0) for curve in large])
     logs = np.array([step_function(curve.times, curve.log_variance, at, before=0.0) for curve in large])
     top, bottom, columns = shares.argmax(axis=0), shares.argmin(axis=0), np.arange(len(at))
@@ -400,9 +362,7 @@ def compare_follow_up(
     error = np.sqrt(variance[top, columns] + variance[bottom, columns])
     worst = int(difference.argmax())
     differs = ((difference >= _LEAST_DIFFERENCE) & (difference >= _STANDARD_ERRORS * error)).any()
-    return FollowUpComparison(
-        medians, float(difference[worst]), float(at[worst]), by_group.horizon, bool(differs)
-    )
+    return FollowUpComparison(medians, float(difference[worst]), float(at[worst]), horizon, bool(differs))
 
 
 def left_limit(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

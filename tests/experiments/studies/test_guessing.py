@@ -44,9 +44,12 @@ def test_the_page_counts_answers_by_kind_and_names_what_is_wrong():
     rows = pd.DataFrame(rows)
     assert f"| {NONE} | 2 | 0 | 1 | 0 | 1 |" in counts(rows)
     assert f"| all | {len(TABLES) + 1} | 0 | {len(TABLES)} | 0 | 1 |" in counts(rows)
+    named = pd.DataFrame([{"kind": "k", "table": "u", "way": "predictions", "answer": "asked"}])
     variants = pd.DataFrame([{"variant": "v", "table": "t", "way": "check", "answer": "right"}])
-    assert "Silently wrong: x/y (None time status 1)." in document(rows, variants)
-    assert "No table was read wrongly" in document(rows[rows["answer"] != "wrong"], variants)
-    assert "| v | 1 right |" in document(rows, variants)
-    assert "No variant was read wrongly" in document(rows, variants)
-    assert "Silently wrong: t, v (check)." in document(rows, variants.assign(answer="wrong"))
+    assert "Silently wrong: x/y (None time status 1)." in document(rows, named, variants)
+    right = document(rows[rows["answer"] != "wrong"], named, variants)
+    assert "No table was read wrongly" in right
+    assert "| k | 1 asked |" in right
+    assert "| v | 1 right |" in right
+    assert "No variant was read wrongly" in right
+    assert "Silently wrong: t, v (check)." in document(rows, named, variants.assign(answer="wrong"))
