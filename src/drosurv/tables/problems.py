@@ -61,6 +61,8 @@ _FEWEST_PAIRS = 12
 # Rows seem to repeat patients if those of one time agree in a column in this share of the cases in which they would not
 # by chance, and by so many standard deviations more than by chance. They are compared within so many columns.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
+# So many times in order are near each other: a column that rises or falls with time is no sign.
+_NEAR = 4
 
 
 def table_problems(
@@ -168,7 +170,7 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
         )
         return
     had = np.flatnonzero(event > 0)
-    at = pd.factorize(pd.MultiIndex.from_arrays([event[had], time[had]]))[0]
+    at = np.unique(np.column_stack([event[had], time[had]]), axis=0, return_inverse=True)[1].ravel()
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
     if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
         return
@@ -184,27 +186,28 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             yield ArgumentWarning(
                 "id",
                 f"{tied:,} of {len(had):,} rows with the event share their time with another one, and such rows also "
-                f"have the same {named} far more often than others: rows seem to repeat patients, whose events then "
-                f"count several times. {remedy}",
+                f"have the same {named} far more often than rows of near times: rows seem to repeat patients, whose "
+                f"events then count several times. {remedy}",
             )
             return
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
-    """Whether rows (n,) at one time have equal codes far more often than all rows with equal codes `within`."""
-    rows = pd.DataFrame({"code": codes, "at": at, "within": within})
+    """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`."""
+    rows = pd.DataFrame({"code": codes, "at": at, "near": at // _NEAR, "within": within})
 
-    def others(*same: str) -> FloatArray:
-        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64) - 1
+    def alike(*same: str) -> FloatArray:
+        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64)
 
-    beside = others("within", "at")
-    known = beside > 0
+    tied, near = alike("within", "at") - 1, alike("within", "near") - alike("within", "at")
+    known = (tied > 0) & (near > 0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    observed = others("within", "at", "code")[known] / beside[known]
-    expected = others("within", "code")[known] / others("within")[known]
+    equal, share = alike("within", "at", "code"), (alike("code") / len(rows))[known]
+    observed = ((equal - 1) / np.maximum(tied, 1))[known]
+    expected = ((alike("within", "near", "code") - equal) / np.maximum(near, 1))[known]
     beyond, possible = (observed - expected).sum(), (1 - expected).sum()
-    deviation = np.sqrt((2 * expected * (1 - expected) / beside[known]).sum() + 1)
+    deviation = np.sqrt((2 * share * (1 - share) * (1 / tied[known] + 1 / near[known])).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
 
 
