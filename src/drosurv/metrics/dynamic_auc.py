@@ -185,7 +185,7 @@ def auc_estimate(
 
 @dataclass(frozen=True, eq=False)
 class SortedByRisk:
-    """Patients sorted by risk, with what their AUC at k times needs, so that each bootstrap replicate is quick.
+    """Patients sorted by risk, with what their AUC at k times needs.
 
     `target` is censored at the `end` of the training follow-up. The time until which patients are known to be free of
     any event, whether this one then `happened`, the `inverse` probability of being uncensored and `risk` (n,) are in

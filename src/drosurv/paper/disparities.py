@@ -191,7 +191,7 @@ def censoring_aware_disparity(
         return float("nan")
     number = sampled_number(pairs, len(target))
     if number is not None:
-        return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, codes, number).mean
+        return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, codes, number)
     sets = pairs_within(rows, target.event, target.time, codes)
     return sum(pairs.evaluate(hazard[pairs.patient], scale)[0] for pairs in sets) / n_pairs
 
