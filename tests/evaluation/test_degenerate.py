@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv import Surv, evaluate
+from drosurv import Surv, audit, compare, evaluate
 from drosurv.evaluation import Predictions, SmallGroupWarning
 
 pytestmark = [
@@ -125,3 +125,19 @@ def test_tables_and_curves_of_few_patients_hold_numbers_or_nan(case, field):
         known = ~np.isnan(low)
         assert (low[known] <= value[known] + 1e-12).all(), name
         assert (value[known] <= high[known] + 1e-12).all(), name
+
+
+@pytest.mark.parametrize("case", ["one patient", "one event", "all weight on one row", "one cluster"])
+def test_audits_and_comparisons_need_no_more_than_one_patient(case):
+    """A column that does not vary between the patients who count has no subgroups."""
+    given, y, groups = CASES[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for expected in (SmallGroupWarning, UndefinedMetricWarning):
+            warnings.simplefilter("ignore", expected)
+        report = audit(given, np.arange(len(y), dtype=float)[:, None], y, sensitive_features=groups)
+        assert report.to_html()
+        found = compare({"a": given, "b": given}, None, y, sensitive_features=groups)
+    # Of a model and itself, no difference is above 0.
+    values = found["difference"].to_numpy(float)
+    assert (values[np.isfinite(values)] == 0).all()

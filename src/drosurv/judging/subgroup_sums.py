@@ -45,7 +45,7 @@ class Subgroups:
         conditions = table.listed
         by_column = [[i for i, atom in enumerate(conditions) if atom.column == j] for j in range(d)]
         self._conditions = conditions
-        self._ends = np.array([_ends(table.codes_met(atom)) for atom in conditions]).reshape(-1, 3)
+        self._ends = _all_ends([table.codes_met(atom) for atom in conditions])
         self.paired = d <= MOST_PAIRED
         columns = [(a, b) for a in range(d) for b in range(a + 1, d)] if self.paired else []
         # The numbers of the pair of columns and of both conditions, (3, P).
@@ -69,9 +69,9 @@ class Subgroups:
         ]
         self._singles = singles
         self._single_column = np.array([atoms[0].column for atoms in singles], dtype=np.intp)
-        self._single_ends = np.array(
-            [_ends(np.logical_and.reduce([table.codes_met(atom) for atom in atoms])) for atoms in singles]
-        ).reshape(-1, 3)
+        self._single_ends = _all_ends(
+            [np.logical_and.reduce([table.codes_met(atom) for atom in atoms]) for atoms in singles]
+        )
         self.kept: IntArray = np.arange(len(singles) + self._pairs.shape[1])
 
     def __len__(self) -> int:
@@ -128,6 +128,11 @@ class Subgroups:
     def members(self, number: int) -> BoolArray:
         """Return which patients (n,) are in one of the subgroups kept."""
         return self.table.covers(self.atoms(number))
+
+
+def _all_ends(met: list[BoolArray]) -> IntArray:
+    """Return the ends (m, 3) of the codes that each of m conditions meets; there may be none."""
+    return np.array(list(map(_ends, met)), dtype=np.intp).reshape(-1, 3)
 
 
 def _ends(met: BoolArray) -> list[int]:
