@@ -290,6 +290,16 @@ def metrics_study(given):
     )
 
 
+def ranges(table):
+    """Return the lowest and highest percentage over designs and groups, for each metric and number of patients."""
+    called = table["metric"] + np.where(table["group"] == "gap", ", gap", "")
+    found = table.groupby([called.rename("interval"), "patients"])["percent"].agg(["min", "max"])
+    text = [f"{low:.1f} to {high:.1f}" for low, high in found.to_numpy()]
+    wide = found.assign(text=text).reset_index().pivot_table("text", "interval", "patients", aggfunc="first")
+    wide = wide.rename(columns="{} patients".format)
+    return wide.loc[sorted(wide.index, key=lambda name: (name.endswith(", gap"), name))].reset_index()
+
+
 def tested(setting, n, seed):
     """Return what `evaluated` does, of numbers whose interval inverts a test."""
     clusters = None
@@ -335,6 +345,7 @@ def main():
     parser.add_argument("--level", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="file for the table of metrics")
+    parser.add_argument("--ranges", type=Path, help="file for the lowest and highest coverage of each metric")
     kinds = ("table", "metrics", "tests", "fresh")
     parser.add_argument("--what", nargs="*", choices=kinds, default=kinds)
     given = parser.parse_args()
@@ -344,6 +355,8 @@ def main():
         table = metrics_study(given)
         if given.output is not None:
             table.round(3).to_csv(given.output, index=False)
+        if given.ranges is not None:
+            ranges(table).to_csv(given.ranges, index=False)
     for name, of, settings in (
         ("tests", tested, SETTINGS),
         ("fresh", tested, FRESH),
