@@ -167,7 +167,8 @@ def evaluate(
     everybody and of groups are over the same times, until a tenth of all patients is at risk; a group that was not
     followed until then has none. Uno's C is until that time too; that of groups, and their AUC, are until a time to
     which all large groups of the attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend
-    on the length of follow-up, and have no test.
+    on the length of follow-up, and have no test. If no patient had an event, nothing is judged, there are no intervals,
+    and a note asks to check the coding of the event.
 
     Examples
     --------
