@@ -87,7 +87,8 @@ class SplineDesign:
         basis = [np.array([[scale]]) for scale in scales]
         for j, t in enumerate(knots):
             if len(t):
-                centre[j], covariance, largest = _spline_moments(np.ascontiguousarray(X[:, j]), t, share)
+                x = np.require(X[:, j], np.float64, ["C", "W"])
+                centre[j], covariance, largest = _spline_moments(x, t, share)
                 basis[j] = _standard_basis(covariance, largest)
         return cls(knots, low, high, tuple(centre), tuple(basis))
 
@@ -207,7 +208,9 @@ def _spline_moments(
     for centred in (False, True):
         for start in range(0, n, _BLOCK):
             part, w = x[start : start + _BLOCK], share[start : start + _BLOCK]
-            columns[0, : part.shape[0]] = part
+            # In a loop: that an array is assigned takes numba three seconds more to compile.
+            for i in range(part.shape[0]):
+                columns[0, i] = part[i]
             write_spline(part, knots, columns)
             for j in range(m):
                 column = columns[j]
@@ -265,7 +268,8 @@ def _write_design(
                 for i in range(size):
                     out[top + i, first] = (x[i] - centre[first]) * weights[first, 0]
                 continue
-            columns[0, :size] = x[:size]
+            for i in range(size):
+                columns[0, i] = x[i]
             write_spline(x[:size], knots[ends[j] : ends[j + 1]], columns)
             for k in range(m):
                 for i in range(size):

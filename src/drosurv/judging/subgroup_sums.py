@@ -102,7 +102,9 @@ class Subgroups:
             add_to_cells(self.codes[rows], np.ascontiguousarray(values_of(rows)), one, two)
         out = np.zeros((len(self), k))
         n_single = int(np.searchsorted(self.kept, len(self._singles)))
-        singles, pairs = self.kept[:n_single], self._pairs[:, self.kept[n_single:] - len(self._singles)]
+        singles = self.kept[:n_single]
+        # In rows: numba would compile the loop again for an array stored otherwise.
+        pairs = self._pairs.take(self.kept[n_single:] - len(self._singles), axis=1)
         _add_single(one, self._single_column[singles], self._single_ends[singles], out[:n_single])
         _add_pairs(two, pairs, self._ends, out[n_single:])
         return out

@@ -261,9 +261,11 @@ def brier_estimates(
 
     def of_model() -> tuple[float, FloatArray]:
         """Return the score of the predicted survival."""
-        before, later, missed = np.empty(n), np.empty(n), np.zeros(len(times))
-        for start in range(0, n, _ROWS):
-            rows = slice(start, start + _ROWS)
+        before, later, missed = np.zeros(n), np.zeros(n), np.zeros(len(times))
+        # Patients without weight have no influence.
+        counted = np.flatnonzero(weight)
+        for start in range(0, len(counted), _ROWS):
+            rows = counted[start : start + _ROWS]
             curves = (
                 survival[rows] if isinstance(survival, np.ndarray) else survival.take(rows).survival(times)
             )

@@ -387,4 +387,6 @@ def _p(statistic: FloatArray, freedom: FloatArray) -> FloatArray:
 def _padded(parts: Sequence[FloatArray]) -> list[FloatArray]:
     """Return arrays of equal length, with zeros at the end of the shorter ones."""
     longest = max(map(len, parts), default=0)
+    if all(len(part) == longest for part in parts):
+        return list(parts)
     return [np.pad(part, (0, longest - len(part))) for part in parts]

@@ -178,14 +178,14 @@ def require_events(event: BoolArray, in_first: BoolArray, n1: float, *, both: bo
 
 def draw_places(key: IntArray, places: ArrayLike, rng: np.random.Generator) -> NDArray[np.intp]:
     """Draw a part for each row (n,) without replacement: part k has `places[key, k]` rows of each key."""
-    return _draw_places(key, np.array(places, dtype=np.intp), rng.random(len(key)))
+    free = np.array(places, dtype=np.intp)
+    return _draw_places(key, free, free.sum(axis=1), rng.random(len(key)))
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw_places(key: IntArray, places: IntArray, draws: FloatArray) -> NDArray[np.intp]:
-    """Assign each row in turn to one of the places left, all equally likely; `places` are used up."""
+def _draw_places(key: IntArray, places: IntArray, left: IntArray, draws: FloatArray) -> NDArray[np.intp]:
+    """Assign each row in turn to one of the places left, all equally likely; `places` and their sums are used up."""
     drawn = np.empty(len(key), dtype=np.intp)
-    left = places.sum(axis=1)
     for i in range(len(key)):
         row, part = places[key[i]], 0
         place = int(draws[i] * left[key[i]])
