@@ -203,6 +203,8 @@ def test_without_an_event_there_are_values_and_no_intervals(kind):
     assert "no patient had an event" in found.verdict.text
     assert "Check the coding" in found.verdict.steps[0]
     if kind != RANKED:
+        with pytest.raises(ValueError, match="nothing to draw: no patient had an event"):
+            found.plot()
         known = times[times["patients"] > 0]
         assert len(known)
         assert (known["observed"] == 0).all()
