@@ -90,8 +90,10 @@ $(PIP) install --quiet --no-compile --constraint constraints.txt pip --editable 
 $(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' $(VENV)/lib src || true
 endef
 
+# Most kernels are compiled here, one process for each core; a test compiles those that it does not find.
 $(VENV)/test-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,[test])
+	-$(BIN)/python tests/compile_kernels.py
 	touch $(VENV)/installed $@
 
 $(VENV)/docs-ready: $(VENV)/installed

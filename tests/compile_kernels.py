@@ -1,0 +1,34 @@
+"""Compile most kernels of the package, which numba keeps beside the sources; `make` runs it once, after installing."""
+
+from concurrent.futures import ProcessPoolExecutor
+
+from drosurv import CoxPH, CoxPHCV, DROCox, Surv, audit
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import DROCoxSplit, SubgroupRobustCox
+
+
+def judge():
+    """Audit a model: metrics, the search of subgroups, repairs."""
+    data = make_hidden_minority(400, random_state=0)
+    model = CoxPH().fit(data.X, data.y)
+    audit(model, data.X, data.y, sensitive_features=data.sensitive_features)
+
+
+def train():
+    """Fit models, one of them with splines, and one to patients who enter late."""
+    data = make_hidden_minority(300, random_state=0)
+    time, event = data.y["time"], data.y["event"]
+    CoxPHCV(l2s=[0.1], cv=2).fit(data.X, data.y)
+    CoxPH().fit(data.X, Surv.from_arrays(event, time, entry=time / 2))
+    for model in (
+        DROCox(alpha=0.5),
+        DROCoxSplit(alpha=0.5, random_state=0),
+        SubgroupRobustCox(random_state=0),
+    ):
+        model.fit(data.X, data.y)
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as workers:
+        for done in [workers.submit(judge), workers.submit(train)]:
+            done.result()
