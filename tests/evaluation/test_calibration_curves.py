@@ -82,9 +82,9 @@ def test_small_groups_get_parts_or_one_point_with_an_interval():
     (point,) = of["10"].to_dict("records")
     assert point["kind"] == "point"
     assert point["observed"] == pytest.approx(0.2)
-    # Two events of ten, with one degree of freedom, and the spread around risks in proportion to the predicted ones.
+    # Two events of ten, with nine degrees of freedom, and the spread around risks in proportion to the predicted ones.
     error = np.std(happened[:10] - 0.2 * risk[:10] / risk[:10].mean(), ddof=1) / np.sqrt(10)
-    assert logit(point["high"]) - logit(0.2) == pytest.approx(t.isf(0.025, 1) * error / (0.2 * 0.8))
+    assert logit(point["high"]) - logit(0.2) == pytest.approx(t.isf(0.025, 9) * error / (0.2 * 0.8))
     assert np.isnan(found.numbers["ici"]).all()
 
 

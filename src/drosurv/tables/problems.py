@@ -63,6 +63,8 @@ _FEWEST_PAIRS = 12
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 # So many times in order are near each other: a column that rises or falls with time is no sign.
 _NEAR = 4
+# Nor is one whose ranks have a correlation above this with those of the times.
+_RANK_CORRELATION = 0.8
 
 
 def table_problems(
@@ -174,7 +176,10 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
     if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
         return
-    codes = {name: coded(frame[name])[0][had] for name in features}
+    # What rises with time, such as the date last seen, is equal where times are.
+    since = pd.Series(time[had]).rank()
+    told = [name for name in features if not _follows(frame[name].iloc[had], since)]
+    codes = {name: coded(frame[name])[0][had] for name in told}
     # Where many patients have the same time, those who also have the same age are compared.
     known = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
     everybody = np.zeros(len(had), np.intp)
@@ -190,6 +195,13 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
                 f"events then count several times. {remedy}",
             )
             return
+
+
+def _follows(column: pd.Series[Any], since: pd.Series[Any]) -> bool:
+    """Whether the numbers of a column (n,) have nearly the order of the times, given as ranks (n,)."""
+    if not holds_numbers(column) or column.nunique() < 2:
+        return False
+    return bool(abs(pd.Series(floats(column)).rank().corr(since)) > _RANK_CORRELATION)
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:

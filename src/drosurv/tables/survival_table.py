@@ -24,7 +24,6 @@ from drosurv.errors import (
     row_number,
     warn_caller,
 )
-from drosurv.patients.draws import row_order
 from drosurv.patients.observation import check_clusters, given_arguments, label_codes
 from drosurv.patients.target import (
     BoolArray,
@@ -252,6 +251,8 @@ class SurvivalTable:
     def order(self) -> IntArray:
         """The rows (n,) in the order in which folds and hold-outs are drawn for them: see :func:`row_order`."""
         y = self.judged_y
+        from drosurv.patients.draws import row_order
+
         return row_order(parse_target(of_any_cause(y)), self.X, y[field_names(y)[0]], self.entry)
 
     @property

@@ -52,4 +52,4 @@ def test_the_page_counts_answers_by_kind_and_names_what_is_wrong():
     assert "| k | 1 asked |" in right
     assert "| v | 1 right |" in right
     assert "No variant was read wrongly" in right
-    assert "Silently wrong: t, v (check)." in document(rows, named, variants.assign(answer="wrong"))
+    assert "Silently wrong: v of t." in document(rows, named, variants.assign(answer="wrong"))
