@@ -35,6 +35,7 @@ CASES = {
     "two patients": cohort(2, event=[True, False], time=[1.0, 2.0]),
     "two patients of one group": cohort(2, event=[True, True], time=[1.0, 2.0], label=["a", "a"]),
     "groups of one and two": cohort(60, label=["a"] + 2 * ["b"] + 57 * ["c"]),
+    "no event": cohort(60, event=np.zeros(60, bool)),
     "no event in a group": cohort(60, event=np.arange(60) % 2 == 0),
     "one event": cohort(40, event=np.arange(40) == 3),
     "every pair in order": cohort(40, scores=ORDER, event=np.ones(40, bool), time=np.linspace(3, 0.5, 40)),
@@ -44,7 +45,7 @@ CASES = {
     "equal times": cohort(40, time=np.ones(40)),
 }
 #: Cases in which nothing varies by chance, as far as these patients tell.
-WITHOUT_INTERVALS = ("one patient", "all weight on one row")
+WITHOUT_INTERVALS = ("one patient", "no event", "all weight on one row")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -85,7 +86,9 @@ def test_equal_scores_rank_at_chance():
 
 
 @pytest.mark.parametrize("field", ["", "entry", "clusters", "causes", "weight"])
-@pytest.mark.parametrize("case", ["one patient", "one group", "two patients", "every pair in order"])
+@pytest.mark.parametrize(
+    "case", ["one patient", "one group", "two patients", "every pair in order", "no event"]
+)
 def test_tables_and_curves_of_few_patients_hold_numbers_or_nan(case, field):
     """With entry, clusters, causes, or all weight on one row, too."""
     given, y, groups = CASES["equal times" if case == "one group" else case]
@@ -141,3 +144,81 @@ def test_audits_and_comparisons_need_no_more_than_one_patient(case):
     # Of a model and itself, no difference is above 0.
     values = found["difference"].to_numpy(float)
     assert (values[np.isfinite(values)] == 0).all()
+
+
+RANKED, FEW = "scores alone", "few times"
+FIELDS = {
+    "entry": lambda n: {"entry": np.full(n, 0.005)},
+    "clusters": lambda n: {"clusters": np.arange(n) // 4},
+    "id": lambda n: {"id": np.arange(n) // 2},
+}
+
+
+def nobody(kind, n=120):
+    """Return predictions, y and arguments of patients of whom nobody had an event."""
+    given, y, groups = cohort(n, event=np.zeros(n, bool))
+    how = {"sensitive_features": groups}
+    if kind == RANKED:
+        given = given.risk
+    elif kind == FEW:
+        given = ([0.4, 0.8], given.survival[:, [39, 79]])
+    elif kind in FIELDS:
+        y = Surv.from_arrays(y["event"], y["time"], **FIELDS[kind](n))
+    elif kind == "weight":
+        # The only event is of a patient who does not count.
+        first = np.arange(n) == 0
+        y = Surv.from_arrays(first, y["time"], weight=np.where(first, 0, 1))
+    elif kind in ("causes", "another cause"):
+        other = np.arange(n) % 3 == 0 if kind == "another cause" else np.zeros(n, bool)
+        y = Surv.competing(2 * other, y["time"])
+        own = 1 - given.survival
+        given = Predictions(incidence={1: own / 2, 2: own / 2}, times=given.times)
+        how["cause"] = 1
+    return given, y, how
+
+
+@pytest.mark.parametrize(
+    "kind", ["", RANKED, FEW, "entry", "clusters", "id", "weight", "causes", "another cause"]
+)
+def test_without_an_event_there_are_values_and_no_intervals(kind):
+    """Nothing is judged, and one note says why; an audit asks for the right coding."""
+    given, y, how = nobody(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for expected in (SmallGroupWarning, UndefinedMetricWarning):
+            warnings.simplefilter("ignore", expected)
+        found = evaluate(given, None, y, **how)
+        compared = compare({"a": given, "b": given}, None, y, **how)
+        assert str(found)
+        assert found.to_markdown()
+        times = found.times
+    table = found.to_frame()
+    assert (table["events"] == 0).all()
+    assert table[["low", "high", "p"]].isna().all(axis=None)
+    assert table.query("metric == 'concordance_index'")["value"].isna().all()
+    assert compared[["low", "high", "difference_low", "difference_high", "p"]].isna().all(axis=None)
+    assert sum("no patient had an event" in note for note in found.notes) == 1
+    assert set(found.findings["status"]) == {"too_few"}
+    assert found.verdict.status in ("too_few", "unclear")
+    assert "no patient had an event" in found.verdict.text
+    assert "Check the coding" in found.verdict.steps[0]
+    if kind != RANKED:
+        with pytest.raises(ValueError, match="nothing to draw: no patient had an event"):
+            found.plot()
+        known = times[times["patients"] > 0]
+        assert len(known)
+        assert (known["observed"] == 0).all()
+        assert (known["predicted"] > 0).all()
+        assert known[["low", "high"]].isna().all(axis=None)
+    with pytest.raises(ValueError, match=r"no event|no patient had an event"):
+        audit(given, None, y, **how)
+
+
+def test_the_brier_score_without_an_event_is_the_mean_squared_risk():
+    """One patient is censored at the first time, and counts until then."""
+    n = 60
+    risk = np.linspace(0.1, 0.6, n)[:, None] * [0.5, 1.0]
+    y = Surv.from_arrays(np.zeros(n, bool), np.where(np.arange(n) == 0, 1.0, 3.0))
+    table = evaluate(([1.0, 2.0], 1 - risk), None, y).to_frame()
+    value = table.query("metric == 'integrated_brier_score'")["value"].item()
+    assert value == pytest.approx((np.mean(risk[:, 0] ** 2) + np.mean(risk[1:, 1] ** 2)) / 2)

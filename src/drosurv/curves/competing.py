@@ -82,6 +82,7 @@ class CompetingCurves:
 
     def free_of(self, cause: int, since: FloatArray | None = None) -> SmoothCurves:
         """Return curves of the probability of no event of a cause by times since `since`, as `incidence` has it."""
+        self.of_cause(cause)  # Raises if the cause is not known.
         return SmoothCurves(FreeOfCause(self, cause, np.zeros(len(self)) if since is None else since))
 
     @staticmethod

@@ -168,7 +168,8 @@ def _table(
     name: str = "at",
 ) -> pd.DataFrame:
     """Return the table of :func:`evaluate_by_cause`; messages call the times `at` by the argument `name`."""
-    target, codes = parse_competing_target(y, complete=False), predicted.rows.cluster_codes
+    target = parse_competing_target(y, complete=False, require_event=False)
+    codes = predicted.rows.cluster_codes
     final, since = final_step(predicted.model), predicted.rows.entry
     follow_up = FollowUp.of(target.of_any_cause()) if predicted.follow_up is None else predicted.follow_up
     if since is not None:

@@ -16,10 +16,11 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator, Key, within
 from drosurv.evaluation.group_table import judged_numbers
-from drosurv.judging.from_predictions import at_times, judged_times
+from drosurv.judging.from_predictions import at_times, judged_times, without_event
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.log_score import scored_times
 from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
+from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.observation import Inference, Rows
 from drosurv.patients.one_row_each import one_row_each
 from drosurv.patients.target import FloatArray, IntArray, chosen_cause
@@ -102,7 +103,7 @@ def compare(
     ['Cox', 'DRO-COX']
     """
     Inference(level)
-    observed = Rows.parse(y, strata=strata, offset=offset)
+    observed = Rows.parse(y, strata=strata, offset=offset, require_event=False)
     check_mapping("models", models, "{'Cox': model, 'published': other}")
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
@@ -152,7 +153,10 @@ def compare(
         ]
         for name, evaluator in evaluators.items()
     }
-    warn_of_undefined([f"{name}: {', '.join(numbers)}" for name, numbers in undefined.items() if numbers])
+    if reason := without_event(next(iter(evaluators.values())).everyone.data.outcome, y, judged_cause):
+        warn_undefined(reason)
+    else:
+        warn_of_undefined([f"{name}: {', '.join(numbers)}" for name, numbers in undefined.items() if numbers])
     differences: dict[tuple[str, Key], Interval] = {}
     for key in dict.fromkeys(key for numbers in found.values() for key in numbers):
         numbers = {name: found[name][key].estimate for name in found if key in found[name]}

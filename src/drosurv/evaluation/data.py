@@ -134,7 +134,11 @@ class EvaluationData:
         if self.judge is not None:
             return self.judge()
         return judged_patients(
-            self.predicted, self.target, follow_up=self.follow_up, horizon=self.given_horizon
+            self.predicted,
+            self.target,
+            follow_up=self.follow_up,
+            horizon=self.given_horizon,
+            require_event=False,
         )
 
     @property

@@ -38,7 +38,7 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
-from drosurv.judging.from_predictions import judged_patients, outcomes, require_event_of, with_predicted_times
+from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times, without_event
 from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
@@ -55,7 +55,6 @@ from drosurv.patients.target import (
     has_causes,
     of_any_cause,
     parse_competing_target,
-    parse_target,
 )
 from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.predictions.any_model import final_step, model_name
@@ -168,7 +167,8 @@ def evaluate(
     everybody and of groups are over the same times, until a tenth of all patients is at risk; a group that was not
     followed until then has none. Uno's C is until that time too; that of groups, and their AUC, are until a time to
     which all large groups of the attribute were followed. Gaps of Harrell's c-index and of the likelihood gain depend
-    on the length of follow-up, and have no test.
+    on the length of follow-up, and have no test. If no patient had an event, nothing is judged, there are no intervals,
+    and a note asks to check the coding of the event.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    rows = Rows.parse(y, strata=strata, offset=offset)
+    rows = Rows.parse(y, strata=strata, offset=offset, require_event=False)
     model, number = of_causes(model, cause, y)
     if reference is not None:
         reference, _ = of_causes(reference, cause, y, name="reference")
@@ -257,8 +257,8 @@ def evaluate_rows(
     if evaluator.count(evaluator.everyone).is_small:
         small |= {(EVERYONE, ALL)}
     table, between_large = rows_of(evaluator, small, inference.level)
-    undefined = warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
+    undefined = warn_of_undefined_rows(table, without_event(data.outcome, y, cause))
     judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
     return EvaluationResult(
         found=in_order(judged.findings),
@@ -272,7 +272,7 @@ def evaluate_rows(
         between_large=frame_of(between_large),
         hazards=tuple
         if has_causes(y)
-        else partial(hazards_statement, model, X, parse_target(y), rows, inference.level),
+        else partial(hazards_statement, model, X, data.outcome, rows, inference.level),
         by_cause=by_cause,
         notes=(
             *patients.notes,
@@ -296,7 +296,9 @@ def evaluate_rows(
             time_unit=at.time_unit,
             several_events=data.is_judged and data.judged.cohort.several_events,
             event=event_in_words(y, cause),
-            other_events=0 if cause is None else parse_competing_target(y, complete=False).of_others(cause),
+            other_events=0
+            if cause is None
+            else parse_competing_target(y, complete=False, require_event=False).of_others(cause),
             rows=len(data.target),
             clusters=rows.n_clusters,
             clusters_name=rows.clusters_name,
@@ -343,7 +345,6 @@ def prepare(
     if cause is not None:
         # Raises for a cause that is not predicted.
         curves_since_entry(predicted, outcome, cause)
-        require_event_of(outcome, y, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)
@@ -375,6 +376,7 @@ def prepare(
             horizon=horizon,
             cause=cause,
             scored_at=scored_at,
+            require_event=False,
         )
     )
     if compared is not None and compared.has_curves and predicted.has_curves and cause is None:

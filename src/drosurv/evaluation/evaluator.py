@@ -150,7 +150,10 @@ class Evaluator:
         return found
 
     def intervals(self, level: float) -> dict[RowKey, Interval]:
-        """Return the interval of each estimate."""
+        """Return the interval of each estimate, with no ends if no patient had an event."""
+        if not self.everyone.target.event.any():
+            nan = float("nan")
+            return {key: Interval(each.value, nan, nan, level) for key, each in self.estimates.items()}
         found: dict[RowKey, Interval] = {}
         for who in dict.fromkeys(key[:2] for key in self.estimates):
             own = {key: each for key, each in self.estimates.items() if key[:2] == who}

@@ -183,11 +183,14 @@ def rows_of(
     return tuple(table), tuple(one for one in between_large if one is not None)
 
 
-def warn_of_undefined_rows(rows: Sequence[Row]) -> tuple[str, ...]:
+def warn_of_undefined_rows(rows: Sequence[Row], reason: str = "") -> tuple[str, ...]:
     """Warn of undefined metrics by group, and of a reference without a likelihood gain; one warning each.
 
-    Return a note that names the metrics.
+    Return a note that names the metrics. A `reason` for all of them is the warning and the note instead.
     """
+    if reason:
+        warn_undefined(reason)
+        return (reason,)
     undefined: dict[str, list[str]] = {}
     gain = next((row for row in rows if row.metric == "gain_over_null"), None)
     # If the model's gain is defined, there are events, and the share is undefined because the reference has no gain.
@@ -297,7 +300,7 @@ def group_table(
         asked = questions(everyone.data.judged, masks, **how)
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
-        asked = [ranking(ranked.value, ranked.standard_error)]
+        asked = [ranking(ranked.value, ranked.standard_error, ranked.events)]
         if everyone.data.has_log_hazards:
             asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
     clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters

@@ -15,6 +15,7 @@ from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator
+from drosurv.judging.from_predictions import outcomes, require_event_of
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.observation import Rows
@@ -93,6 +94,7 @@ class SurvivalScorer:
         predicted = as_predictions(estimator, X, len(target), rows=rows, name="estimator")
         if has_causes(y) or (rows is not None and rows.entry is not None):
             require(cause is None or has_causes(y), "cause", "be left out where y has no causes", cause)
+            require_event_of(outcomes(y, predicted.rows, cause)[0], y, cause)
             how: dict[str, Any] = {"y_train": self.y_train, "wanted": [score.metric.name], "cause": cause}
             evaluator = replace(prepare(predicted, y, **how), attributes=attributes)
             patients = evaluator.everyone

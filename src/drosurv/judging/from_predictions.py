@@ -47,6 +47,7 @@ def judged_patients(
     cause: int | None = None,
     scored_at: FloatArray | None = None,
     at_its_times: bool = False,
+    require_event: bool = True,
 ) -> Judged:
     """Return what tests of predictions are made from.
 
@@ -54,7 +55,7 @@ def judged_patients(
     clusters, ids and copies of the patients. `follow_up` is a FollowUp or the target of the training patients, by
     default what the model keeps, else that of these patients; with `cause` it is not used. The `horizon` and
     `scored_at` are those of :func:`drosurv.judging.judged.judge_curves`. With `at_its_times`, a table is judged at its
-    times however many these are.
+    times however many these are. With `require_event`, raise if no patient had the event.
     """
     rows = Rows() if rows is None else rows
     y = with_predicted_times(y, predicted)
@@ -66,7 +67,8 @@ def judged_patients(
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
-    require_event_of(target, y, cause)
+    if require_event:
+        require_event_of(target, y, cause)
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     from_test = trained is None or rows.entry is not None or several
@@ -179,22 +181,36 @@ def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None 
 def outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:
     """Return the target, of one cause if given, and who had an event of another cause."""
     if isinstance(y, CompetingTarget) or has_causes(y):
-        causes = parse_competing_target(y, complete=False)
+        causes = parse_competing_target(y, complete=False, require_event=False)
         found = causes.of_any_cause() if cause is None else causes.among_others(cause)
         return Target(found.event, found.time, rows.entry), found.other
     if cause is not None:
         raise ArgumentError(
             "cause", "cause needs a target with causes: build y with Surv.competing(cause, time)."
         )
-    target = parse_target(y)
+    target = parse_target(y, require_event=False)
     return Target(target.event, target.time, rows.entry), None
 
 
 def require_event_of(target: Target, y: Any, cause: int | None) -> None:
-    """Raise if no patient had an event of the cause."""
+    """Raise if no patient had an event, of the cause if given."""
     if not target.event.any():
+        if cause is None:
+            parse_target(of_any_cause(y))
         called = cause_in_words(cause, cause_names(y))
         raise ArgumentError("cause", f"no patient had an event of {called}: there is nothing to judge.")
+
+
+def without_event(target: Target, y: Any, cause: int | None) -> str:
+    """Return a note that no patient had an event; empty if somebody had."""
+    if target.event.any():
+        return ""
+    of_cause = "" if cause is None else f" of {cause_in_words(cause, cause_names(y))}"
+    coding = "causes (0 = censored)" if has_causes(y) else "event flag (True = event)"
+    return (
+        f"no patient had an event{of_cause}: nothing is judged, there are no intervals, and numbers that need events "
+        f"are NaN; check the coding of the {coding}."
+    )
 
 
 class _OfCause(NamedTuple):
@@ -230,7 +246,8 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
         cause: 1 - curves.survival(times)
     }
     # Where events happen at the times of the table, its hazards are their probabilities.
-    if np.isin(target.time[target.event], times).mean() > 0.5:
+    at_times_of_table = np.isin(target.time[target.event], times)
+    if at_times_of_table.sum() > 0.5 * len(at_times_of_table):
         competing = CompetingCurves.of_incidences(times, tables)
         return _OfCause(competing.of_cause(number), partial(_incidence, competing, number, target.entry))
     own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(number)

@@ -211,8 +211,12 @@ class GroupPicture:
         Ratios beyond the axis are triangles at its end.
         """
         if not any(row.compared for row in self.rows):
+            reasons = [row.note for row in self.rows if row.expected > 0]
             raise ArgumentError(
-                "model", "there are no expected events to draw: the predictions have no survival curves."
+                "model",
+                f"nobody is judged, so that there is nothing to draw: {reasons[0]}."
+                if reasons
+                else "there are no expected events to draw: the predictions have no survival curves.",
             )
         longest = max(len(row.who) for row in self.rows)
         # Room for the names, beside that for the axis and the counts.

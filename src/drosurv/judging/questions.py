@@ -108,6 +108,8 @@ def questions(
 
 def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None) -> tuple[str, bool]:
     """Say why a group is not judged, empty if it is, and whether that is because of few events."""
+    if not judged.cohort.target.event.any():
+        return words.NO_EVENT, False
     if n_patients(judged, mask) < FEWEST_PATIENTS:
         return f"fewer than {FEWEST_PATIENTS} patients", False
     if sums is None:
@@ -268,11 +270,12 @@ KINDS["ranking"] = Kind(
 )
 
 
-def ranking(c_index: float, error: float) -> Question:
+def ranking(c_index: float, error: float, events: int) -> Question:
     """Return the question whether risk scores alone rank all patients worse than chance, from a standard error."""
     key = EVERYONE, ALL
     if not error > 0:
-        return Question("ranking", *key, None, "harm", why="no interval of the c-index was computed")
+        why = "no interval of the c-index was computed" if events else words.NO_EVENT
+        return Question("ranking", *key, None, "harm", why=why)
     found = JudgedValue(c_index, lambda value: (c_index - value) / error, 0.5, on_log_scale=False)
     return Question("ranking", *key, found, "harm", side=-1)
 

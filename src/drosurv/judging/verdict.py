@@ -14,7 +14,7 @@ import pandas as pd
 
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import KINDS
-from drosurv.judging.words import EVERYONE, SMALL, SUBGROUP, sentence, subgroup_events, who
+from drosurv.judging.words import EVERYONE, NO_EVENT, SMALL, SUBGROUP, sentence, subgroup_events, who
 from drosurv.patients.groups import MISSING_LABEL
 from drosurv.presentation import as_sentence, listing, p_text, ratio_text
 
@@ -246,6 +246,8 @@ def _what_is_unclear(wide: Sequence[FindingRow], gains: Sequence[FindingRow]) ->
 
 def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
     """Say why there are too few patients for a verdict; empty if there are enough."""
+    if NO_EVENT in everybody.text:
+        return f"Cannot tell. {everybody.text}"
     start = "Cannot tell with so few patients"
     if everybody.status == "too_few":
         return f"{start}. {everybody.text}"
@@ -290,7 +292,9 @@ def _steps(
         yield f"Decide whether {reference} should predict {whom['worse_for_some']}, whom it predicts better."
     if whom["wrong_decisions"]:
         yield f"Reconsider the threshold, or decide otherwise, for {whom['wrong_decisions']}."
-    if not _has_probabilities(rows):
+    if any(NO_EVENT in row.text for row in rows):
+        yield "Check the coding of the event: no patient had one."
+    elif not _has_probabilities(rows):
         yield "Audit predicted survival probabilities: risk scores alone do not say how many events they predict."
     elif few := _few(rows):
         whom_few = listing([row.who for row in few], _MOST_NAMED)

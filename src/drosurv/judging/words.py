@@ -31,6 +31,8 @@ ALL_PATIENTS = "all patients"
 SUBGROUP = "subgroup"
 #: End of the sentence about a significant difference that is no problem.
 SMALL = "significant, but small"
+#: Why nobody is judged if no patient had an event.
+NO_EVENT = "no patient had an event"
 #: How patients count at few predicted times who are censored before.
 CENSORED_BEFORE = "with those censored before counted like others of their risk"
 

@@ -63,7 +63,7 @@ class FollowUp:
     censoring, survival : (m,) arrays
         Kaplan-Meier probabilities of being uncensored, and of being free of the event, after each time.
     event_percentiles : (101,) array
-        Percentiles 0 to 100 of the event times.
+        Percentiles 0 to 100 of the event times; of all times if there is no event.
     patients : float
         Number of these patients.
     events : float or None
@@ -115,9 +115,10 @@ class FollowUp:
     ) -> FollowUp:
         """From a target, with patient weights (n,) and entry times (n,)."""
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
-        times = target.time[target.event]
-        at = percentiles(times, None if weight is None else weight[target.event])
-        patients, n_events = float(len(target)), float(len(times))
+        # Without events, horizons come from the times of all patients.
+        chosen = target.event if target.event.any() else np.ones(len(target), np.bool_)
+        at = percentiles(target.time[chosen], None if weight is None else weight[chosen])
+        patients, n_events = float(len(target)), float(target.n_events)
         if weight is not None:
             patients, n_events = float(weight.sum()), float(weight[target.event].sum())
         return cls(events.times, censoring.survival, events.survival, at, patients, n_events)

@@ -34,7 +34,7 @@ class ObservedRisk:
     @property
     def value(self) -> float:
         """The observed risk without an interval; NaN without patients."""
-        return np.nan if self.outcomes is None else float(np.clip(self.outcomes.mean, 0.0, 1.0))
+        return np.nan if self.outcomes is None else _mean(self.outcomes)
 
     @cached_property
     def observed(self) -> Estimate:
@@ -74,12 +74,15 @@ def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
     .. math:: \frac{w_i}{\sum_j w_j} (x_i - m_i)
 
     with x the pseudo-value and m its expected value: the predicted risk, multiplied by one factor for each stratum so
-    that the sums of both are equal in it.
+    that the sums of both are equal in it. Where no patient had the event by the time, the risk is 0, without an
+    interval.
     """
     stratum, weight = outcomes.stratum, outcomes.weight
     total = float(weight.sum())
     if not total > 0:
         return Estimate.undefined(len(risk))
+    if not _happened(outcomes):
+        return Estimate(0.0, np.zeros(len(risk)), "logit")
     observed = weight * outcomes.outcomes
     number, events, predicted = (np.bincount(stratum, values) for values in (weight, observed, weight * risk))
     factor = np.divide(events, predicted, out=np.zeros(len(events)), where=predicted > 0)
@@ -89,4 +92,13 @@ def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
     # Degrees of freedom are patients less one: with few events, events less one give intervals of nearly 0 to 1, which
     # hold the truth no more often.
     freedom = np.count_nonzero(weight) - 1.0
-    return Estimate(float(np.clip(outcomes.mean, 0.0, 1.0)), influence, "logit", freedom)
+    return Estimate(_mean(outcomes), influence, "logit", freedom)
+
+
+def _happened(outcomes: EventsByTime) -> bool:
+    return bool((outcomes.happened & (outcomes.weight > 0)).any())
+
+
+def _mean(outcomes: EventsByTime) -> float:
+    """Return the mean of the outcomes; 0 without an event, where predicted risks alone would make it differ from 0."""
+    return float(np.clip(outcomes.mean, 0.0, 1.0)) if _happened(outcomes) else 0.0

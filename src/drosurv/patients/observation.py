@@ -83,7 +83,7 @@ class Rows:
         entry times are correlated; with entry times they must follow each other. In training, several rows of a patient
         need entry times, and weights are left to :class:`drosurv.solvers.TrainingData`.
         """
-        target = parse_target(of_any_cause(y), require_event=require_event)
+        target = parse_target(of_any_cause(y, require_event=require_event), require_event=require_event)
         n = len(target)
         since = y_field(y, "entry")
         if since is not None:

@@ -47,7 +47,8 @@ def one_row_each(y: Any, rows: Rows, features: Any = None) -> Patients:
     taken = until = np.arange(len(y))
     if rows.patient is not None and rows.entry is not None:
         patient = rows.patient
-        taken, until = ends_of_patients(patient, parse_target(of_any_cause(y)))
+        target = parse_target(of_any_cause(y, require_event=False), require_event=False)
+        taken, until = ends_of_patients(patient, target)
         rows = replace(rows, patient=None)
         if len(taken) < len(y):
             notes.append(

@@ -234,9 +234,11 @@ def require_same_causes(names: Sequence[str], y: Any, model: str = "model") -> N
     warn_caller(f"{both}: causes are matched by their numbers.", argument="y")
 
 
-def of_any_cause(y: Any) -> Any:
+def of_any_cause(y: Any, *, require_event: bool = True) -> Any:
     """Return the target of an event of any cause, with its further fields; a target of one event is unchanged."""
-    return of_events(y, parse_competing_target(y, complete=False).cause > 0) if has_causes(y) else y
+    if not has_causes(y):
+        return y
+    return of_events(y, parse_competing_target(y, complete=False, require_event=require_event).cause > 0)
 
 
 def of_events(y: NDArray[Any], event: BoolArray) -> NDArray[Any]:
@@ -258,7 +260,9 @@ def _structured(fields: Mapping[str, NDArray[Any]], **metadata: Any) -> NDArray[
     return y
 
 
-def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) -> CompetingTarget:
+def parse_competing_target(
+    y: Any, *, name: str = "y", complete: bool = True, require_event: bool = True
+) -> CompetingTarget:
     """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
 
     With `complete`, as for training, raise unless every cause from 1 to the largest occurs.
@@ -275,7 +279,7 @@ def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) ->
     y = Surv.competing(y[cause], y[time])
     found = np.unique(y["cause"])
     missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
-    if found.max() == 0:
+    if require_event and found.max() == 0:
         raise InputError(f"{name} contains no event: every patient is censored (cause 0).")
     if missing and complete:
         raise InputError(

@@ -17,7 +17,7 @@ from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
-from drosurv.judging.from_predictions import require_an_event
+from drosurv.judging.from_predictions import outcomes, require_an_event, require_event_of
 from drosurv.judging.known_columns import known_columns
 from drosurv.metrics import FollowUp
 from drosurv.patients.draws import row_order
@@ -187,6 +187,7 @@ def audit(
     model, cause = of_causes(model, cause, y)
     if reference is not None:
         reference, _ = of_causes(reference, cause, y, name="reference")
+    require_event_of(outcomes(y, rows, cause)[0], y, cause)
     model, causes = unwrapped(model), has_causes(y)
     others = any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, X_train is not None, copied)
