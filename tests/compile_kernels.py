@@ -22,6 +22,7 @@ def train():
     CoxPH().fit(data.X, Surv.from_arrays(event, time, entry=time / 2))
     for model in (
         DROCox(alpha=0.5),
+        DROCox(alpha=0.5, solver="adam", max_iter=2),
         DROCoxSplit(alpha=0.5, random_state=0),
         SubgroupRobustCox(random_state=0),
     ):
