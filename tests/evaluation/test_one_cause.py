@@ -296,6 +296,11 @@ def test_bad_causes_are_named(model):
         evaluate(model, X, event, cause=1)
     with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
         evaluate(model, X, y, cause=3)
+    # Also where patients had an event of a cause that the model was not trained on.
+    third = Surv.competing(np.where(np.arange(300) % 5 == 0, 3, y["cause"]), y["time"])
+    for judge in (evaluate, certify, audit):
+        with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
+            judge(model, X, third, cause=3)
     with pytest.raises(ValueError, match="cause needs a model of causes"):
         evaluate(CoxPH().fit(X, event), X, y, cause=1)
     # A model of one event is evaluated for events of any cause.

@@ -65,8 +65,8 @@ def judged_patients(
     target, other = outcomes(y, rows, cause)
     stratum = rows.stratum
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
-    events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
+    events = _training_events(predicted, trained, cause)
     if require_event:
         require_event_of(target, y, cause)
     # With late entries, or one of several causes, one curve for everybody is that of these patients.

@@ -456,6 +456,9 @@ def _trained_on(estimator: Any, cause: int | None) -> tuple[int, int] | None:
     if not hasattr(estimator, "n_patients_"):
         return None
     by_cause = np.atleast_1d(estimator.n_events_)
+    if cause is not None and 1 < len(by_cause) < cause:
+        # Said where its incidence is asked for.
+        return None
     events = by_cause.sum() if cause is None or len(by_cause) == 1 else by_cause[cause - 1]
     return int(estimator.n_patients_), int(events)
 
