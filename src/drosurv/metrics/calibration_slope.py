@@ -273,7 +273,7 @@ def _poisson_slope(
         return _infinite_slope("highest" if observed_mean > 0 else "lowest"), np.nan
 
     def moments(b: float) -> tuple[float, float]:
-        """Mean and variance of the log risk, weighted by the events expected under slope b."""
+        """Mean and variance of the log risks, weighted by the events that slope b predicts."""
         exponent = b * z
         reweighted = mass * np.exp(exponent - exponent.max())
         share = reweighted / reweighted.sum()

@@ -112,7 +112,7 @@ def ridge_fits(
 
 
 def _steps_from(path: _Path, ridges: FloatArray, tol: float) -> FloatArray:
-    """Return the coefficients (K, d) for each row of ridges, all found by steps from the current point of a path."""
+    """Return the coefficients (K, d) for K rows of ridges, by Newton steps that begin at the path's current fit."""
     K = len(ridges)
     theta, gradient = np.tile(path.theta, (K, 1)), np.tile(path.gradient, (K, 1))
     hessians, value = [path.hessian] * K, np.full(K, path.value)

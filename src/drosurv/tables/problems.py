@@ -58,8 +58,8 @@ _OLDEST = 120
 _FEWEST_SAME, _FEWEST_REPEATED = 2, 5
 # With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
 _FEWEST_PAIRS = 12
-# Rows seem to repeat patients if those of one time agree in a column in this share of the cases in which they would not
-# by chance, and by so many standard deviations more than by chance. They are compared within so many columns.
+# Rows seem to repeat patients if rows of the same time have equal values in a column more often than by chance: in this
+# share of the pairs that would differ by chance, and by so many standard deviations. So many columns are compared.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 # So many times in order are near each other: a column that rises or falls with time is no sign.
 _NEAR = 4
