@@ -57,7 +57,9 @@ def test_the_log_likelihood_of_probabilities_at_jumps_is_a_product_over_the_time
     n, times = 60, np.arange(4.0)
     p = rng.uniform(0.05, 0.3, (n, 4))
     entry = rng.integers(0, 2, n).astype(float) if late else None
-    target = Target(rng.integers(0, 2, n) > 0, rng.integers(2 if late else 0, 5, n).astype(float), entry=entry)
+    target = Target(
+        rng.integers(0, 2, n) > 0, rng.integers(2 if late else 0, 5, n).astype(float), entry=entry
+    )
     found = probability_scores(p, times, target)
     for i in range(n):
         since = -1.0 if entry is None else entry[i]
