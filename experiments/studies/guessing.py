@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from drosurv import Surv
 from drosurv.errors import ArgumentError, InputError
 from drosurv.estimators import NullModel
-from drosurv.patients.observation import Rows
 from drosurv.tables import TableEncoder, read_frame, read_survival_table
 from drosurv.tables.reading import FileFormat
 from drosurv.tables.survival_table import judged_table
@@ -209,8 +208,6 @@ def told_by(read):
 def checked(path, **columns):
     """Read a table as `drosurv check` does; its problems are told as warnings."""
     prepared = prepare_table(path, WantedColumns(**columns), FileFormat(), path.name)
-    if prepared.table.entry is not None and prepared.table.id is not None:
-        Rows.parse(prepared.table.trained_y, judged=False)
     for problem in prepared.problems:
         warnings.warn(problem, stacklevel=1)
     return prepared.table

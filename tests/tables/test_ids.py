@@ -78,3 +78,8 @@ def test_names_tell_patients_from_amounts():
     assert counts_rows(pd.Series(range(1, 201), name="anything"))
     assert names_patients("MRN", sorted_numbers)
     assert not names_patients("income", sorted_numbers)
+
+
+def test_rows_of_different_people_are_not_of_one_patient(visits):
+    assert guess_columns(visits.assign(name=[f"person {k}" for k in visits["k"]])).id == "k"
+    assert guess_columns(visits.assign(name=[f"person {k}" for k in range(200)])).id is None

@@ -289,11 +289,11 @@ def hazard_scores(rate: FloatArray, total: FloatArray, interval: IntArray, happe
 def probability_scores(p: FloatArray, times: FloatArray, target: Target) -> FloatArray:
     """Return each patient's log likelihood (n,) of event probabilities (n, K), or (K,) for all, at K times.
 
-    Patients are at risk at the times after entry until their own.
+    Patients are at risk at the times after entry until their own; without entry, at time 0 too.
     """
     p = np.clip(np.broadcast_to(p, (len(target), len(times))), LEAST, 1 - LEAST)
-    since = np.zeros(len(target)) if target.entry is None else target.entry
-    first, last = (np.searchsorted(times, at, side="right") for at in (since, target.time))
+    last = np.searchsorted(times, target.time, side="right")
+    first = 0 if target.entry is None else np.searchsorted(times, target.entry, side="right")
     free = np.column_stack([np.zeros(len(p)), np.cumsum(np.log1p(-p), axis=1)])
     rows, index = np.arange(len(p)), np.clip(np.searchsorted(times, target.time), 0, len(times) - 1)
     found = free[rows, last] - free[rows, first]

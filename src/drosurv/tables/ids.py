@@ -124,13 +124,17 @@ def unnamed_ids(
     """Yield those of some columns that number patients with several rows although their names do not say so.
 
     Each comes with `features` that are constant for each of its values, as sex and year of birth are for each patient.
+    Rows of different people, by a column of their names, have different numbers.
     """
+    people = [coded(frame[name])[0] for name in features if names_people(name, frame[name])]
     for name in columns:
         # Quick checks first: columns of measurements have nearly as many labels as rows, which take long to code.
         if len(frame) < 2 * _FEWEST_COUNTED or not _is_whole(frame[name]):
             continue
         codes, levels = coded(frame[name])
         if not len(frame) / 10 < len(levels) < 0.95 * len(frame) or (codes < 0).any():
+            continue
+        if any(pd.Series(one).groupby(codes).nunique().max() > 1 for one in people):
             continue
         constant = [
             str(other)

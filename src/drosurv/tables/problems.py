@@ -149,7 +149,7 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
     same = several.groupby(["patient", "time"]).size().gt(1)
     if same.sum() >= _FEWEST_SAME and same.mean() > 0.5:
         n, had = rows["patient"].nunique(), rows.loc[rows["event"], "patient"].nunique()
-        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}."
+        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} and no {arg('id')}."
         unit = unit if may_be_given("clusters") else ""
         raise ArgumentError(
             "id",
@@ -275,11 +275,12 @@ def copied_rows(
 
 def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
     """Say that a column seems to number patients who have several rows, and what to do."""
+    other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
     same = f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
     return (
         f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
-        f"value: it seems to number patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in "
-        f"{arg('categorical')} if it is a feature."
+        f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
+        f"{arg('numeric')} or in {arg('categorical')}{other}."
     )
 
 

@@ -439,6 +439,10 @@ class SurvivalTable:
             patients=self.patients[rows],
         )
 
+    def with_groups(self, groups: Sequence[str], categorical: Sequence[str] = ()) -> SurvivalTable:
+        """Return the table with other groups, as :func:`group_labels` defines them."""
+        return replace(self, sensitive_features=group_labels(self.frame, groups, categorical))
+
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into training patients and a held-out share, with equal event rates.
 
