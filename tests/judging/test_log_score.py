@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.curves import rounding_unit
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.log_score import outcome_scores, probability_scores
+from drosurv.metrics.likelihood_gain import outcome_scores, probability_scores
 from drosurv.patients.target import Target
 
 

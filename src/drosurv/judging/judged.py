@@ -15,32 +15,29 @@ import numpy as np
 
 from drosurv.curves import StepCurves, SurvivalCurves, rounding_unit
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import (
     ResidualsAtTimes,
     cloglog,
+    common_times,
     from_first_time,
     judged_times,
     shown_times,
 )
-from drosurv.judging.known_curves import KnownCurves, common_times
-from drosurv.judging.log_score import (
-    ScoredIntervals,
-    hazard_scores,
-    outcome_scores,
-    probability_scores,
-    scored_times,
-)
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import slope_at_one_time
-from drosurv.judging.residuals import PatientResiduals, martingale_residuals
+from drosurv.judging.residuals import EstimationError, KnownCurves, PatientResiduals, martingale_residuals
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (
     EVENTS_PER_INTERVAL,
     MOST_INTERVALS,
+    ScoredIntervals,
+    hazard_scores,
     interval_edges,
     intervals_of_events,
+    outcome_scores,
+    probability_scores,
+    scored_times,
 )
 from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
