@@ -68,8 +68,8 @@ class PredictionColumns:
 
     `names` are the columns of these; after incidences, those of survival and risk scores, which say the same. Not used
     are columns with names like predictions without a clear time, `unread`, and those that name patients or number the
-    rows, `ids`. Rules may use the others, `features` (n, d); `no_scores` are named like risk scores, as `hr` for a heart
-    rate is, but do not rank the patients as the probabilities do.
+    rows, `ids`. Rules may use the others, `features` (n, d); `no_scores` are named like risk scores, as `hr` for a
+    heart rate is, but do not rank the patients as the probabilities do.
     """
 
     survival: FloatArray | None

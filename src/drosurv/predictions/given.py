@@ -159,8 +159,8 @@ def read_columns(
     for name in found.no_scores:
         remedy = f" Pass {arg('risk', name)} if it is." if may_be_given("risk") else ""
         notes.append(
-            f"column {name!r} is named like a risk score, but ranks the patients otherwise than {names[-1]}: it was not "
-            f"read as one.{remedy}"
+            f"column {name!r} is named like a risk score, but ranks the patients otherwise than {names[-1]}: it was "
+            f"not read as one.{remedy}"
         )
     return parsed._replace(notes=tuple(notes))
 
