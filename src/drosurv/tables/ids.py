@@ -60,12 +60,15 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
 
 
 def names_people(name: Any, column: pd.Series[Any]) -> bool:
-    """Whether a column holds names of people, by its name: texts that no feature, group or message may show."""
-    return (
-        _PEOPLE.fullmatch(plain(str(name))) is not None
-        and not holds_numbers(column)
-        and column.dtype.kind != "b"
-    )
+    """Whether a column holds names, as of people: texts that no feature, group or message may show.
+
+    Its name says so; a name that only ends in "name", as Patientenname does, if most values differ.
+    """
+    called = plain(str(name))
+    if holds_numbers(column) or column.dtype.kind == "b":
+        return False
+    differ = called.endswith(("name", "names")) and column.nunique() > len(column) / 2
+    return differ or _PEOPLE.fullmatch(called) is not None
 
 
 def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> list[str]:

@@ -274,7 +274,7 @@ def _unusable_columns(
             useless[name] = f"column {name!r} was left out: it names patients."
             continue
         if names_people(name, frame[name]) and name not in categorical:
-            useless[name] = f"column {name!r} was left out: it holds names of people."
+            useless[name] = f"column {name!r} was left out: it holds names."
             continue
         try:
             with warnings.catch_warnings(action="ignore"):
