@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
+from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.data import log_hazard, middle
 from drosurv.judging.adjustment import Question
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
@@ -29,7 +29,7 @@ from drosurv.metrics import (
     default_horizon,
 )
 from drosurv.metrics.calibration import parse_horizons
-from drosurv.patients.groups import Missing
+from drosurv.patients.groups import ALL, EVERYONE, Missing
 from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
-from drosurv.evaluation.attributes import ALL, EVERYONE, Count, warn_of_undefined, whose
+from drosurv.evaluation.attributes import Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
 from drosurv.evaluation.data import EvaluationData, Horizon, Subset
 from drosurv.evaluation.evaluator import Evaluator, Key, RowKey, most_different, within
@@ -28,6 +28,7 @@ from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.arrays import batches
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval

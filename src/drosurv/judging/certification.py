@@ -31,8 +31,9 @@ from drosurv.judging.simultaneous_tests import (
     judged_subgroups,
 )
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
-from drosurv.judging.words import ALL, CENSORED_BEFORE, EVERYONE
+from drosurv.judging.words import CENSORED_BEFORE
 from drosurv.metrics import FollowUp
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Rows, generator, one_row_each
 from drosurv.patients.target import (
     BoolArray,

@@ -19,9 +19,10 @@ from drosurv.judging.judged import Judged
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.residuals import EstimationError, PatientResiduals, Sums
-from drosurv.judging.words import ALL, EVERYONE, Kind, percent
+from drosurv.judging.words import Kind, percent
 from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 #: Groups with fewer patients, or fewer events both expected and observed, are not judged.

@@ -17,10 +17,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from drosurv.errors import ArgumentError, arg, as_number, check_count, check_mapping, require
-from drosurv.judging.adjustment import ALL, EVERYONE, SEARCH_SHARE, Question, adjust
+from drosurv.judging.adjustment import SEARCH_SHARE, Question, adjust
 from drosurv.judging.excluded_errors import SubgroupSearch, events_for_power, factor_of, power_of
 from drosurv.judging.questions import KINDS
 from drosurv.metrics.concordance import concordance_counts
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, Surv
 from drosurv.presentation import (
     Column,
