@@ -16,8 +16,8 @@ from drosurv.evaluation.data import hazards_exist
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.paper.disparities import Convention
+from drosurv.patients.draws import in_parallel, replicate_rng, seed_sequence
 from drosurv.patients.groups import ratio_by_group
-from drosurv.patients.replicates import in_parallel, replicate_rng, seed_sequence
 from drosurv.patients.target import FloatArray, parse_target
 
 # Attribute and metric.

@@ -293,6 +293,18 @@ def test_events_at_time_zero_are_judged():
     assert np.isfinite(found.residuals.expected).all()
 
 
+@pytest.mark.parametrize("in_folds", [True, False])
+def test_a_model_that_knows_nothing_gains_nothing_if_some_events_are_at_time_zero(in_folds):
+    rng = np.random.default_rng(0)
+    time = np.where(np.arange(300) < 12, 0.0, rng.exponential(4.0, 300))
+    y, X = Surv.from_arrays(rng.random(300) < 0.8, time), rng.normal(size=(300, 1))
+    model, fold = CoxPH(l2=1e6), np.arange(300) % 5
+    parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    predicted = cross_fitted(model, X, y, parts) if in_folds else model.fit(X, y)
+    judged = judged_patients(as_predictions(predicted, X, 300), y)
+    np.testing.assert_allclose(judged.gains, 0.0, atol=1e-5)
+
+
 def test_a_model_and_its_reference_are_compared_as_long_as_both_are_known():
     y, S, _, _ = draw("exponential", 3)
     long, short = np.linspace(0.1, 6, 60), np.linspace(0.05, 3, 60)

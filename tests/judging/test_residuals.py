@@ -171,7 +171,9 @@ def test_expected_events_after_a_factor_are_those_of_each_patients_changed_risk(
     expected = np.zeros(4)
     for i in np.flatnonzero(member):
         for j, (begin, end) in enumerate(zip(begins, found.ends, strict=True)):
-            observed = [np.clip(target.time[i], target.entry[i], max(t, target.entry[i])) for t in (begin, end)]
+            observed = [
+                np.clip(target.time[i], target.entry[i], max(t, target.entry[i])) for t in (begin, end)
+            ]
             # Risks of 0.7 times the predicted ones since entry, as cumulative hazards.
             risks = [-np.expm1(-rate[i] * (min(t, target.time[i]) - target.entry[i])) for t in observed]
             expected[j] += np.log1p(-factor * risks[0]) - np.log1p(-factor * risks[1])

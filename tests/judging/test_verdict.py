@@ -347,7 +347,9 @@ def test_the_odds_of_a_c_index_are_relevant_beyond_a_factor():
     # Of two patients, 0.487 over 0.513 is 1/1.053.
     for c_index, status in ((0.4881, "clear"), (0.487, "harm")):
         number = JudgedValue(c_index, lambda at, c=c_index: (c - at) / 1e-3, 0.5, on_log_scale=False)
-        row = findings([Question("ranking", "overall", "all", number, "harm", side=-1)], 0.95, relevance=1.05)[0]
+        row = findings(
+            [Question("ranking", "overall", "all", number, "harm", side=-1)], 0.95, relevance=1.05
+        )[0]
         assert (row.status, row.is_small) == (status, status == "clear")
     assert row.text.startswith("Patients are ranked worse than by chance")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import fit_regression
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import mean_estimate, standard_error

@@ -3,12 +3,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 from sksurv.datasets import load_gbsg2, load_whas500
 
 from drosurv import CoxPH, Surv, check
 from drosurv.tables import read_survival_table
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.problems import alike, repeated_outcomes, table_problems
+from drosurv.tables.problems import _numbers_visits, alike, repeated_outcomes, table_problems
 from drosurv.tables.reading import FileFormat
 
 
@@ -359,6 +360,40 @@ def test_rows_that_repeat_patients_are_told_from_rows_of_other_patients_with_the
         months = np.ceil(rng.exponential(20 - (age > 60) * 10)).clip(max=24)
         y = Surv.from_arrays(months < 24, months)
         assert [*repeated_outcomes(others, ["age", "old", "sex"], y)] == []
+
+
+def test_a_number_of_the_visit_tells_rows_of_one_patient():
+    """Nothing else does: no id, and no column that is the same in all visits."""
+    rng = np.random.default_rng(0)
+    visits = rng.integers(1, 4, 60)
+    time, died = np.repeat(rng.integers(1, 400, 60), visits), np.repeat(rng.random(60) < 0.5, visits)
+    frame = pd.DataFrame({"pulse": rng.integers(60, 100, len(time))})
+    frame["visit"] = np.concatenate([np.arange(n) for n in visits])
+    y = Surv.from_arrays(died, time)
+    (warning,) = repeated_outcomes(frame, ["pulse", "visit"], y)
+    assert "have the time and event of the row above, and hardly ever its 'visit'" in str(warning)
+    assert [*repeated_outcomes(frame, ["pulse"], y)] == []
+    # A column of other rows with such times, in their order, which many share.
+    for _ in range(20):
+        frame["arm"] = rng.integers(0, 3, len(time))
+        assert [*repeated_outcomes(frame, ["arm"], np.sort(y, order="time"))] == []
+
+
+def test_a_column_that_differs_from_the_row_above_is_rare_by_the_binomial_distribution():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        codes, same = rng.integers(0, rng.integers(2, 9), 200), rng.random(199) < rng.random()
+        # Of most equal neighbours, one is changed.
+        equal = np.flatnonzero(codes[1:] == codes[:-1])
+        codes[equal[rng.random(len(equal)) < rng.random()] + 1] += 1
+        share = np.sum((np.bincount(codes) / 200) ** 2)
+        chance = binom.cdf(np.sum((codes[1:] == codes[:-1])[same]), same.sum(), share)
+        if told := _numbers_visits(codes, same):
+            assert chance < 1e-6
+        assert told or chance > 1e-9
+        found.append(told)
+    assert 0 < sum(found) < 300
 
 
 def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():

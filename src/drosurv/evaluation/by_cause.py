@@ -30,8 +30,7 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.calibration import parse_horizons
 from drosurv.patients.groups import Missing
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,
     IntArray,

@@ -16,13 +16,12 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator, Key, within
 from drosurv.evaluation.group_table import judged_numbers
+from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import at_times, judged_times, without_event
-from drosurv.judging.known_curves import common_times
-from drosurv.judging.log_score import scored_times
 from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
+from drosurv.metrics.likelihood_gain import scored_times
 from drosurv.metrics.scores import warn_undefined
-from drosurv.patients.observation import Inference, Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Inference, Rows, one_row_each
 from drosurv.patients.target import FloatArray, IntArray, chosen_cause
 from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.predictions.any_model import final_step

@@ -23,7 +23,7 @@ from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survi
 from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.known_curves import KnownCurves
+from drosurv.judging.residuals import KnownCurves
 from drosurv.metrics import FollowUp, d_calibration, default_horizon
 from drosurv.metrics.brier import BrierEstimates, brier_estimates
 from drosurv.metrics.calibration import DCalibration

@@ -38,16 +38,15 @@ from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_cont
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
+from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times, without_event
-from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
 from drosurv.judging.words import event_in_words
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.paper.disparities import sampled_individual_disparity
 from drosurv.paper.sampled_pairs import sampled_number
-from drosurv.patients.observation import Inference, Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Inference, Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,
     Target,

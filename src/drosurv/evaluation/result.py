@@ -416,7 +416,7 @@ class EvaluationResult:
         Columns are ``attribute``, ``group``, ``time``, ``patients``, mean ``predicted`` risk, ``observed`` risk with
         its interval ``low`` to ``high``, which is not adjusted, and the ``ratio`` of both with ``ratio_low`` and
         ``ratio_high``. The observed risk is Kaplan-Meier, with causes Aalen-Johansen, within strata of predicted risk,
-        averaged over the same patients (:mod:`drosurv.metrics.observed_risk`). Patients whose stratum is not followed
+        averaged over the same patients (:mod:`drosurv.metrics.risk_strata`). Patients whose stratum is not followed
         until the time are ``left_out``. Times are the predicted ones, or quarter points of the follow-up, and the
         horizon. Empty without survival curves, and if patients have several events.
         """

@@ -18,8 +18,7 @@ from drosurv.evaluation.evaluator import Evaluator
 from drosurv.judging.from_predictions import outcomes, require_event_of
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import field_names, has_causes, of_any_cause, parse_target
 from drosurv.predictions import as_predictions, of_causes
 

@@ -13,7 +13,6 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
 from drosurv.judging.adjustment import RELEVANCE, Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients, with_predicted_times
 from drosurv.judging.judged import Judged
@@ -22,7 +21,7 @@ from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
 from drosurv.judging.questions import n_patients as count_patients
 from drosurv.judging.residual_tests import level as level_test
 from drosurv.judging.residual_tests import timing as timing_test
-from drosurv.judging.residuals import PatientResiduals, design_effect
+from drosurv.judging.residuals import EstimationError, PatientResiduals, design_effect
 from drosurv.judging.rules import readable_table
 from drosurv.judging.simultaneous_tests import (
     LEAST_EXPECTED,
@@ -34,8 +33,7 @@ from drosurv.judging.simultaneous_tests import (
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
 from drosurv.judging.words import ALL, CENSORED_BEFORE, EVERYONE
 from drosurv.metrics import FollowUp
-from drosurv.patients.observation import Rows, generator
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, generator, one_row_each
 from drosurv.patients.target import (
     BoolArray,
     FloatArray,
@@ -279,9 +277,7 @@ def certify_rows(
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)
     test = compare_events(subgroups, events, sample, *how, error)
-    overall, timing, (wrong_number, wrong_timing) = _overall(
-        residuals, everybody, error, level, relevance
-    )
+    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level, relevance)
     rescaled = None
     if wrong_number or wrong_timing:
         ratios = np.full(len(events.ends), overall["ratio"])
@@ -371,9 +367,7 @@ def _overall(
         for name, value in tested.items()
         for kind in (KINDS[name],)
     ]
-    number, part = adjust(
-        asked, level, searched=True, clusters=residuals.clusters, relevance=relevance
-    )
+    number, part = adjust(asked, level, searched=True, clusters=residuals.clusters, relevance=relevance)
     overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
     overall |= {"ratio": number.value, "low": number.low, "high": number.high, "p": number.p}
     if part.test.estimate is None:

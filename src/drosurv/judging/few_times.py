@@ -11,11 +11,13 @@ used.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
+from drosurv.errors import ArgumentError, arg
 from drosurv.judging.residuals import PARTS, PatientResiduals, Sums, by_cluster, cut
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
@@ -315,3 +317,22 @@ def from_first_time(
     at_risk = (target.entry <= times[0]) & (target.time > times[0])
     conditional = np.clip(survival[:, 1:] / np.maximum(survival[:, :1], _TINY), 0.0, 1.0)
     return times[1:], conditional, weight * at_risk
+
+
+def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:
+    """Return the times at which all models with predictions at few times are known, and a note that says so.
+
+    `models` are their times by name; None for other models. Return None if the times are the same, or there are fewer
+    than two such models. Raise an error about the argument `name` if no time is common.
+    """
+    few = {title: times for title, times in models.items() if times is not None}
+    if len({tuple(times) for times in few.values()}) < 2:
+        return None
+    common = reduce(np.intersect1d, few.values())
+    own = "; ".join(f"{title}: {', '.join(f'{time:g}' for time in times)}" for title, times in few.items())
+    if not (common > 0).any():
+        raise ArgumentError(
+            name, f"{arg(name)}: the predictions have no time in common ({own}): give them at the same times."
+        )
+    at = ", ".join(f"{time:g}" for time in common)
+    return common, f"predicted times differ ({own}): predictions are compared at their common times, {at}."

@@ -15,32 +15,29 @@ import numpy as np
 
 from drosurv.curves import StepCurves, SurvivalCurves, rounding_unit
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import (
     ResidualsAtTimes,
     cloglog,
+    common_times,
     from_first_time,
     judged_times,
     shown_times,
 )
-from drosurv.judging.known_curves import KnownCurves, common_times
-from drosurv.judging.log_score import (
-    ScoredIntervals,
-    hazard_scores,
-    outcome_scores,
-    probability_scores,
-    scored_times,
-)
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import slope_at_one_time
-from drosurv.judging.residuals import PatientResiduals, martingale_residuals
+from drosurv.judging.residuals import EstimationError, KnownCurves, PatientResiduals, martingale_residuals
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (
     EVENTS_PER_INTERVAL,
     MOST_INTERVALS,
+    ScoredIntervals,
+    hazard_scores,
     interval_edges,
     intervals_of_events,
+    outcome_scores,
+    probability_scores,
+    scored_times,
 )
 from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
@@ -103,6 +100,14 @@ class Cohort:
         for rows, follow_up in self.folds:
             found[rows] = follow_up.cumulative_hazard_at(times[rows])
         return found
+
+    def null_hazard_until(self, end: FloatArray) -> FloatArray:
+        """Return the hazard (n,) of the one curve that sums while each patient is observed, until a time (n,).
+
+        Patients without late entry are at risk at time 0, when some may have the event.
+        """
+        found = self.null_hazard(end)
+        return found - self.null_hazard(self.since) if self.since.any() else found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -333,7 +338,7 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
         interval, start = (np.clip(np.searchsorted(times, at), 0, len(times) - 1) for at in (time, since))
     else:
         intervals, end, happened = _scored_parts(cohort, known.until)
-        hazard = cohort.null_hazard(end) - cohort.null_hazard(since)
+        hazard = cohort.null_hazard_until(end)
         at_edges = cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at)
         # The training patients of a fold may have no events in an interval.
         rates = intervals.rates(at_edges, joined=True)
@@ -391,8 +396,7 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
         return None
     if cohort.clusters is None:
         return cohort.copies
-    hazard = cohort.follow_up.cumulative_hazard_at(cohort.target.time)
-    residual = cohort.target.event - (hazard - cohort.follow_up.cumulative_hazard_at(cohort.since))
+    residual = cohort.target.event - cohort.null_hazard_until(cohort.target.time)
     together = float((np.bincount(cohort.clusters, cohort.copies * residual) ** 2).sum())
     alone = max(float(cohort.copies @ residual**2), _LEAST_HAZARD)
     return cohort.copies / max(together / alone, 1.0)

@@ -14,12 +14,11 @@ import numpy as np
 from drosurv.judging import residual_tests as tests
 from drosurv.judging import words
 from drosurv.judging.adjustment import Question
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.judged import Judged
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import JudgedValue
-from drosurv.judging.residuals import PatientResiduals, Sums
+from drosurv.judging.residuals import EstimationError, PatientResiduals, Sums
 from drosurv.judging.words import ALL, EVERYONE, Kind, percent
 from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates

@@ -14,7 +14,7 @@ import pandas as pd
 from drosurv._version import __version__
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.files import write_file
-from drosurv.monitoring.looks import days
+from drosurv.monitoring.counts import days
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import (
     DAYS,

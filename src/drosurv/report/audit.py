@@ -21,8 +21,7 @@ from drosurv.judging.from_predictions import outcomes, require_an_event, require
 from drosurv.judging.known_columns import known_columns
 from drosurv.metrics import FollowUp
 from drosurv.patients.draws import row_order
-from drosurv.patients.observation import Inference, Rows, require_rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Inference, Rows, one_row_each, require_rows
 from drosurv.patients.target import Surv, has_causes, of_any_cause, parse_target, with_fields
 from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
 from drosurv.predictions.any_model import (

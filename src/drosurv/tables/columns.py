@@ -234,8 +234,8 @@ def learn_column(
     # Whoever gives a column the type of categories says that they are; a name for most rows is none.
     declared = isinstance(column.dtype, pd.CategoricalDtype) and len(counts) <= sum(counts.values()) / 2
     if names_people(name, column) and not categorical:
-        warn_caller(f"column {name!r} holds names of people and is no feature.", argument="drop")
-        return LeftOutColumn(name, "it holds names of people", n_missing)
+        warn_caller(f"column {name!r} holds names and is no feature.", argument="drop")
+        return LeftOutColumn(name, "it holds names", n_missing)
     if not (categorical or declared):
         _check_texts(counts, name)
     return _learn_category(column, counts, n_missing, standardize, reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -87,6 +87,17 @@ class GuessedColumns:
     guessed: tuple[str, ...] = ()
     question: str = ""
 
+    def with_groups(self, frame: pd.DataFrame, features: Sequence[str]) -> GuessedColumns:
+        """Return the guesses with groups too, of columns named like sensitive attributes, or else of text `features`.
+
+        Columns of `frame` that are no features, but may define groups, are among the former only.
+        """
+        groups = _groups(frame, features, (self.time, self.event, self.id, self.entry))
+        if not groups:
+            return self
+        note = f"groups are defined by {listing(list(groups))}."
+        return replace(self, groups=groups, notes=(*self.notes, note), guessed=(*self.guessed, "groups"))
+
     def in_one_line(self, event_value: str | None = None) -> str:
         """Return all guesses in a sentence, as arguments, and the question; empty if there are none.
 
@@ -159,16 +170,12 @@ def guess_columns(
         f"{role} is column {used[role]!r}{explained.get(role, ', by its name and values')}."
         for role in guessed
     ]
-    if groups is None:
-        groups = _groups(frame, (time, event, id, entry))
-        if groups:
-            guessed.append("groups")
-            notes.append(f"groups are defined by {listing(list(groups))}.")
-    groups = as_names(groups)
     question = ""
     if entry is None:
         question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")
-    return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed), question)
+    of_groups = () if groups is None else tuple(as_names(groups))
+    found = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
+    return found.with_groups(frame, list(frame.columns)) if groups is None else found
 
 
 def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
@@ -388,11 +395,11 @@ def _is_id(frame: pd.DataFrame, name: Any) -> bool:
     return bool(re.search(r"(seq|number|no|nr)$", str(name), re.IGNORECASE)) and counts_rows(column)
 
 
-def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...]:
-    """Return columns named like sensitive attributes, or else text columns of few levels, with groups large enough."""
+def _groups(frame: pd.DataFrame, features: Sequence[str], others: Sequence[str | None]) -> tuple[str, ...]:
+    """Return columns named like sensitive attributes, or else text features of few levels, with groups large enough."""
     free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
-    texts = (frame[name] for name in free if not holds_numbers(frame[name]))
+    texts = (frame[name] for name in free if name in features and not holds_numbers(frame[name]))
     named = named or [spec for column in texts if (spec := _group(column))]
     return tuple(named[:_MOST_GROUPS])
 

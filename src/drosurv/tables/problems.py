@@ -12,7 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_be_given, row_number
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
-from drosurv.patients.target import FloatArray, IntArray, field_names
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
@@ -65,6 +65,8 @@ _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 _NEAR = 4
 # Nor is one whose ranks have a correlation above this with those of the times.
 _RANK_CORRELATION = 0.8
+# Or if they differ from rows beside them in a column so often that it has at most this probability by chance.
+_CHANCE = 1e-6
 
 
 def table_problems(
@@ -149,7 +151,7 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
     same = several.groupby(["patient", "time"]).size().gt(1)
     if same.sum() >= _FEWEST_SAME and same.mean() > 0.5:
         n, had = rows["patient"].nunique(), rows.loc[rows["event"], "patient"].nunique()
-        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}."
+        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} and no {arg('id')}."
         unit = unit if may_be_given("clusters") else ""
         raise ArgumentError(
             "id",
@@ -169,6 +171,15 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             "id",
             f"each of {len(pairs):,} pairs of time and event is in {multiple} rows, or a multiple of that: rows seem "
             f"to repeat patients, whose events then count {multiple} times. {remedy}",
+        )
+        return
+    same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
+    if visits := next((name for name in features if _numbers_visits(coded(frame[name])[0], same)), None):
+        yield ArgumentWarning(
+            "id",
+            f"{int(same.sum()):,} rows have the time and event of the row above, and hardly ever its {visits!r}, as "
+            f"different visits of one patient have: rows seem to repeat patients, whose events then count several "
+            f"times. {remedy}",
         )
         return
     had = np.flatnonzero(event > 0)
@@ -197,6 +208,17 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             return
 
 
+def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
+    """Whether rows that are the `same` as the row above (n - 1,) have its code (n,) far less often than by chance."""
+    chance = float(((np.unique(codes, return_counts=True)[1] / len(codes)) ** 2).sum())
+    equal = float((codes[1:] == codes[:-1])[same].mean()) if same.any() else 1.0
+    if equal >= chance or chance == 1:
+        return False
+    # Chernoff's bound of the probability of so few.
+    rare = (1 - equal) * np.log((1 - equal) / (1 - chance)) + (equal and equal * np.log(equal / chance))
+    return bool(same.sum() * rare > -np.log(_CHANCE))
+
+
 def _follows(column: pd.Series[Any], since: pd.Series[Any]) -> bool:
     """Whether the numbers of a column (n,) have nearly the order of the times, given as ranks (n,)."""
     if not holds_numbers(column) or column.nunique() < 2:
@@ -206,21 +228,26 @@ def _follows(column: pd.Series[Any], since: pd.Series[Any]) -> bool:
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
     """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`."""
-    rows = pd.DataFrame({"code": codes, "at": at, "near": at // _NEAR, "within": within})
-
-    def alike(*same: str) -> FloatArray:
-        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64)
-
-    tied, near = alike("within", "at") - 1, alike("within", "near") - alike("within", "at")
+    near_at = at // _NEAR
+    tied = _rows_like(within, at) - 1
+    near = _rows_like(within, near_at) - tied - 1
     known = (tied > 0) & (near > 0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    equal, share = alike("within", "at", "code"), (alike("code") / len(rows))[known]
+    equal, share = _rows_like(within, at, codes), (_rows_like(codes) / len(codes))[known]
     observed = ((equal - 1) / np.maximum(tied, 1))[known]
-    expected = ((alike("within", "near", "code") - equal) / np.maximum(near, 1))[known]
+    expected = ((_rows_like(within, near_at, codes) - equal) / np.maximum(near, 1))[known]
     beyond, possible = (observed - expected).sum(), (1 - expected).sum()
     deviation = np.sqrt((2 * share * (1 - share) * (1 / tied[known] + 1 / near[known])).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
+
+
+def _rows_like(*codes: IntArray) -> FloatArray:
+    """Return how many rows have the codes of each row (n,) in every one of some columns."""
+    place = np.zeros(len(codes[0]), np.intp)
+    for one in codes:
+        place = np.unique(place * (one.max() + 2) + one + 1, return_inverse=True)[1]
+    return np.bincount(place)[place].astype(np.float64)
 
 
 def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
@@ -275,11 +302,12 @@ def copied_rows(
 
 def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
     """Say that a column seems to number patients who have several rows, and what to do."""
+    other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
     same = f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
     return (
         f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
-        f"value: it seems to number patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in "
-        f"{arg('categorical')} if it is a feature."
+        f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
+        f"{arg('numeric')} or in {arg('categorical')}{other}."
     )
 
 

@@ -89,7 +89,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
         if names_people(spec, column) and spec not in categorical:
             raise ArgumentError(
                 "groups",
-                f"{arg('groups')} column {spec!r} holds names of people, which no page may show: leave it out.",
+                f"{arg('groups')} column {spec!r} holds names, which no page may show: leave it out.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
@@ -439,6 +439,10 @@ class SurvivalTable:
             patients=self.patients[rows],
         )
 
+    def with_groups(self, groups: Sequence[str], categorical: Sequence[str] = ()) -> SurvivalTable:
+        """Return the table with other groups, as :func:`group_labels` defines them."""
+        return replace(self, sensitive_features=group_labels(self.frame, groups, categorical))
+
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into training patients and a held-out share, with equal event rates.
 
@@ -651,7 +655,7 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
         name for name in frame.columns if name not in (*others, *found) and names_people(name, frame[name])
     ]
     for name in people:
-        warn_caller(f"column {name!r} holds names of people and is no feature.", category=TableNote)
+        warn_caller(f"column {name!r} holds names and is no feature.", category=TableNote)
     return [*found, *people]
 
 
