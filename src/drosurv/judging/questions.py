@@ -23,12 +23,14 @@ from drosurv.judging.words import ALL, EVERYONE, Kind, percent
 from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
-from drosurv.presentation.sentences import LEAST_DIFFERENCE
 
 #: Groups with fewer patients, or fewer events both expected and observed, are not judged.
 FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
 #: A smaller distance of a ratio or slope from 1 is not visible in two decimals.
 LEAST_RATIO = 0.005
+# Two fits of the same model differ by less in gain, but in one direction: with a million patients, plain Cox would be
+# significantly worse than itself.
+_LEAST_GAIN = 5e-4
 
 #: All kinds of questions by name, in the order of tables. Where a problem is rarer, or another question finds it too,
 #: weights are smaller: they divide the error rate (see docs/guide/verdict.md).
@@ -313,7 +315,7 @@ def slopes_of_scores(
 @question(
     "gain",
     status="harm",
-    least=LEAST_DIFFERENCE,
+    least=_LEAST_GAIN,
     side=-1,
     briefly="worse than one curve for everybody",
     wrong="For {name}, predictions are worse than one curve for everybody: gain {number} per patient.",
@@ -327,7 +329,7 @@ def _gain(group: JudgedGroup) -> JudgedValue | None:
 @question(
     "gain over reference",
     status="dominated",
-    least=LEAST_DIFFERENCE,
+    least=_LEAST_GAIN,
     side=-1,
     briefly="predicted better by the other model",
     wrong="{reference} predicts {name} better: gain of this model over it {number} per patient.",

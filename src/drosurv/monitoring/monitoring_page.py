@@ -28,8 +28,8 @@ from drosurv.presentation import (
     with_interval,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
+from drosurv.report.evidence import Part, Section
 from drosurv.report.report import page_of
-from drosurv.report.section import Part, Section
 
 # A drosurv.monitoring.Monitoring, whose method to_html imports this file.
 Monitoring: TypeAlias = Any

@@ -14,8 +14,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, TableValues, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.data import curves_since_entry, log_hazard, ranking_time
-from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.evaluation.data import curves_since_entry, log_hazard, ranking_time, standardised_features
 from drosurv.judging.from_predictions import design_columns
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.patients.draws import draw_folds
@@ -30,7 +29,7 @@ from drosurv.patients.target import (
     parse_target,
 )
 from drosurv.predictions import as_predictions
-from drosurv.predictions.any_model import final_step, fit_any, prepared
+from drosurv.predictions.any_model import final_step, fit_any, plain_cox, prepared
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]

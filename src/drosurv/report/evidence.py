@@ -1,4 +1,7 @@
-"""The audited model and patients, what the page says of them, and all numbers that the sections of the report show."""
+"""The audited model and patients, what the page says of them, and all numbers that the sections of the report show.
+
+A section is a :class:`Section`, and what it shows of the evidence a :class:`Part`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import (
-    EVERYONE,
-    Attribute,
-    parse_attributes,
-    rows_by_group,
-)
+from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.data import Horizon, curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
@@ -49,7 +47,7 @@ from drosurv.patients.target import (
 )
 from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import final_step, prepared
-from drosurv.presentation import counted, group_name, moment, plain_rows
+from drosurv.presentation import Column, Statement, Table, counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.report.cross_fit import curve_times
@@ -57,6 +55,10 @@ from drosurv.tables import TableEncoder
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
+# Columns of several tables: names of a group, and its counts.
+WHO = (Column("group", "Group"), Column("attribute", "Attribute"))
+PATIENTS, EVENTS = Column("patients", "Patients", "count"), Column("observed", "Events", "count")
+EXPECTED = Column("expected", "Events expected", "time")
 
 
 @dataclass(frozen=True)
@@ -466,3 +468,47 @@ class Evidence:
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, 1 + self.search_rules)
+
+
+def judged_counts(until: str) -> tuple[Column, Column]:
+    """Return the columns of observed and expected events: of the whole follow-up, or weighted, `until` a time."""
+    if not until:
+        return EVENTS, replace(EXPECTED, label="Events expected during follow-up")
+    return replace(EVENTS, label=f"Events by {until}, weighted"), replace(
+        EXPECTED, label=f"Expected by {until}"
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows, as data from which every view is made.
+
+    `facts` are other values that JSON can hold.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def table(self, key: str) -> Table | None:
+        """Return a table by its key; None if there is none."""
+        return next((table for table in self.tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
+
+    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
+    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
+    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
+    statement and table.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None] = lambda evidence: None
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
+    draw: Callable[[Part], Any] = lambda part: None

@@ -32,8 +32,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import EXPECTED, PATIENTS, WHO, Part, Section
+from drosurv.report.evidence import EXPECTED, FEWEST, PATIENTS, WHO, Evidence, Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24

@@ -25,8 +25,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import PATIENTS, WHO, Part, Section
+from drosurv.report.evidence import PATIENTS, WHO, Evidence, Part, Section
 
 _READINGS = 24
 

@@ -27,8 +27,7 @@ from drosurv.presentation import (
     with_interval,
 )
 from drosurv.report.charts import Picture, picture
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import PATIENTS, Part, Section, judged_counts
+from drosurv.report.evidence import PATIENTS, Evidence, Part, Section, judged_counts
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"
