@@ -90,7 +90,7 @@ def adjust(
 
     If subgroups were `searched`, the search has its share of the error rate. Contributions of one of the `clusters`
     (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a
-    slope beyond `relevance` - 1.
+    slope beyond `relevance` - 1, a c-index if its odds are beyond that factor.
     """
     of_groups = [test.is_counted and test.attribute != EVERYONE for test in tests]
     of_everybody = [test.is_counted and test.attribute == EVERYONE for test in tests]
@@ -158,7 +158,12 @@ def is_wrong(test: Question, estimate: JudgedValue, p: float, level: float) -> b
 
 
 def is_relevant(estimate: JudgedValue, relevance: float) -> bool:
-    """Whether a ratio differs from 1 by more than a factor, a slope by more than the factor less 1; gains always do."""
+    """Whether a ratio differs from 1 by more than a factor, a slope by more than the factor less 1; gains always do.
+
+    A c-index (right: 0.5) differs by its odds.
+    """
+    if estimate.right == 0.5:
+        return is_beyond(estimate.value / max(1 - estimate.value, 1e-12), relevance)
     if estimate.right != 1:
         return True
     if not estimate.on_log_scale:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
-from drosurv.judging.adjustment import Question, adjust
+from drosurv.judging.adjustment import RELEVANCE, Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients, with_predicted_times
@@ -215,11 +215,13 @@ def certify_rows(
     y_train: Any = None,
     groups: FloatArray | None = None,
     time_unit: str = "",
+    relevance: float = RELEVANCE,
 ) -> SubgroupBounds:
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
 
     `y_train`, for the null model, is that of an evaluation of the same patients, so that both give the same numbers for
-    all patients. `time_unit` is that of times in notes.
+    all patients. `time_unit` is that of times in notes. If all patients together are wrong by no more than the factor
+    `relevance`, subgroups are not judged again after a correction for everybody.
     """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
@@ -276,7 +278,7 @@ def certify_rows(
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)
     test = compare_events(subgroups, events, sample, *how, error)
-    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level)
+    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level, relevance)
     rescaled = None
     if wrong_number or wrong_timing:
         ratios = np.full(len(events.ends), overall["ratio"])
@@ -339,7 +341,11 @@ def _check_times(target: Target, horizon: float | None, brier_time: float | None
 
 
 def _overall(
-    residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None, level: float
+    residuals: PatientResiduals,
+    everybody: BoolArray,
+    error: EstimationError | None,
+    level: float,
+    relevance: float,
 ) -> tuple[dict[str, float], dict[str, Any] | None, tuple[bool, bool]]:
     """Return the events of all patients together, those of the most extreme part, and which of the two are wrong.
 
@@ -362,7 +368,7 @@ def _overall(
         for name, value in tested.items()
         for kind in (KINDS[name],)
     ]
-    number, part = adjust(asked, level, searched=True, clusters=residuals.clusters)
+    number, part = adjust(asked, level, searched=True, clusters=residuals.clusters, relevance=relevance)
     overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
     overall |= {"ratio": number.value, "low": number.low, "high": number.high, "p": number.p}
     if part.test.estimate is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
@@ -173,7 +173,12 @@ class ResidualsAtTimes(PatientResiduals):
             freedom=freedom,
             by_ratio=by_ratio,
             hidden=_MOST_ROUNDED * (mass @ (self.followed & (self.probability == 0))),
+            if_wrong=partial(self.expected_if_wrong, mass),
         )
+
+    def expected_if_wrong(self, mass: FloatArray, factor: float) -> FloatArray:
+        """Return the expected events (J,) if all cumulative hazards are multiplied by a factor."""
+        return mass @ _increments(-np.expm1(factor * np.log1p(-self._bounded_until)), self.followed)
 
     def added_by_censoring(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) that censoring adds to the weighted sums of residuals, if predictions are right.

@@ -268,6 +268,7 @@ KINDS["ranking"] = Kind(
     "ranked worse than by chance",
     "Patients are ranked worse than by chance: c-index {number}.",
     "Patients are ranked no worse than by chance: c-index {number}.",
+    "patients are ranked worse than by chance (c-index {number})",
     side=-1,
 )
 

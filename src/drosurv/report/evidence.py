@@ -298,6 +298,7 @@ class Evidence:
                 n_bootstrap=enough_replicates(self.level, 1 / SEARCH_SHARE),
                 y_train=self.follow_up,
                 time_unit=self.time_unit,
+                relevance=self.relevance,
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
@@ -310,13 +311,14 @@ class Evidence:
 
     @property
     def subgroups(self) -> list[dict[str, Any]]:
-        """Significant subgroups of the search that :meth:`SubgroupBounds.to_report` returns."""
+        """Significant subgroups of the search whose difference is not small; see :meth:`SubgroupBounds.to_report`."""
         return [row for row, _ in self._subgroups]
 
     @cached_property
     def _subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
         """The subgroups with the rules that define them."""
-        return [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
+        found = [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
+        return [one for one in found if is_beyond(one[0]["ratio"], self.relevance)]
 
     @cached_property
     def risks_of_subgroups(self) -> dict[str, dict[str, Any]]:
@@ -329,14 +331,9 @@ class Evidence:
         times = self.audited.by_horizon(self.audited.risks(rows, alone=True))
         return {name: row for (_, name), row in times.items()}
 
-    @property
-    def _large_subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
-        """Subgroups whose difference is not small."""
-        return [found for found in self._subgroups if is_beyond(found[0]["ratio"], self.relevance)]
-
     def _found_by_search(self) -> Iterator[FindingRow]:
-        """Yield the subgroup that explains most, of those whose difference is not small."""
-        found = self._large_subgroups
+        """Yield the subgroup that explains most."""
+        found = self._subgroups
         if isinstance(self.bounds, str) or not found:
             return
         (worst, _), more = found[0], len(found) - 1
@@ -349,8 +346,8 @@ class Evidence:
         """What to do about the groups that are wrong when the model is fitted again."""
         wrong = [row for row in self.audited.verdict.problems if row.status == "miscalibrated"]
         columns = [row.attribute for row in wrong if row.attribute != EVERYONE]
-        if self._large_subgroups:
-            columns += [condition.column for condition in self._large_subgroups[0][1].conditions]
+        if self._subgroups:
+            columns += [condition.column for condition in self._subgroups[0][1].conditions]
         return refit_advice({name: name in self.columns if self.columns else None for name in columns})
 
     @cached_property

@@ -405,6 +405,7 @@ def collect_causes(evidence: Evidence) -> Part | None:
         evidence.rows,
         rows_by_group(evidence.attributes),
         level=evidence.level,
+        relevance=evidence.relevance,
         time_unit=evidence.time_unit,
     )
     wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]
