@@ -17,8 +17,9 @@ from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.data import log_hazard, middle
 from drosurv.judging.adjustment import RELEVANCE, Question
+from drosurv.judging.few_times import horizon_among, predicted_time, times_to_judge
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
-from drosurv.judging.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
+from drosurv.judging.judged import refuse_late_entry
 from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.judging.verdict import FindingRow, findings
 from drosurv.metrics import (

@@ -20,8 +20,10 @@ from drosurv.judging.few_times import (
     cloglog,
     common_times,
     from_first_time,
-    judged_times,
+    horizon_among,
+    predicted_time,
     shown_times,
+    times_to_judge,
 )
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import slope_at_one_time
@@ -424,53 +426,6 @@ def refuse_late_entry() -> NoReturn:
         f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
         "of another cause before entry: leave it out, or give a model of causes.",
     )
-
-
-def times_to_judge(
-    times: FloatArray,
-    probability: FloatArray,
-    target: Target,
-    weight: FloatArray,
-    clusters: IntArray | None = None,
-) -> IntArray:
-    """Return the columns of the predicted times until which enough patients were followed; of the first if of none.
-
-    Raise if the first one is after the follow-up.
-    """
-    found = judged_times(times, probability, target, weight, clusters)
-    later = np.flatnonzero(times > 0)[:1]
-    if len(found) or len(later) == 0:
-        return found if len(found) else np.zeros(1, np.intp)
-    first = float(times[later[0]])
-    if first > target.time.max():
-        raise ArgumentError(
-            "predictions",
-            f"no patient was observed until the first predicted time, {first:g}; the longest observation ends at "
-            f"{target.time.max():g}: predict earlier times, in the unit of the observed times.",
-        )
-    return later
-
-
-def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
-    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
-
-    `given` are all times of the predictions.
-    """
-    equal = np.isclose(times, at)
-    if not equal.any():
-        known = ", ".join(f"{time:g}" for time in times)
-        late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
-        raise ArgumentError(
-            name,
-            f"{arg(name)} must be one of the times of the predictions that are observed ({known}), got {at:g}.{late}",
-        )
-    return float(times[equal][0])
-
-
-def horizon_among(times: FloatArray, target: Target) -> float:
-    """Return the default horizon of predictions at few times: the last of them until the patients' default horizon."""
-    before = times[times <= default_horizon(target)]
-    return float(before[-1] if len(before) else times[0])
 
 
 def _at_few_times(
