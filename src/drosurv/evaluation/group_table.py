@@ -359,12 +359,11 @@ def _row(
 def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
     """Return the columns that need survival curves."""
     data, inside = patients.data, mask & patients.data.judged.inside
-    copies = data.judged.cohort.copies[inside]
     observed, expected = data.judged.events(mask)
     gains = {"gain": data.judged.gains, "gain_over_reference": data.judged.over_reference}
     known = {name: one[inside] for name, one in gains.items() if one is not None and inside.any()}
     return {
-        **{name: np.average(one, weights=copies) for name, one in known.items()},
+        **{name: one.mean() for name, one in known.items()},
         "patients": round(n_patients(data.judged, mask)),
         "observed": observed,
         "expected": expected,

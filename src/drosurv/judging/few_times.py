@@ -324,19 +324,19 @@ def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> In
 
 
 def from_first_time(
-    target: Target, times: FloatArray, survival: FloatArray, weight: FloatArray
+    target: Target, times: FloatArray, survival: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return times, survival and weights to judge if some patients entered late; unchanged if none did.
+    """Return times and survival to judge if some patients entered late, and who (n,) is judged: 1, else 0.
 
     Patients at risk at the first time are judged from there on. With one time those who entered at 0 are judged.
     """
     if target.entry is None or not (target.entry > 0).any():
-        return times, survival, weight
+        return times, survival, np.ones(len(target))
     if len(times) == 1:
-        return times, survival, weight * (target.entry <= 0)
+        return times, survival, (target.entry <= 0).astype(np.float64)
     at_risk = (target.entry <= times[0]) & (target.time > times[0])
     conditional = np.clip(survival[:, 1:] / np.maximum(survival[:, :1], _TINY), 0.0, 1.0)
-    return times[1:], conditional, weight * at_risk
+    return times[1:], conditional, at_risk.astype(np.float64)
 
 
 def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:

@@ -102,20 +102,18 @@ class JudgedValue:
 def mean(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> JudgedValue | None:
     """Return the mean of values (n,) of the members of a group, such as gains, tested against 0; None if all are equal.
 
-    A patient of weight 2 counts as two; values of one cluster are summed. Gains may be those over an `own_curve`, whose
-    error is then part of theirs.
+    Values of one cluster are summed. Gains may be those over an `own_curve`, whose error is then part of theirs.
     """
-    error = standard_error(values, member, weight, clusters, own_curve)
+    error = standard_error(values, member, clusters, own_curve)
     # Two fits of one model differ in their last digits only, which must not be tested.
     if not error.value > _LAST_DIGITS:
         return None
-    average = float(np.average(values[member], weights=weight[member]))
+    average = float(values[member].mean())
     return JudgedValue(
         average, lambda value: (average - value) / error.value, 0.0, 1, error.freedom, on_log_scale=False
     )
@@ -131,21 +129,20 @@ class StandardError(NamedTuple):
 def standard_error(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> StandardError:
     """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
-    total, freedom = float(weight @ member), np.inf
-    if not total > 0:
+    total, freedom, each_one = int(np.count_nonzero(member)), np.inf, np.ones(len(values))
+    if total == 0:
         return StandardError(0.0)
-    each, squares = _deviations(values, member, weight, own_curve)
+    each, squares = _deviations(values, member, each_one, own_curve)
     if clusters is not None:
-        clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
+        clustered, freedom = by_cluster(each[:, None], clusters, each != 0, each_one)
         if clustered is not None:
-            observed = float(weight @ each**2)
+            observed = float(each @ each)
             squares *= max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
-    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1.0))) / total, freedom)
+    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1))) / total, freedom)
 
 
 def _deviations(
