@@ -213,7 +213,6 @@ def certify_rows(
     random_state: int | np.random.Generator | None = 0,
     cause: int | None = None,
     y_train: Any = None,
-    groups: FloatArray | None = None,
     time_unit: str = "",
     relevance: float = RELEVANCE,
 ) -> SubgroupBounds:
@@ -230,7 +229,7 @@ def certify_rows(
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     patients = one_row_each(y, rows)
     y, rows, notes = patients.y, patients.rows, patients.notes
-    model, X, table, groups = map(patients.of, (model, X, table, groups))
+    model, X, table = map(patients.of, (model, X, table))
     if rows.entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
     n = len(y)

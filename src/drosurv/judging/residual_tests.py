@@ -40,6 +40,8 @@ _MOST_BINS = 1_000
 _MOST_STEPS = 50
 # Standardised distance of the number of events from the predicted one that may be chance.
 _BY_CHANCE = 2.0
+# A part of the follow-up is tested if so many events are expected or observed in it, and in all others.
+_FEWEST_EVENTS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,18 +216,18 @@ def _least_predicted(expected: float, hidden: float = 0.0) -> float:
     return max(1.0, hidden) if expected < 1 else _TINY
 
 
-def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
+def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
     The test of each part is binomial, given all events. A wrong number of events is no wrong timing: if it may be that
     all hazards, or all risks, are wrong by one factor, a part is wrong only if it is so on both scales. A part is
-    tested if at least `fewest` events are expected or observed in it, and as many in all others together. None if no
+    tested if at least five events are expected or observed in it, and as many in all others together. None if no
     part is tested, or if fewer events are expected in total.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     others = np.maximum(observed.sum() - observed, expected.sum() - expected)
-    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= fewest).tolist()
-    if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
+    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= _FEWEST_EVENTS).tolist()
+    if len(parts) == 0 or expected.sum() < _FEWEST_EVENTS or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
     scales = [(expected, np.zeros(len(expected)))]
