@@ -17,7 +17,6 @@ import pandas as pd
 
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.evaluator import Evaluator
-from drosurv.judging.adjustment import ALL, EVERYONE
 from drosurv.judging.words import SUBGROUP
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
@@ -28,6 +27,7 @@ from drosurv.metrics.risk_strata import (
     observed_given_risks,
     observed_risk,
 )
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 COLUMNS = (

@@ -177,8 +177,8 @@ def guess_columns(
     if entry is None:
         question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")
     of_groups = () if groups is None else tuple(as_names(groups))
-    found = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
-    return found.with_groups(frame, list(frame.columns)) if groups is None else found
+    guesses = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
+    return guesses.with_groups(frame, list(frame.columns)) if groups is None else guesses
 
 
 def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
