@@ -206,21 +206,25 @@ def _follows(column: pd.Series[Any], since: pd.Series[Any]) -> bool:
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
     """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`."""
-    rows = pd.DataFrame({"code": codes, "at": at, "near": at // _NEAR, "within": within})
-
-    def alike(*same: str) -> FloatArray:
-        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64)
-
-    tied, near = alike("within", "at") - 1, alike("within", "near") - alike("within", "at")
+    near_times = at // _NEAR
+    tied, near = _alike(within, at) - 1, _alike(within, near_times) - _alike(within, at)
     known = (tied > 0) & (near > 0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    equal, share = alike("within", "at", "code"), (alike("code") / len(rows))[known]
+    equal, share = _alike(within, at, codes), (_alike(codes) / len(codes))[known]
     observed = ((equal - 1) / np.maximum(tied, 1))[known]
-    expected = ((alike("within", "near", "code") - equal) / np.maximum(near, 1))[known]
+    expected = ((_alike(within, near_times, codes) - equal) / np.maximum(near, 1))[known]
     beyond, possible = (observed - expected).sum(), (1 - expected).sum()
     deviation = np.sqrt((2 * share * (1 - share) * (1 / tied[known] + 1 / near[known])).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
+
+
+def _alike(*codes: IntArray) -> IntArray:
+    """Return for each row (n,) the number of rows that have the same `codes`, which are at least -1."""
+    same = np.zeros(len(codes[0]), np.intp)
+    for one in codes:
+        same = pd.factorize(same * (one.max() + 2) + one + 1)[0]
+    return np.bincount(same)[same]
 
 
 def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
