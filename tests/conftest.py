@@ -134,14 +134,19 @@ def downloads(data_directory, shared_folder):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_replicates_of_searches():
-    """Where nothing else is asked for, searches of subgroups draw 299 replicates, and remedies grow 10 trees."""
+def quick_searches():
+    """Where nothing else is asked for, searches of subgroups draw 299 replicates, and remedies grow 10 trees.
+
+    The rules of an audit's repair have one condition.
+    """
     from drosurv.judging import certification
+    from drosurv.report import evidence
     from drosurv.report.sections.subgroup_sections import TREES
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certification, "REPLICATES", 299)
         patch.setitem(TREES, "max_iter", 10)
+        patch.setattr(evidence, "repair", partial(evidence.repair, max_conditions=1))
         yield
 
 
