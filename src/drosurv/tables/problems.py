@@ -221,8 +221,8 @@ def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
 
 def _alike(*codes: IntArray) -> IntArray:
     """Return for each row (n,) the number of rows that have the same `codes`, which are at least -1."""
-    same = np.zeros(len(codes[0]), np.intp)
-    for one in codes:
+    same = codes[0] + 1
+    for one in codes[1:]:
         same = pd.factorize(same * (one.max() + 2) + one + 1)[0]
     return np.bincount(same)[same]
 
