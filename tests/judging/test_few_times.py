@@ -58,7 +58,7 @@ def short_for_high_risks(rng, x):
 def test_observed_over_expected_events_of_right_predictions_are_near_one(censored):
     ratios, slopes = [], []
     for seed in range(12):
-        found = judged(*weibull(seed, 1_500, censored=censored)[:4])
+        found = judged(*weibull(seed, 1_000, censored=censored)[:4])
         values = {q.question: q.estimate.value for q in asked(found)}
         ratios.append(values["level"])
         slopes.append(values["slope"])

@@ -112,7 +112,7 @@ def test_swapped_groups_are_found():
 
 
 def test_the_gain_prefers_the_right_hazards():
-    y, S, g, _ = draw("exponential", 3, n=3_000)
+    y, S, g, _ = draw("exponential", 3, n=1_500)
     at = np.array([1.0, 3.0])
     gain = {}
     for power in (0.6, 1.0, 1.8):
