@@ -173,8 +173,6 @@ def test_the_same_seed_gives_the_same_model(cls):
     np.testing.assert_array_equal(again.predict(X), fitted(cls).predict(X))
 
 
-
-
 def test_bad_input_is_an_error_that_names_it(cls):
     # In a table a hole is filled; in an array it is an error.
     holes = X.to_numpy().copy()

@@ -180,8 +180,6 @@ def test_strata_that_are_copies_of_all_patients_change_nothing():
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-
-
 def test_strata_may_have_clocks_of_their_own():
     # The same patients on one clock: within a stratum a unit of time changes nothing.
     same_clock = DATA.assign(time=DATA["time"] / DATA["slow"])

@@ -69,8 +69,6 @@ def test_torch_losses_use_autograd_or_weights_where_curvature_is_small():
     np.testing.assert_array_equal(straight.curvature(weights), weights)
 
 
-
-
 @pytest.mark.parametrize("spread", [1.0, 150.0, 400.0])
 def test_curvature_equals_the_definition_for_scores_far_apart(spread):
     """The diagonal sum of p (1 - p), with shares from differences of scores, which never leave the floats."""

@@ -185,8 +185,6 @@ def test_patients_of_several_rows_are_judged_as_those_of_one():
 # Weights.
 
 
-
-
 def test_fractions_train_and_score_but_do_not_judge():
     y = with_fields(Y, weight=np.linspace(0.5, 1.5, N))
     model = CoxPH().fit(X, y)

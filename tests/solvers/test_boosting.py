@@ -46,8 +46,6 @@ def test_the_criterion_falls_round_by_round(name, make):
     assert found.history[-1] < found.history[0] - 0.01
 
 
-
-
 def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
     import lightgbm
 
