@@ -313,7 +313,7 @@ def test_a_cause_is_chosen_by_its_name_or_number_and_another_one_is_refused():
     asked = {
         "evaluate": lambda cause: evaluate(model, X, y, cause=cause, **QUICK).summary(),
         "compare": lambda cause: compare({"one": model}, X, y, cause=cause).to_string(),
-        "certify": lambda cause: certify(model, X, y, cause=cause, n_bootstrap=19).summary(),
+        "certify": lambda cause: certify(model, X, y, cause=cause, n_bootstrap=59).summary(),
         "monitor": lambda cause: str(
             monitor(model, X, y, start=np.zeros(len(X)), every=1, lag=4, cause=cause)
         ),
