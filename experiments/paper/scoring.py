@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv import metrics as library
 from drosurv.curves import Baseline, SurvivalCurves
-from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
+from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import spread
 from drosurv.evaluation.data import hazards_exist
 from drosurv.losses.cox_partial import CoxPartial
@@ -17,7 +17,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.paper.disparities import Convention
 from drosurv.patients.draws import in_parallel, replicate_rng, seed_sequence
-from drosurv.patients.groups import ratio_by_group
+from drosurv.patients.groups import EVERYONE, ratio_by_group
 from drosurv.patients.target import FloatArray, Target, parse_target
 
 # Attribute and metric.

@@ -111,7 +111,7 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
         level(sums),
         timing(sums, np.arange(1.0, 5.0)),
         slope(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
-        mean(x + 0.1, np.ones(200, bool), np.ones(200)),
+        mean(x + 0.1, np.ones(200, bool)),
     ]
     for found in estimates:
         low, high = found.interval(found.p)

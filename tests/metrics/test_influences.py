@@ -250,7 +250,6 @@ def test_gains_over_a_curve_of_these_patients_have_the_standard_error_of_finding
     own = OwnCurve(
         interval=rng.integers(0, 4, 80),
         happened=rng.random(80) < 0.5,
-        weight=np.ones(80),
         copies=np.ones(80),
         steps=np.full(4, 0.2),
         summed=rng.uniform(0, 0.2, 80),
@@ -258,7 +257,7 @@ def test_gains_over_a_curve_of_these_patients_have_the_standard_error_of_finding
     gains, member = rng.normal(size=80), rng.random(80) < 0.6
     found = mean_estimate(gains, member, np.ones(80), own)
     assert found.value == pytest.approx(gains[member].mean())
-    expected = standard_error(gains, member, np.ones(80), own_curve=own).value
+    expected = standard_error(gains, member, own_curve=own).value
     # The factors of the variance are n / (n - 1), of all patients and of the members.
     assert Estimates([found]).standard_errors[0] == pytest.approx(expected, rel=0.02)
 

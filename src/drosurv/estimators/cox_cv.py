@@ -141,7 +141,6 @@ class CoxPHCV(SurvivalModel):
         objective="other",
         no_ties="",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

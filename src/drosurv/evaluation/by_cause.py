@@ -14,11 +14,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
+from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.data import log_hazard, middle
 from drosurv.judging.adjustment import RELEVANCE, Question
+from drosurv.judging.few_times import horizon_among, predicted_time, times_to_judge
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
-from drosurv.judging.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
+from drosurv.judging.judged import refuse_late_entry
 from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.judging.verdict import FindingRow, findings
 from drosurv.metrics import (
@@ -29,7 +30,7 @@ from drosurv.metrics import (
     default_horizon,
 )
 from drosurv.metrics.calibration import parse_horizons
-from drosurv.patients.groups import Missing
+from drosurv.patients.groups import ALL, EVERYONE, Missing
 from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,

@@ -159,9 +159,9 @@ def likelihood_gain(patients: Subset) -> Estimate:
     judged, chosen = patients.data.judged, np.zeros(len(patients.data.target), np.bool_)
     chosen[slice(None) if patients.rows is None else patients.rows] = True
     freedom = patients.target.n_events - 1.0
-    weight = judged.cohort.copies
-    found = mean_estimate(judged.gains, chosen & judged.inside, weight, judged.own_curve, freedom)
-    return replace(found, patients=int((chosen & judged.inside).sum()))
+    inside = chosen & judged.inside
+    found = mean_estimate(judged.gains, inside, np.ones(len(inside)), judged.own_curve, freedom)
+    return replace(found, patients=int(inside.sum()))
 
 
 @metric("slope", "near 1", needs=("slope",), comparable=True)

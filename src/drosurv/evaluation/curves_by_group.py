@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
+from drosurv.evaluation.attributes import rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluator import Evaluator, Key
@@ -32,6 +32,7 @@ from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
 from drosurv.metrics.estimates import Estimate, Interval
 from drosurv.metrics.random_intercept import random_intercept
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.presentation import moment
 

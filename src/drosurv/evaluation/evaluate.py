@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, each_warning_once
-from drosurv.evaluation.attributes import (
-    ALL,
-    EVERYONE,
-    compared_attributes,
-    warn_of_small_groups,
-)
+from drosurv.evaluation.attributes import compared_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import (
@@ -54,6 +49,7 @@ from drosurv.judging.words import event_in_words
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.paper.disparities import sampled_individual_disparity
 from drosurv.paper.sampled_pairs import sampled_number
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Inference, Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,

@@ -14,14 +14,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.evaluation.attributes import (
-    ALL,
-    EVERYONE,
-    Attribute,
-    Count,
-    intersection_of,
-    rows_by_group,
-)
+from drosurv.evaluation.attributes import Attribute, Count, intersection_of, rows_by_group
 from drosurv.evaluation.catalogue import CATALOGUE, GroupComparison, Metric, Need
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.metrics import compare_follow_up
@@ -29,6 +22,7 @@ from drosurv.metrics.estimates import Estimate, Estimates, Interval
 from drosurv.metrics.follow_up import FollowUpComparison
 from drosurv.paper import shrinkage
 from drosurv.paper.sampled_pairs import Pairs
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.predictions import as_predictions
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
-from drosurv.evaluation.attributes import ALL, EVERYONE, Count, warn_of_undefined, whose
+from drosurv.evaluation.attributes import Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
 from drosurv.evaluation.data import EvaluationData, Horizon, Subset, clusters_within
 from drosurv.evaluation.evaluator import Evaluator, Key, RowKey, most_different, within
@@ -26,6 +26,7 @@ from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.arrays import batches
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
@@ -356,12 +357,11 @@ def _row(
 def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
     """Return the columns that need survival curves."""
     data, inside = patients.data, mask & patients.data.judged.inside
-    copies = data.judged.cohort.copies[inside]
     observed, expected = data.judged.events(mask)
     gains = {"gain": data.judged.gains, "gain_over_reference": data.judged.over_reference}
     known = {name: one[inside] for name, one in gains.items() if one is not None and inside.any()}
     return {
-        **{name: np.average(one, weights=copies) for name, one in known.items()},
+        **{name: one.mean() for name, one in known.items()},
         "patients": round(n_patients(data.judged, mask)),
         "observed": observed,
         "expected": expected,

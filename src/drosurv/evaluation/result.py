@@ -12,7 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import EVERYONE, text_of, whose
+from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
@@ -22,6 +22,7 @@ from drosurv.evaluation.risks_by_time import no_risks
 from drosurv.judging.group_picture import GroupPicture, picture_of
 from drosurv.judging.verdict import FindingRow, Judgement, judge, to_frame
 from drosurv.paper.shrinkage import ShrinkageControl
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import IntArray
 from drosurv.presentation import Column, Statement, Table, headings, in_years, moment, plain, plain_rows
 

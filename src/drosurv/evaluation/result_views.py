@@ -15,7 +15,7 @@ import pandas as pd
 
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes_long
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.judging.group_picture import MANY_GROUPS
@@ -23,6 +23,7 @@ from drosurv.judging.verdict import Judgement
 from drosurv.judging.words import per_hundred
 from drosurv.paper.shrinkage import ShrinkageControl, is_lower
 from drosurv.patients.arrays import on_host
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import Surv, Target
 from drosurv.predictions.any_model import final_step, prepared, unwrapped

@@ -18,7 +18,6 @@ import pandas as pd
 
 from drosurv.evaluation.data import EvaluationData, JudgedRisks, clusters_within
 from drosurv.evaluation.evaluator import Evaluator
-from drosurv.judging.adjustment import ALL, EVERYONE
 from drosurv.judging.words import SUBGROUP
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
@@ -27,6 +26,7 @@ from drosurv.metrics.risk_strata import (
     followed_until,
     observed_given_risks,
 )
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray, Target
 
 COLUMNS = (

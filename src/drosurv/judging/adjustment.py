@@ -17,10 +17,9 @@ import numpy as np
 
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.metrics.estimates import joint, spread_out, sums_by_cluster
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 
-#: Attribute and group of all patients in tables.
-EVERYONE, ALL = "overall", "all"
 #: Shares of the error rate that belong to named groups, and to the search for subgroups.
 GROUPS_SHARE, SEARCH_SHARE = 0.25, 0.25
 #: Factor within which a significant ratio is called small, where no other one is given.

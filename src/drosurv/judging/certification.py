@@ -31,8 +31,9 @@ from drosurv.judging.simultaneous_tests import (
     judged_subgroups,
 )
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
-from drosurv.judging.words import ALL, CENSORED_BEFORE, EVERYONE
+from drosurv.judging.words import CENSORED_BEFORE
 from drosurv.metrics import FollowUp
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Rows, generator, one_row_each
 from drosurv.patients.target import (
     BoolArray,
@@ -212,7 +213,6 @@ def certify_rows(
     random_state: int | np.random.Generator | None = 0,
     cause: int | None = None,
     y_train: Any = None,
-    groups: FloatArray | None = None,
     time_unit: str = "",
     relevance: float = RELEVANCE,
 ) -> SubgroupBounds:
@@ -229,7 +229,7 @@ def certify_rows(
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     patients = one_row_each(y, rows)
     y, rows, notes = patients.y, patients.rows, patients.notes
-    model, X, table, groups = map(patients.of, (model, X, table, groups))
+    model, X, table = map(patients.of, (model, X, table))
     if rows.entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
     n = len(y)

@@ -18,7 +18,14 @@ from functools import cached_property, partial, reduce
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.residuals import PARTS, PatientResiduals, Sums, by_cluster, cut
+from drosurv.judging.residuals import (
+    PARTS,
+    PatientResiduals,
+    Sums,
+    by_cluster,
+    cut,
+)
+from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
@@ -273,24 +280,37 @@ def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     return found
 
 
-def judged_times(
+def times_to_judge(
     times: FloatArray,
     probability: FloatArray,
     target: Target,
     weight: FloatArray,
     clusters: IntArray | None = None,
 ) -> IntArray:
-    """Return the columns of the times, above 0, until which enough patients were followed."""
-    later = np.flatnonzero(times > 0)
-    if (~target.ended).any():
-        later = later[times[later] <= target.time.max()]
+    """Return the columns of the times, above 0, until which enough patients were followed; of the first if of none.
+
+    Raise if the first one is after the follow-up.
+    """
+    positive = np.flatnonzero(times > 0)
+    last = float(target.time.max())
+    observed = positive if target.ended.all() else positive[times[positive] <= last]
 
     def lost(j: int) -> bool:
         followed = followed_until(float(times[j]), target, probability[:, j], weight, clusters)
         return int(np.count_nonzero(followed)) < FEWEST_FOLLOWED
 
     # Fewer are followed until later times.
-    return later[: bisect_left(later.tolist(), True, key=lost)]
+    found = observed[: bisect_left(observed.tolist(), True, key=lost)]
+    if len(found) or len(positive) == 0:
+        return found if len(found) else np.zeros(1, np.intp)
+    first = float(times[positive[0]])
+    if first > last:
+        raise ArgumentError(
+            "predictions",
+            f"no patient was observed until the first predicted time, {first:g}; the longest observation ends at "
+            f"{last:g}: predict earlier times, in the unit of the observed times.",
+        )
+    return positive[:1]
 
 
 def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> IntArray:
@@ -304,19 +324,19 @@ def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> In
 
 
 def from_first_time(
-    target: Target, times: FloatArray, survival: FloatArray, weight: FloatArray
+    target: Target, times: FloatArray, survival: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return times, survival and weights to judge if some patients entered late; unchanged if none did.
+    """Return times and survival to judge if some patients entered late, and who (n,) is judged: 1, else 0.
 
     Patients at risk at the first time are judged from there on. With one time those who entered at 0 are judged.
     """
     if target.entry is None or not (target.entry > 0).any():
-        return times, survival, weight
+        return times, survival, np.ones(len(target))
     if len(times) == 1:
-        return times, survival, weight * (target.entry <= 0)
+        return times, survival, (target.entry <= 0).astype(np.float64)
     at_risk = (target.entry <= times[0]) & (target.time > times[0])
     conditional = np.clip(survival[:, 1:] / np.maximum(survival[:, :1], _TINY), 0.0, 1.0)
-    return times[1:], conditional, weight * at_risk
+    return times[1:], conditional, at_risk.astype(np.float64)
 
 
 def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:
@@ -336,3 +356,25 @@ def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[Fl
         )
     at = ", ".join(f"{time:g}" for time in common)
     return common, f"predicted times differ ({own}): predictions are compared at their common times, {at}."
+
+
+def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
+    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
+
+    `given` are all times of the predictions.
+    """
+    equal = np.isclose(times, at)
+    if not equal.any():
+        known = ", ".join(f"{time:g}" for time in times)
+        late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
+        raise ArgumentError(
+            name,
+            f"{arg(name)} must be one of the times of the predictions that are observed ({known}), got {at:g}.{late}",
+        )
+    return float(times[equal][0])
+
+
+def horizon_among(times: FloatArray, target: Target) -> float:
+    """Return the default horizon of predictions at few times: the last of them until the patients' default horizon."""
+    before = times[times <= default_horizon(target)]
+    return float(before[-1] if len(before) else times[0])

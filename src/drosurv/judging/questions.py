@@ -19,9 +19,10 @@ from drosurv.judging.judged import Judged
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.residuals import EstimationError, PatientResiduals, Sums
-from drosurv.judging.words import ALL, EVERYONE, Kind, percent
+from drosurv.judging.words import Kind, percent
 from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 #: Groups with fewer patients, or fewer events both expected and observed, are not judged.
@@ -154,8 +155,7 @@ def _of_slope(group: JudgedGroup, _: JudgedValue) -> FloatArray:
 
 def _of_gain(values: FloatArray | None, group: JudgedGroup) -> FloatArray:
     assert values is not None
-    copies = group.mask * group.judged.cohort.copies
-    found: FloatArray = copies * (values - float(np.average(values, weights=copies)))
+    found: FloatArray = group.mask * (values - float(values[group.mask].mean()))
     return found
 
 
@@ -343,7 +343,7 @@ def _gain_over_reference(group: JudgedGroup) -> JudgedValue | None:
 
 def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = None) -> JudgedValue | None:
     cohort = group.judged.cohort
-    return tests.mean(values, group.mask & group.judged.inside, cohort.copies, cohort.clusters, own_curve)
+    return tests.mean(values, group.mask & group.judged.inside, cohort.clusters, own_curve)
 
 
 @question(
@@ -398,8 +398,8 @@ def group_sums(residuals: PatientResiduals, mask: BoolArray, error: EstimationEr
 
 
 def n_patients(judged: Judged, mask: BoolArray) -> float:
-    """Return the number of judged patients of a group: by their ids where these are known, else copies."""
+    """Return the number of judged patients of a group: by their ids where these are known."""
     cohort, mask = judged.cohort, mask & judged.inside
     if cohort.patients is not None:
         return float(len(np.unique(cohort.patients[mask])))
-    return float(cohort.copies[mask].sum())
+    return float(np.count_nonzero(mask))

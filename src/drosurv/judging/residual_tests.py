@@ -40,6 +40,8 @@ _MOST_BINS = 1_000
 _MOST_STEPS = 50
 # Standardised distance of the number of events from the predicted one that may be chance.
 _BY_CHANCE = 2.0
+# A part of the follow-up is tested if so many events are expected or observed in it, and in all others.
+_FEWEST_EVENTS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,20 +104,18 @@ class JudgedValue:
 def mean(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> JudgedValue | None:
     """Return the mean of values (n,) of the members of a group, such as gains, tested against 0; None if all are equal.
 
-    A patient of weight 2 counts as two; values of one cluster are summed. Gains may be those over an `own_curve`, whose
-    error is then part of theirs.
+    Values of one cluster are summed. Gains may be those over an `own_curve`, whose error is then part of theirs.
     """
-    error = standard_error(values, member, weight, clusters, own_curve)
+    error = standard_error(values, member, clusters, own_curve)
     # Two fits of one model differ in their last digits only, which must not be tested.
     if not error.value > _LAST_DIGITS:
         return None
-    average = float(np.average(values[member], weights=weight[member]))
+    average = float(values[member].mean())
     return JudgedValue(
         average, lambda value: (average - value) / error.value, 0.0, 1, error.freedom, on_log_scale=False
     )
@@ -131,21 +131,20 @@ class StandardError(NamedTuple):
 def standard_error(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> StandardError:
     """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
-    total, freedom = float(weight @ member), np.inf
-    if not total > 0:
+    total, freedom, each_one = int(np.count_nonzero(member)), np.inf, np.ones(len(values))
+    if total == 0:
         return StandardError(0.0)
-    each, squares = _deviations(values, member, weight, own_curve)
+    each, squares = _deviations(values, member, each_one, own_curve)
     if clusters is not None:
-        clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
+        clustered, freedom = by_cluster(each[:, None], clusters, each != 0, each_one)
         if clustered is not None:
-            observed = float(weight @ each**2)
+            observed = float(each @ each)
             squares *= max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
-    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1.0))) / total, freedom)
+    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1))) / total, freedom)
 
 
 def _deviations(
@@ -217,18 +216,18 @@ def _least_predicted(expected: float, hidden: float = 0.0) -> float:
     return max(1.0, hidden) if expected < 1 else _TINY
 
 
-def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
+def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
     The test of each part is binomial, given all events. A wrong number of events is no wrong timing: if it may be that
     all hazards, or all risks, are wrong by one factor, a part is wrong only if it is so on both scales. A part is
-    tested if at least `fewest` events are expected or observed in it, and as many in all others together. None if no
+    tested if at least five events are expected or observed in it, and as many in all others together. None if no
     part is tested, or if fewer events are expected in total.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     others = np.maximum(observed.sum() - observed, expected.sum() - expected)
-    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= fewest).tolist()
-    if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
+    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= _FEWEST_EVENTS).tolist()
+    if len(parts) == 0 or expected.sum() < _FEWEST_EVENTS or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
     scales = [(expected, np.zeros(len(expected)))]

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.attributes import whose
 from drosurv.files import write_file
 from drosurv.monitoring.counts import days
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import (
     DAYS,

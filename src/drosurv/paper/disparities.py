@@ -351,7 +351,7 @@ def concordance_fractions(
 
     .. math:: CF(a) = \frac{\sum_{i: A_i = a} N_i}{\sum_{i: A_i = a} D_i}
 
-    with the numerators and denominators of Algorithm B.1 (:func:`concordance_counts`).
+    with the numerators and denominators of Algorithm B.1 (:class:`~drosurv.metrics.pair_order.PairOrder`).
 
     Parameters
     ----------

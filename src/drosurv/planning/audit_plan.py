@@ -17,11 +17,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from drosurv.errors import ArgumentError, arg, as_number, check_count, check_mapping, require
-from drosurv.judging.adjustment import ALL, EVERYONE, SEARCH_SHARE, Question, adjust
+from drosurv.judging.adjustment import SEARCH_SHARE, Question, adjust
 from drosurv.judging.excluded_errors import SubgroupSearch, events_for_power, factor_of, power_of
 from drosurv.judging.questions import KINDS
-from drosurv.metrics.concordance import concordance_counts
-from drosurv.patients.target import FloatArray, Surv
+from drosurv.metrics.pair_order import PairOrder
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.target import FloatArray, Target
 from drosurv.presentation import (
     Column,
     Table,
@@ -500,9 +501,9 @@ class NormalLogRisks:
         log_risk = self.deviation * rng.standard_normal(_COHORT)
         end = self.hazard[len(_NODES) // 2]
         reached = rng.exponential(size=_COHORT) / np.exp(log_risk)
-        y = Surv.from_arrays(reached <= end, np.minimum(reached, end))
-        concordant, comparable = concordance_counts(y, log_risk, rule="harrell")
+        target = Target(reached <= end, np.minimum(reached, end))
+        concordant, comparable = PairOrder.for_harrell(target, log_risk).counts(np.ones(_COHORT))
         c_index = concordant.sum() / comparable.sum()
         # Every pair is counted for both of its patients.
         influence = 2 * (concordant - c_index * comparable) / comparable.sum()
-        return float(np.sqrt((influence**2).sum() * y["event"].sum()))
+        return float(np.sqrt((influence**2).sum() * target.n_events))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
+from drosurv.evaluation.attributes import Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.data import Horizon, curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
@@ -35,6 +35,7 @@ from drosurv.judging.verdict import (
     subgroup_problem,
 )
 from drosurv.judging.words import event_in_words, event_name
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.observation import Inference, Rows, sample_of_many, select_rows
 from drosurv.patients.target import (
     CompetingTarget,

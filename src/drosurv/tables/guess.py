@@ -25,9 +25,9 @@ from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
+from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
-from drosurv.tables.values import floats, holds_numbers, labels
+from drosurv.tables.values import coded, floats, holds_numbers, labels
 
 _GROUPS = re.compile(
     r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
@@ -163,6 +163,9 @@ def guess_columns(
         id = repeated_id(frame, taken) or next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.
         id = id or next((name for name, _ in unnamed_ids(frame, free, free)), None)
+    if entry is None:
+        known = [name for name in frame.columns if name not in (time, event, id, *drop)]
+        entry, _ = interval_start(frame, known, time, id) or (None, 0)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     explained = {"entry": ", from which a row is observed", "id": ", which is no feature"}
@@ -174,8 +177,8 @@ def guess_columns(
     if entry is None:
         question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")
     of_groups = () if groups is None else tuple(as_names(groups))
-    found = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
-    return found.with_groups(frame, list(frame.columns)) if groups is None else found
+    guesses = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
+    return guesses.with_groups(frame, list(frame.columns)) if groups is None else guesses
 
 
 def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
@@ -235,8 +238,12 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     if not pairs:
         if event is None:
             _refuse_without_events(frame)
-        found = [name for name, score in times.items() if score >= 2] if time is None else []
-        maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
+        candidates = {"time": times if time is None else {}, "event": events if event is None else {}}
+        named = {
+            role: [repr(name) for name, score in one.items() if score >= 2]
+            for role, one in candidates.items()
+        }
+        maybe = "".join(f" The {role} may be {listing(found)}." for role, found in named.items() if found)
         asked = " and ".join(arg(role, text="COLUMN") for role in _missing(time, event))
         remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
         raise _unknown(frame, time, event, remedy)
@@ -401,7 +408,9 @@ def _groups(frame: pd.DataFrame, features: Sequence[str], others: Sequence[str |
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
     texts = (frame[name] for name in free if name in features and not holds_numbers(frame[name]))
     named = named or [spec for column in texts if (spec := _group(column))]
-    return tuple(named[:_MOST_GROUPS])
+    # Of columns that divide the patients in the same way, such as sex and sex.factor, the last.
+    sides = {tuple(coded(frame[spec])[0]) if spec in frame else spec: spec for spec in named}
+    return tuple(list(sides.values())[:_MOST_GROUPS])
 
 
 def _group(column: pd.Series[Any]) -> str | None:

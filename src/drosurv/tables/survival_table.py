@@ -42,6 +42,7 @@ from drosurv.tables.problems import (
     copied_rows,
     entry_not_given,
     numbered_patients,
+    refuse_intervals,
     refuse_repeated_outcomes,
     refuse_sentinels,
     refuse_totals,
@@ -181,7 +182,10 @@ class SurvivalTable:
             others = [str(name) for name in frame.columns if name not in (*not_features, *numeric)]
             for name, constant in unnamed_ids(frame, free, others):
                 raise ArgumentError("id", numbered_patients(name, constant, frame))
-        used = _features(frame, features, not_features)
+        if columns.time is not None and columns.entry is None:
+            others = [name for name in frame.columns if name not in (*not_features, *numeric)]
+            refuse_intervals(frame, others, columns.time, id)
+        used, events = _features(frame, features, not_features), frame[columns.event]
         if drop_missing_target:
             frame = _keep_rows(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
@@ -193,6 +197,7 @@ class SurvivalTable:
         refuse_sentinels(frame[[name for name in known_columns if name not in (*categorical, *numeric)]])
         if frame[list(columns.names)].notna().all(axis=None):
             columns = columns.resolved(frame)
+            columns.refuse_empty(events)
         labelled = group_labels(frame, groups, categorical)
         patients = patient_numbers(frame, None if id is None else frame[id], columns.names)
         if clusters is not None:

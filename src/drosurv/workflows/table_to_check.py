@@ -86,6 +86,7 @@ class WantedColumns:
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
             columns = columns.resolved(frame[known])
+        columns.refuse_empty(frame[found.event])
         if self.cause is not None:
             found = replace(found, notes=(*found.notes, _judged_cause(frame[known], columns, self.cause)))
         # Raises if the unit that is given contradicts the columns.
