@@ -76,9 +76,9 @@ from drosurv.metrics.concordance import concordance_counts
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.objectives import chi_square, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare
+from drosurv.patients.draws import seed_sequence
 from drosurv.patients.groups import parse_groups
 from drosurv.patients.observation import Rows, generator, in_pandas
-from drosurv.patients.replicates import seed_sequence
 from drosurv.patients.target import Target, parse_competing_target, parse_target, with_fields
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.predictions.columns import prediction_columns

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv, evaluate
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.curves_by_group import decision_table
-from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
+from drosurv.evaluation.curves_by_group import decision_curves, decision_table, default_thresholds
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.patients.target import Target
 
 EXAMPLE = Path(__file__).parents[1] / "metrics" / "fixtures" / "dcurves_survival.csv"

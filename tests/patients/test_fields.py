@@ -23,8 +23,7 @@ from drosurv.metrics import (
     log_rank_test,
     median_follow_up,
 )
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import with_fields
 
 N = 300

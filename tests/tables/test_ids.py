@@ -7,7 +7,7 @@ import pytest
 from drosurv.errors import ArgumentWarning
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import guess_columns
-from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
+from drosurv.tables.ids import counts_rows, names_patients, names_people, unnamed_ids
 from drosurv.tables.rows import row_numbers
 
 RNG = np.random.default_rng(0)
@@ -78,3 +78,24 @@ def test_names_tell_patients_from_amounts():
     assert counts_rows(pd.Series(range(1, 201), name="anything"))
     assert names_patients("MRN", sorted_numbers)
     assert not names_patients("income", sorted_numbers)
+
+
+def test_rows_of_different_people_are_not_of_one_patient(visits):
+    assert guess_columns(visits.assign(name=[f"person {k}" for k in visits["k"]])).id == "k"
+    assert guess_columns(visits.assign(name=[f"person {k}" for k in range(200)])).id is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("Patientenname", [f"person {k}" for k in range(40)], True),
+        ("name_of_patient", [f"person {k}" for k in range(40)], False),
+        ("Nachname", ["Meier", "Huber"] * 20, True),
+        ("nom de famille", ["Martin", "Bernard"] * 20, True),
+        # Of a few drugs, and a code.
+        ("drug_name", ["a", "b"] * 20, False),
+        ("name", range(40), False),
+    ],
+)
+def test_names_of_people_are_told_by_the_name_of_the_column_or_because_most_differ(name, values, expected):
+    assert names_people(name, pd.Series(values)) == expected

@@ -13,10 +13,8 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS
-from drosurv.judging.words import ALL as ALL
-from drosurv.judging.words import EVERYONE as EVERYONE
 from drosurv.metrics.scores import warn_undefined
-from drosurv.patients.groups import Groups, Missing, intersections, parse_groups
+from drosurv.patients.groups import EVERYONE, Groups, Missing, intersections, parse_groups
 from drosurv.patients.observation import in_pandas
 from drosurv.patients.target import IntArray, Target
 from drosurv.presentation import AND, counted, group_name

@@ -14,20 +14,17 @@ from functools import cached_property
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.evaluation.attributes import (
-    ALL,
-    EVERYONE,
-    Attribute,
-    Count,
-    intersection_of,
-    rows_by_group,
-)
+from drosurv.evaluation.attributes import Attribute, Count, intersection_of, rows_by_group
 from drosurv.evaluation.catalogue import CATALOGUE, GroupComparison, Metric, Need
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.metrics import compare_follow_up
 from drosurv.metrics.estimates import Estimate, Estimates, Interval
 from drosurv.metrics.follow_up import FollowUpComparison
-from drosurv.patients.target import IntArray
+from drosurv.paper import shrinkage
+from drosurv.paper.sampled_pairs import Pairs
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.target import FloatArray, IntArray
+from drosurv.predictions import as_predictions
 
 # Attribute and metric, or attribute and group.
 Key = tuple[str, str]
@@ -80,6 +77,7 @@ class Evaluator:
             "gains": lambda: data.is_judged,
             "survival": lambda: data.has_curves,
             "curves": lambda: data.has_curves and data.few_times is None,
+            "one event": lambda: not data.judged.cohort.several_events,
             "two times": lambda: data.has_curves and (data.few_times is None or len(data.brier_times) > 1),
             "reference": lambda: data.reference_risk is not None,
             "features": lambda: data.features is not None,
@@ -205,6 +203,39 @@ class Evaluator:
                     elif metric.of == "attribute":
                         found[one.name, ALL, metric.name] = metric.function(between)
         return found
+
+    @cached_property
+    def control(self) -> shrinkage.ShrinkageControl | None:
+        """The shrinkage control if the paper's metrics are wanted and there is a reference.
+
+        None too if hazards overflow or are 0.
+        """
+        data = self.everyone.data
+        reference = data.reference_risk
+        if not self.paper or reference is None or not self.has_hazards or not hazards_exist(reference):
+            return None
+        sampled = (
+            f"the shrinkage control estimates F_I from {shrinkage.SAMPLED_PAIRS:,} random pairs of patients."
+        )
+        notes = (sampled,) if data.features is not None and self._pairs != "all" else ()
+        return shrinkage.shrinkage_control(
+            self.everyone.target, self.everyone.risk, reference, self.disparities, notes
+        )
+
+    def disparities(self, risk: FloatArray) -> dict[Key, float]:
+        """Return F_I, F_cap and every attribute's F_G of scores (n,), as far as there are features and groups."""
+        predicted = as_predictions(risk, None, len(risk))
+        data = replace(self.everyone.data, predicted=predicted, reference=None, pairs=self._pairs)
+        scored = replace(self, everyone=Subset(data), wanted=shrinkage.DISPARITIES)
+        found = {(key[0], key[2]): value for key, value in scored.papers_metrics.items()}
+        return {key: found[key] for name in shrinkage.DISPARITIES for key in found if key[1] == name}
+
+    @property
+    def _pairs(self) -> Pairs:
+        """The pairs for F_I of a dozen scores: all, or a sample if computing all would take long."""
+        n, pairs = len(self.everyone), self.everyone.data.pairs
+        few = pairs == "all" or n * (n - 1) / 2 <= shrinkage.SAMPLED_PAIRS
+        return "all" if few else shrinkage.SAMPLED_PAIRS
 
 
 def within(interval: Interval, metric: Metric) -> Interval:

@@ -60,12 +60,15 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
 
 
 def names_people(name: Any, column: pd.Series[Any]) -> bool:
-    """Whether a column holds names of people, by its name: texts that no feature, group or message may show."""
-    return (
-        _PEOPLE.fullmatch(plain(str(name))) is not None
-        and not holds_numbers(column)
-        and column.dtype.kind != "b"
-    )
+    """Whether a column holds names, as of people: texts that no feature, group or message may show.
+
+    Its name says so; a name that only ends in "name", as Patientenname does, if most values differ.
+    """
+    called = plain(str(name))
+    if holds_numbers(column) or column.dtype.kind == "b":
+        return False
+    differ = called.endswith(("name", "names")) and column.nunique() > len(column) / 2
+    return differ or _PEOPLE.fullmatch(called) is not None
 
 
 def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> list[str]:
@@ -124,13 +127,17 @@ def unnamed_ids(
     """Yield those of some columns that number patients with several rows although their names do not say so.
 
     Each comes with `features` that are constant for each of its values, as sex and year of birth are for each patient.
+    Rows of different people, by a column of their names, have different numbers.
     """
+    people = [coded(frame[name])[0] for name in features if names_people(name, frame[name])]
     for name in columns:
         # Quick checks first: columns of measurements have nearly as many labels as rows, which take long to code.
         if len(frame) < 2 * _FEWEST_COUNTED or not _is_whole(frame[name]):
             continue
         codes, levels = coded(frame[name])
         if not len(frame) / 10 < len(levels) < 0.95 * len(frame) or (codes < 0).any():
+            continue
+        if any(pd.Series(one).groupby(codes).nunique().max() > 1 for one in people):
             continue
         constant = [
             str(other)

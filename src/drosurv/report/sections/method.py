@@ -24,8 +24,7 @@ from drosurv.presentation import (
     plain,
     written,
 )
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.evidence import FEWEST, Evidence, Part, Section
 
 # Largest number of entries of a setting that are shown.
 _LONGEST = 12

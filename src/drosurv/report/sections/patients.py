@@ -30,8 +30,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.evidence import FEWEST, Evidence, Part, Section
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn
 from drosurv.tables.dates import YEARS
