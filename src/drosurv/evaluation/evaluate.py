@@ -569,6 +569,8 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
+    if data.is_judged and data.judged.cohort.several_events:
+        notes.append("observed risks are left out: some patients had several events.")
     needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
     if labels and not data.has_risk:

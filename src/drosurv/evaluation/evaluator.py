@@ -87,6 +87,7 @@ class Evaluator:
             "gains": lambda: data.is_judged,
             "survival": lambda: data.has_curves,
             "curves": lambda: data.has_curves and data.few_times is None,
+            "one event": lambda: not data.judged.cohort.several_events,
             "two times": lambda: data.has_curves and (data.few_times is None or len(data.brier_times) > 1),
             "reference": lambda: data.reference_risk is not None,
             "features": lambda: data.features is not None,

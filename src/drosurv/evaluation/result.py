@@ -96,12 +96,13 @@ class EvaluationResult:
         ``judged``, or ``why`` not; and the most serious ``status`` of its findings. Ratio, slope and gains are those of
         the findings, with ``_low``, ``_high`` and ``_p``.
     calibration : DataFrame
-        Kaplan-Meier against mean predicted survival by attribute, group and horizon, as
-        :func:`drosurv.metrics.calibration_at`; the difference has an interval.
+        Mean ``predicted`` and ``observed`` survival by attribute, group and ``horizon``, one less the risks in
+        :attr:`times`; ``low`` and ``high`` are the interval of the observed one, and the ``difference`` has its own.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame
-        Mean predicted survival and Kaplan-Meier over time, by attribute and group.
+        Mean predicted survival and the plain Kaplan-Meier curve over time, by attribute and group. The curve assumes
+        that censoring has nothing to do with risk, which observed survival in `calibration` does not.
     cross_group : DataFrame
         Concordance of pairs between groups, by the group of the patient with the earlier event and that of the other.
     control : ShrinkageControl, optional

@@ -330,6 +330,11 @@ class ObservedRisk:
         return observed_given_risks(self.outcomes, self.risk)
 
     @property
+    def only_predicted(self) -> float:
+        """The mean predicted risk, that of all patients if none was followed."""
+        return self.predicted if self.patients or not len(self.risk) else float(self.risk.mean())
+
+    @property
     def ratio(self) -> float:
         """Observed over predicted risk; NaN if no event is predicted."""
         return self.value / self.predicted if self.predicted > 0 else np.nan
