@@ -16,7 +16,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import calibration_slope
 from drosurv.patients.target import with_fields
-from drosurv.predictions import score_type
+from drosurv.predictions.predicted import score_type
 
 NEED_LOG_HAZARDS = {
     name
