@@ -23,11 +23,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from drosurv.evaluation.attributes import rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.data import Horizon
-from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.evaluation.risks_by_time import JudgedRisks, OutcomesAtHorizon, together
+from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon, outcomes_at, together
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
 from drosurv.metrics.estimates import Estimate, Interval
@@ -71,9 +70,9 @@ def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str
     data = evaluator.everyone.data
     if not data.is_judged:
         return {}
-    judged = JudgedRisks(data, evaluator.clusters)
+    judged = data.risks
     rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
-    outcomes = {key: judged.at(judged.horizon, own) for key, own in rows.items() if len(own)}
+    outcomes = {key: outcomes_at(judged, judged.horizon, own) for key, own in rows.items() if len(own)}
     threshold, thresholds = at.threshold, at.thresholds
     thresholds = default_thresholds(data.judged.risk) if thresholds is None else thresholds
     # The threshold that is marked is one of them.

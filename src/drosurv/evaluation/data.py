@@ -15,7 +15,7 @@ Features are standardised for distances between patients, and for plain Cox, the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +35,11 @@ from drosurv.metrics.follow_up import auc_times, brier_times, last_with_enough_a
 from drosurv.metrics.nonparametric import Incidence
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
+from drosurv.metrics.risk_strata import ObservedRisk, observed_risk
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
 from drosurv.patients.arrays import as_numbers, on_host
-from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, ScoreType
 from drosurv.predictions.any_model import plain_cox
 from drosurv.solvers.neighborhoods import standardise
@@ -147,6 +148,11 @@ class EvaluationData:
             horizon=self.given_horizon,
             require_event=False,
         )
+
+    @cached_property
+    def risks(self) -> JudgedRisks:
+        """Predicted and observed risks of the judged patients by a time."""
+        return JudgedRisks(self)
 
     @property
     def is_judged(self) -> bool:
@@ -277,6 +283,84 @@ class EvaluationData:
                 "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
             )
         return curves
+
+
+def clusters_within(clusters: IntArray | None, rows: IntArray) -> IntArray | None:
+    """Return the clusters of some rows, from 0; None inside of one cluster, given which patients are independent."""
+    if clusters is None:
+        return None
+    labels, found = np.unique(clusters[rows], return_inverse=True)
+    return found if len(labels) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRisks:
+    """Outcomes (n,) from the time from which patients are judged, and their risks by later times.
+
+    Patients who are not `inside` (n,) are not judged. Late entry and predictions at few times leave one time: the
+    horizon.
+    """
+
+    data: EvaluationData
+    _risks: dict[float, FloatArray] = field(default_factory=dict, repr=False)
+
+    @property
+    def clusters(self) -> IntArray | None:
+        """Numbers of the patients' clusters (n,); None where patients are independent."""
+        return self.data.judged.cohort.clusters
+
+    @property
+    def horizon(self) -> float:
+        """The horizon of decisions."""
+        return self.data.judged.horizon
+
+    @property
+    def inside(self) -> BoolArray:
+        """Who (n,) is judged: not who starts at the horizon or later."""
+        start = getattr(self.data.judged.at_horizon, "start", None)
+        inside = self.data.judged.inside
+        return inside if start is None else inside & (start < self.horizon)
+
+    @property
+    def target(self) -> Target:
+        """Events and times since entry; of predictions at few times, since time 0."""
+        cohort = self.data.judged.cohort
+        if self.data.has_curves:
+            return self.data.target
+        return replace(cohort.target, entry=None, other=cohort.other)
+
+    def risk_by(self, time: float) -> FloatArray:
+        """Return the predicted risk (n,) by a time."""
+        if time == self.horizon:
+            return self.data.judged.risk
+        if time not in self._risks:
+            self._risks[time] = 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
+        return self._risks[time]
+
+    def observed(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
+        """Return predicted and observed risk by a time of the judged patients among some rows, by default of all.
+
+        Of patients with several events nothing is observed.
+        """
+        rows = self.among(rows)
+        risk, clusters = self.risk_by(time)[rows], clusters_within(self.clusters, rows)
+        if self.data.judged.cohort.several_events:
+            return ObservedRisk(0.0, len(rows), np.nan, risk)
+        return observed_risk(self.target.take(rows), risk, time, clusters=clusters)
+
+    def among(self, rows: IntArray | None = None) -> IntArray:
+        """Return the rows of the judged patients among some rows, by default all."""
+        return np.flatnonzero(self.inside) if rows is None else rows[self.inside[rows]]
+
+    def less_predicted(self, found: ObservedRisk, rows: IntArray | None = None) -> Estimate:
+        """Return observed less predicted risk of some rows, with its influence on all patients (n,).
+
+        As in the observed risk alone, predicted risks are fixed.
+        """
+        known, influence = found.observed, np.zeros(len(self.data.target))
+        influence[self.among(rows)] = known.influence
+        value, patients = known.value - found.predicted, round(found.patients)
+        return Estimate(value, influence, freedom=known.freedom, patients=patients)
 
 
 @dataclass(frozen=True, eq=False)

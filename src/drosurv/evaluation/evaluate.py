@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, each_warning_once
-from drosurv.evaluation.attributes import compared_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import (
@@ -28,7 +27,7 @@ from drosurv.evaluation.data import (
     ranking_time,
     standardised_features,
 )
-from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.evaluator import Evaluator, compared_attributes, warn_of_small_groups
 from drosurv.evaluation.group_table import (
     frame_of,
     group_table,
@@ -570,6 +569,8 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
+    if data.is_judged and data.judged.cohort.several_events:
+        notes.append("observed risks are left out: some patients had several events.")
     needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
     if labels and not data.has_risk:

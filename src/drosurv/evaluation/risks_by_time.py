@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.data import EvaluationData
+from drosurv.evaluation.data import EvaluationData, JudgedRisks, clusters_within
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.judging.words import SUBGROUP
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
 from drosurv.metrics.risk_strata import (
     EventsByTime,
-    ObservedRisk,
     followed_until,
     observed_given_risks,
-    observed_risk,
 )
 from drosurv.patients.groups import ALL, EVERYONE
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 COLUMNS = (
     *("attribute", "group", "time", "patients", "predicted", "observed", "low", "high"),
@@ -79,19 +78,17 @@ def risks_by_time(
     data = evaluator.everyone.data
     if not data.is_judged or data.judged.cohort.several_events:
         return no_risks()
-    judged = JudgedRisks(data, evaluator.clusters)
+    judged = data.risks
     groups: dict[tuple[str, str], IntArray] = {}
     if not alone:
         groups[EVERYONE, ALL] = np.arange(len(evaluator.everyone))
         groups |= evaluator.rows
     groups |= {(SUBGROUP, name): rows for name, rows in subgroups.items()}
-    risks = {float(time): judged.risk_by(float(time)) for time in named_times(data, judged)}
-    records = []
+    times, records = named_times(data, judged).tolist(), []
     for (attribute, group), rows in groups.items():
-        rows = rows[judged.inside[rows]]
-        clusters = within(evaluator.clusters, rows)
-        for time, risk in risks.items():
-            found = judged.observed(time, risk, rows)
+        clusters = clusters_within(judged.clusters, judged.among(rows))
+        for time in times:
+            found = judged.observed(time, rows)
             (interval,) = Estimates([found.observed], clusters).intervals(level)
             predicted = found.predicted if found.predicted > 0 else np.nan
             records.append(
@@ -143,9 +140,9 @@ class OutcomesAtHorizon:
         """
         rows = np.arange(len(target)) if rows is None else rows
         own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]
-        kept = followed_until(horizon, own, risk[rows], weight, within(clusters, rows))
+        kept = followed_until(horizon, own, risk[rows], weight, clusters_within(clusters, rows))
         own, rows, weight = own.take(kept), rows[kept], weight[kept]
-        clusters = within(clusters, rows)
+        clusters = clusters_within(clusters, rows)
         outcomes = EventsByTime.of(horizon, own, risk[rows], weight, clusters)
         return cls(risk[rows], outcomes, rows, clusters)
 
@@ -212,57 +209,7 @@ def together(
     return Estimates(found, clusters)
 
 
-def within(clusters: IntArray | None, rows: IntArray) -> IntArray | None:
-    """Return the clusters of some rows, from 0; None inside of one cluster, given which patients are independent."""
-    if clusters is None:
-        return None
-    labels, found = np.unique(clusters[rows], return_inverse=True)
-    return found if len(labels) > 1 else None
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedRisks:
-    """Outcomes (n,) from the time from which patients are judged, and their risks by later times.
-
-    Patients who are not `inside` (n,) are not judged. Late entry and predictions at few times leave one time: the
-    horizon.
-    """
-
-    data: EvaluationData
-    clusters: IntArray | None
-
-    @property
-    def horizon(self) -> float:
-        """The horizon of decisions."""
-        return self.data.judged.horizon
-
-    @property
-    def inside(self) -> BoolArray:
-        """Who (n,) is judged: not who starts at the horizon or later."""
-        start = getattr(self.data.judged.at_horizon, "start", None)
-        inside = self.data.judged.inside
-        return inside if start is None else inside & (start < self.horizon)
-
-    @property
-    def target(self) -> Target:
-        """Events and times since entry; of predictions at few times, since time 0."""
-        cohort = self.data.judged.cohort
-        if self.data.has_curves:
-            return self.data.target
-        return replace(cohort.target, entry=None, other=cohort.other)
-
-    def risk_by(self, time: float) -> FloatArray:
-        """Return the predicted risk (n,) by a time."""
-        if time == self.horizon:
-            return self.data.judged.risk
-        return 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
-
-    def at(self, time: float, rows: IntArray) -> OutcomesAtHorizon:
-        """Return risks and outcomes of some rows by a time."""
-        rows = rows[self.inside[rows]]
-        return OutcomesAtHorizon.of(self.target, self.risk_by(time), time, rows=rows, clusters=self.clusters)
-
-    def observed(self, time: float, risk: FloatArray, rows: IntArray) -> ObservedRisk:
-        """Return predicted and observed risk of some rows by a time, with predicted risks (n,) by then."""
-        rows = rows[self.inside[rows]]
-        return observed_risk(self.target.take(rows), risk[rows], time, clusters=within(self.clusters, rows))
+def outcomes_at(judged: JudgedRisks, time: float, rows: IntArray) -> OutcomesAtHorizon:
+    """Return risks and outcomes by a time of the judged patients among some rows."""
+    how: dict[str, Any] = {"rows": judged.among(rows), "clusters": judged.clusters}
+    return OutcomesAtHorizon.of(judged.target, judged.risk_by(time), time, **how)

@@ -12,12 +12,10 @@ from scipy.special import chdtrc
 
 from drosurv.curves import parse_survival
 from drosurv.errors import as_whole, require
-from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.nonparametric import (
     CumulativeIncidence,
     KaplanMeier,
     censored_later,
-    survival_estimates,
     weighted_quantiles,
 )
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
@@ -105,25 +103,6 @@ def beside_observed(
         "high": high,
         "at_risk": (time_at_risk[:, None] >= at).sum(axis=0),
     }
-
-
-def calibration_difference_estimates(
-    target: Target, survival: FloatArray, horizons: FloatArray, weight: FloatArray | None = None
-) -> list[Estimate]:
-    """Mean predicted survival (n, k) less Kaplan-Meier survival at k horizons, with the influence of each patient.
-
-    Of one of several causes, survival is one minus the incidence. NaN if follow-up ends before a horizon.
-    """
-    weight = np.ones(len(target)) if weight is None else weight
-    total = float(weight.sum())
-
-    def difference(predicted: FloatArray, observed: Estimate) -> Estimate:
-        if np.isnan(observed.value):
-            return observed
-        mean = float(weight @ predicted) / total
-        return Estimate(mean, weight * (predicted - mean) / total).minus(observed)
-
-    return list(map(difference, survival.T, survival_estimates(target, horizons, weight)))
 
 
 def integrated_calibration_index(
