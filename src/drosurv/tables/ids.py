@@ -42,8 +42,8 @@ _FEWEST_CLUSTERS = 20
 _FEWEST_CONSTANT = 2
 # One is enough if the name is that of row numbers, with at most so many different values per row, as of clusters.
 _MOST_NUMBERS = 0.75
-# Two rows agree in such a column by chance with at most this probability.
-_MOST_BY_CHANCE = 0.6
+# Two rows agree in such a column by chance with at most this probability, and all rows of all values with at most that.
+_MOST_BY_CHANCE, _CHANCE = 0.6, 1e-6
 
 
 def is_id_name(name: Any) -> bool:
@@ -99,7 +99,7 @@ def _is_whole(column: pd.Series[Any]) -> bool:
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column numbers the rows: in steps of 1, or with gaps if its name says so."""
+    """Whether a column numbers the rows: in steps of 1, or in any order without repeats if its name says so."""
     if not holds_numbers(column) or len(column) < _FEWEST_COUNTED:
         return False
     values = floats(column)
@@ -108,8 +108,10 @@ def counts_rows(column: pd.Series[Any]) -> bool:
     steps = np.diff(values)
     # The index keeps the numbers of the rows in their file when rows are left out.
     index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
-    named = _ROW_NAME.search(str(column.name)) is not None or is_id_name(column.name)
-    return bool((steps == 1).all() or (steps == index_steps).all() or (named and (steps > 0).all()))
+    if _ROW_NAME.search(str(column.name)) is not None and len(np.unique(values)) == len(values):
+        return True
+    rising = is_id_name(column.name) and (steps > 0).all()
+    return bool((steps == 1).all() or (steps == index_steps).all() or rising)
 
 
 def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -154,6 +156,7 @@ def constant_in(column: pd.Series[Any], codes: Any) -> bool:
     """Whether a column has one value for each code, and would not by chance."""
     values = coded(column)[0]
     shares = np.bincount(values[values >= 0]) / max(len(values), 1)
-    if len(shares) < 2 or (shares**2).sum() > _MOST_BY_CHANCE:
+    agree, repeats = float((shares**2).sum()), len(codes) - len(np.unique(codes))
+    if len(shares) < 2 or agree > _MOST_BY_CHANCE or agree**repeats > _CHANCE:
         return False
     return bool(pd.Series(values).groupby(codes).nunique().max() == 1)
