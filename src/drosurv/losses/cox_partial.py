@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,7 +52,7 @@ class CoxPartial(ConvexLoss):
         self.rows, self.event_times, self.block, self.risk_sets, self.event_strata = found
         self.efron: EfronTies | None = None
         if ties == "efron" and len(self.event_times) < len(self.rows):
-            self.efron = EfronTies(self.rows, self.block, weight)
+            self.efron = EfronTies(self.rows, self.block, weight, len(self.event_times))
 
     @property
     def compared(self) -> IntArray:
@@ -132,6 +133,15 @@ class CoxPartial(ConvexLoss):
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.ties, weight, offset)
 
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`Loss.without`."""
+        part, kept = copy(self), ~left_out[self.rows]
+        part.rows, part.block = self.rows[kept], self.block[kept]
+        part.risk_sets = self.risk_sets.without(left_out)
+        if self.efron is not None:
+            part.efron = EfronTies(part.rows, part.block, self.weight, len(self.event_times))
+        return part
+
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """Return the losses in torch, in order of time; None with entry times, strata or offsets."""
@@ -193,9 +203,9 @@ class EfronTies:
     their risk set.
     """
 
-    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
+    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None, n_times: int) -> None:
         self.rows, self.block = rows, block
-        self.count = np.bincount(block)
+        self.count = np.bincount(block, minlength=n_times)
         # k/m (E,) with k = 0..m-1 for the m tied events of each time: the term of Efron's mean of each event.
         before = np.arange(len(block)) - (np.cumsum(self.count) - self.count)[block]
         self.step: FloatArray = before / self.count[block]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
@@ -44,10 +45,13 @@ class CoxSplit(ConvexLoss):
         self.offset = offset
         self.n = len(target)
         scored = [in_first, ~in_first] if both else [in_first]
-        self.sides = [ScoredHalf(target, half, weight) for half in scored]
         self.halves: list[IntArray] = [np.flatnonzero(half) for half in scored]
-        self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
-        ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
+        self._join([ScoredHalf(target, half, weight) for half in scored])
+
+    def _join(self, sides: list[ScoredHalf]) -> None:
+        self.sides = sides
+        self.rows: IntArray = np.concatenate([side.rows for side in sides])
+        ends = np.cumsum([0, *(len(side.rows) for side in sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
 
     @property
@@ -100,6 +104,12 @@ class CoxSplit(ConvexLoss):
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both, offset)
+
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`Loss.without`."""
+        part = copy(self)
+        part._join([side.without(left_out) for side in self.sides])
+        return part
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
@@ -161,6 +171,13 @@ class ScoredHalf:
         self._times = len(times)
         # Derivative (B, E) of each loss in the log sum over its risk set.
         self.others_share: FloatArray = np.empty(0)
+
+    def without(self, left_out: BoolArray) -> ScoredHalf:
+        """Return the same without some patients (n,)."""
+        part, kept = copy(self), ~left_out[self.rows]
+        part.rows, part.block = self.rows[kept], self.block[kept]
+        part.risk_sets = self.risk_sets.without(left_out)
+        return part
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the losses (B, E) of these events at the scores (B, n) of all patients."""

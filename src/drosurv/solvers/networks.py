@@ -31,15 +31,19 @@ _PATIENTS_PER_BIN = 8
 
 
 class Linear:
-    """B linear models without bias on fixed features (n, d); a solver updates the coefficients (B, d) in place."""
+    """B linear models without bias on fixed features (n, d); a solver updates the coefficients (B, d) in place.
+
+    A `centre` (d,) is subtracted from the features.
+    """
 
     recordable = False
 
-    def __init__(self, X: FloatArray, theta: FloatArray) -> None:
+    def __init__(self, X: FloatArray, theta: FloatArray, centre: FloatArray | None = None) -> None:
         # One row per feature, so that sums over patients read memory in order.
         self.columns: FloatArray = np.empty(X.shape[::-1])
         for low in range(0, len(X), _TRANSPOSED):
-            self.columns[:, low : low + _TRANSPOSED] = X[low : low + _TRANSPOSED].T
+            part = X[low : low + _TRANSPOSED]
+            self.columns[:, low : low + _TRANSPOSED] = (part if centre is None else part - centre).T
         self.parameters: list[FloatArray] = [theta]
 
     def scores(self) -> FloatArray:
