@@ -37,7 +37,7 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import batches, is_tensor
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import Options, Result, TrainingData, solve
@@ -48,6 +48,8 @@ from drosurv.solvers.solver import coefficients_without
 SOLVERS = ("auto", "adam", "convex")
 # Settings of networks and trees that the solvers use.
 _TRAINING = ("max_iter", "batch_size", "early_stopping", "validation_fraction", "n_iter_no_change")
+# Held-out patients whose features are copied at a time.
+_TOGETHER = 4096
 # Folds of recalibration.
 N_FOLDS = 5
 # With fewer events recalibrate="auto" does not recalibrate: the standard error of the factor, about
@@ -285,9 +287,8 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         other, held_out = clone(self).set_params(verbose=False), []
         options = other._options([other])
         # In the order of times, the losses read memory in order.
-        order = data.target.order
-        in_order, happened = fold[order], data.target.event[order]
-        folds = np.unique(in_order[happened]).tolist()
+        order, scores = data.target.order, np.empty(len(fold))
+        in_order, folds = fold[order], np.flatnonzero(np.bincount(fold[data.target.event])).tolist()
         networks: list[Any] = coefficients_without(result, options, [fold == k for k in folds])
         result.linear = None
         for k, network in zip(folds, networks, strict=True):
@@ -299,11 +300,13 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                     return result
                 # Not in memory beside those of the next fold.
                 del part
-            rest = order[in_order == k]
-            loss, scores = data.cox_loss(self.ties, rest), network_scores(network, data.X[rest])
-            if not constant_features(scores[:, None], loss.compared)[0]:
+            rows, rest = np.flatnonzero(fold == k), order[in_order == k]
+            for part in batches(len(rows), _TOGETHER):
+                scores[rows[part]] = network_scores(network, data.X[rows[part]])
+            loss, left_out = data.cox_loss(self.ties, rest), scores[rest]
+            if not constant_features(left_out[:, None], loss.compared)[0]:
                 mass = data.mass[rest[loss.rows]]
-                held_out.append(HeldOut(loss, mass[None], scores - scores.mean()))
+                held_out.append(HeldOut(loss, mass[None], left_out - left_out.mean()))
         factor = self._checked_factor(best_factor(held_out))
         if factor is None:
             return result

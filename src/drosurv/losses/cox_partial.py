@@ -14,7 +14,7 @@ from drosurv.errors import check_choice, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, RiskSums, by_rows, weighted_gram
-from drosurv.patients.arrays import distinct
+from drosurv.patients.arrays import distinct, inverse
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -132,6 +132,18 @@ class CoxPartial(ConvexLoss):
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.ties, weight, offset)
+
+    def sorted_by_time(self) -> tuple[Self, IntArray] | None:
+        """See :meth:`Loss.sorted_by_time`."""
+        if not isinstance(self.risk_sets, RiskSets):
+            return None
+        part, order, position = copy(self), self.target.order, inverse(self.target.order)
+        part.target = self.target.take(order)
+        part.weight, part.offset = (None if v is None else v[order] for v in (self.weight, self.offset))
+        part.rows, part.risk_sets = position[self.rows], self.risk_sets.moved(position)
+        if self.efron is not None:
+            part.efron = EfronTies(part.rows, part.block, part.weight, len(self.event_times))
+        return part, order
 
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`Loss.without`."""

@@ -14,6 +14,7 @@ from drosurv.errors import require_extra
 from drosurv.losses.cox_partial import StackedTargets, events_at_risk, subtract_from_events, weighted_log_risk
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, weighted_gram
+from drosurv.patients.arrays import inverse
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -105,6 +106,17 @@ class CoxSplit(ConvexLoss):
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both, offset)
 
+    def sorted_by_time(self) -> tuple[Self, IntArray] | None:
+        """See :meth:`Loss.sorted_by_time`."""
+        if not self.target.is_plain:
+            return None
+        part, order, position = copy(self), self.target.order, inverse(self.target.order)
+        part.target, part.in_first = self.target.take(order), self.in_first[order]
+        part.weight, part.offset = (None if v is None else v[order] for v in (self.weight, self.offset))
+        part.halves = [np.sort(position[half]) for half in self.halves]
+        part._join([side.moved(position) for side in self.sides])
+        return part, order
+
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`Loss.without`."""
         part = copy(self)
@@ -171,6 +183,13 @@ class ScoredHalf:
         self._times = len(times)
         # Derivative (B, E) of each loss in the log sum over its risk set.
         self.others_share: FloatArray = np.empty(0)
+
+    def moved(self, position: IntArray) -> ScoredHalf:
+        """Return the same of patients whose numbers (n,) have changed."""
+        part = copy(self)
+        assert isinstance(self.risk_sets, RiskSets), "without entry times and strata"
+        part.rows, part.risk_sets = position[self.rows], self.risk_sets.moved(position)
+        return part
 
     def without(self, left_out: BoolArray) -> ScoredHalf:
         """Return the same without some patients (n,)."""

@@ -127,6 +127,12 @@ class RiskSets(RiskSums):
         self.first: IntArray = np.searchsorted(time[self.order], event_times, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
 
+    def moved(self, position: IntArray) -> Self:
+        """Return the same risk sets of patients whose numbers (n,) have changed."""
+        part = copy(self)
+        part.order = position[self.order]
+        return part
+
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`RiskSums.without`; both share the memory for what derivatives need."""
         part, kept = copy(self), (~left_out[self.order]).astype(np.float64)

@@ -23,7 +23,7 @@ import numpy as np
 
 from drosurv.losses.loss import constant_features
 from drosurv.objectives.objective import Evaluation
-from drosurv.patients.target import BoolArray, FloatArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear
@@ -64,6 +64,8 @@ _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
 # Patients of whom squares are summed at a time, so that their features stay in the cache.
 _BLOCK = 2048
+# From this many patients on their numbers do not fit into the cache, and they are sorted by time.
+_SORTED = 50_000
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
@@ -351,6 +353,7 @@ class LinearProblem(ConvexProblem):
 
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
+        self._order: IntArray | None = None
         self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
         self.n, self.d = X.shape
         loss, self.centre = criterion.loss, np.zeros(self.d)
@@ -359,9 +362,11 @@ class LinearProblem(ConvexProblem):
         # A constant feature matters if adding a constant to the scores changes the loss.
         constants_matter = loss.shift is None and loss.compared is None
         self._constant = np.zeros(self.d, np.bool_) if constants_matter else constant_features(X, loss.compared)
+        if len(X) >= _SORTED and (found := criterion.sorted_by_time()):
+            self.criterion, self._order = found
         self._given, self._rotation = X, None
         if self.d > len(X):
-            self.X = self._centred(X)
+            self.X = self._centred()
             # Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum. Without
             # a ridge penalty there are many optima; the features are scaled first, so that the one that is found does
             # not depend on their units.
@@ -378,7 +383,7 @@ class LinearProblem(ConvexProblem):
         self.ridge: FloatArray = np.concatenate(ridges)
         start = np.zeros((self.outputs, self.d))
         if self._rotation is None:
-            self.network = Linear(X, start, self.centre)
+            self.network = Linear(X, start, self.centre, self._order)
             self.network.columns[self._constant] = 0.0
         else:
             self.network = Linear(self.X, start)
@@ -389,10 +394,12 @@ class LinearProblem(ConvexProblem):
     @cached_property
     def X(self) -> FloatArray:
         """The centred features (n, d)."""
-        return self._centred(self._given)
+        return self._centred()
 
-    def _centred(self, X: FloatArray) -> FloatArray:
-        return centred(X, self.centre, self._constant)
+    def _centred(self, rows: IntArray | slice = slice(None)) -> FloatArray:
+        if self._order is not None:
+            rows = self._order[rows]
+        return centred(self._given[rows], self.centre, self._constant)
 
     def coefficients(self, z: FloatArray) -> FloatArray:
         """Return the coefficients (d,) of a point; with several outputs, (outputs, d)."""
@@ -432,7 +439,7 @@ class LinearProblem(ConvexProblem):
 
         Both share memory: all methods but ``value`` refer to the last point given to ``value`` of either.
         """
-        criterion = self.criterion.without(left_out)
+        criterion = self.criterion.without(left_out if self._order is None else left_out[self._order])
         if criterion is None:
             return None
         other = copy.copy(self)
@@ -447,7 +454,7 @@ class LinearProblem(ConvexProblem):
         rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(self.n)[:size])
         other = copy.copy(self)
         other.criterion, other.sample, other.n = self.criterion.take(rows), None, size
-        other.X = self._centred(self._given[rows])
+        other.X = self._centred(rows)
         rows = other.criterion.loss.rows
         # Every block needs more losses than there are features.
         if min(int(np.isin(rows, block).sum()) for block in other.criterion.blocks) <= self.d:
@@ -553,8 +560,9 @@ def minimise_together(
     memory = [_Steps(maxlen=_MEMORY) for _ in problems]
     last: dict[int, tuple[FloatArray, FloatArray, float]] = {}
     left = list(range(len(problems)))
+    slopes = np.empty((len(problems), columns.shape[1]))
     while left:
-        slopes, scales = x[left] @ columns, []
+        slopes, scales = np.matmul(x[left], columns, out=slopes[: len(left)]), []
         for k, row in zip(left, slopes, strict=True):
             value = problems[k].value_of(x[k], row[None])
             scales.append(problems[k].scale(value))

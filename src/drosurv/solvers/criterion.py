@@ -16,6 +16,7 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Blocks, Evaluation
+from drosurv.patients.arrays import inverse
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.solvers.penalty import Penalty
@@ -52,18 +53,22 @@ class Criterion:
         self.neighborhoods, self.null_losses = neighborhoods, null_losses
         self.penalty = penalty
         self.penalty_weight = np.ones(1) if penalty_weight is None else penalty_weight
-        self.whole = blocks is None
-        self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
+        self.whole, self._blocks = blocks is None, blocks
         self.merges_censored = neighborhoods is None and null_losses is None and not objective.by_patient
-        members, self.mass = self.blocks, mass
-        if self.merges_censored and self.whole:
-            rest = mass.copy()
-            rest[loss.rows] = 0.0
-            self.mass = np.append(mass[loss.rows], rest.sum())
+        members, self.mass = blocks, mass
+        if self.merges_censored and blocks is None:
+            censored = np.ones(loss.n, dtype=np.bool_)
+            censored[loss.rows] = False
+            self.mass = np.append(mass[loss.rows], np.sum(mass, where=censored))
         elif self.merges_censored:
             self.mass, members = _merge(self._loss_of, mass, loss.rows, self.blocks)
-        self._by_block = None if self.whole else Blocks(objective, members)
+        self._by_block = None if members is None else Blocks(objective, members)
         self.objective: Objective = objective if self._by_block is None else self._by_block
+
+    @property
+    def blocks(self) -> Sequence[IntArray]:
+        """Rows of each block."""
+        return [np.arange(self.loss.n)] if self._blocks is None else self._blocks
 
     @property
     def least_scale(self) -> float:
@@ -175,6 +180,17 @@ class Criterion:
         other = copy.copy(self)
         other.objective = self.objective.smoothed(smoothing)
         return other
+
+    def sorted_by_time(self) -> tuple[Criterion, IntArray] | None:
+        """Return the criterion of the same patients in order of time, and that order (n,); None if it is not offered."""
+        found = self.loss.sorted_by_time() if self.merges_censored and self.penalty is None else None
+        if found is None:
+            return None
+        # Losses keep their order, so that the objective and their masses stay the same.
+        other, (other.loss, order) = copy.copy(self), found
+        position, other.patient_mass = inverse(order), self.patient_mass[order]
+        other._blocks = None if self.whole else [np.sort(position[rows]) for rows in self.blocks]
+        return other, order
 
     def without(self, left_out: BoolArray) -> Criterion | None:
         """Return the criterion of the patients not left out (n,), for the scores of all; None if it is not offered.
