@@ -23,6 +23,7 @@ import numpy as np
 
 from drosurv.losses.loss import constant_features
 from drosurv.objectives.objective import Evaluation
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
@@ -62,7 +63,7 @@ _NEWTON_WORK = 3e6
 # With averages over neighbourhoods it takes n (d + K) averages.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
-# Patients of whom squares are summed at a time, so that their features stay in the cache.
+# Patients whose features are summed at a time, so that they stay in the cache.
 _BLOCK = 2048
 # From this many patients on their numbers do not fit into the cache, and they are sorted by time.
 _SORTED = 50_000
@@ -361,7 +362,9 @@ class LinearProblem(ConvexProblem):
             self.centre = criterion.patient_mass @ X
         # A constant feature matters if adding a constant to the scores changes the loss.
         constants_matter = loss.shift is None and loss.compared is None
-        self._constant = np.zeros(self.d, np.bool_) if constants_matter else constant_features(X, loss.compared)
+        self._constant = (
+            np.zeros(self.d, np.bool_) if constants_matter else constant_features(X, loss.compared)
+        )
         if len(X) >= _SORTED and (found := criterion.sorted_by_time()):
             self.criterion, self._order = found
         self._given, self._rotation = X, None
@@ -420,7 +423,7 @@ class LinearProblem(ConvexProblem):
             self.value(theta)
         fixed, changing = self.curvature()
         if isinstance(self.sample, LinearProblem):
-            # What a sample leaves uncertain is mostly the first term, which is the same with and without changing weights.
+            # What a sample leaves uncertain is mostly this term, which is in both Hessians.
             correction = self._squares() - self.sample._squares()
             fixed, changing = fixed + correction, changing + correction
         return Nearby(theta, (fixed, changing))
@@ -429,8 +432,8 @@ class LinearProblem(ConvexProblem):
         """Return the first term of the Hessian: the sum of squares of the features, weighted by second derivatives."""
         (weights,) = self.criterion.loss.curvature(self.criterion.loss_weights(self._evaluation))
         columns, out = self.network.columns, np.zeros((self.d, self.d))
-        for low in range(0, self.n, _BLOCK):
-            part = columns[:, low : low + _BLOCK] * np.sqrt(weights[low : low + _BLOCK])
+        for rows in batches(self.n, _BLOCK):
+            part = columns[:, rows] * np.sqrt(weights[rows])
             out += part @ part.T
         return out
 
@@ -551,33 +554,39 @@ def minimise_together(
     """Find the minima of problems with the same features, given that of a similar one and its Hessian.
 
     Each round takes a step in all problems; their scores are one product with the features, and so are their gradients.
-    A problem is solved if the next step is expected to improve it by less than the `precision`, relative to its scale.
-    It is None if the steps do not shrink fast.
+    A problem is solved if the square of the next step is expected to be less than the `precision`, relative to that of
+    the coefficients; lengths are those of changes of the scores. It is None if the steps do not shrink fast.
     """
     assert near.hessians is not None, "the problems are smooth"
     inverse, columns, ridge = _inverse(near.hessians[1]), problems[0].network.columns, problems[0].ridge
-    x, found = np.tile(near.x, (len(problems), 1)), [None] * len(problems)
-    memory = [_Steps(maxlen=_MEMORY) for _ in problems]
+    x, found = np.tile(near.x, (len(problems), 1)), dict[int, FloatArray]()
+    memory, inverses = [_Steps(maxlen=_MEMORY) for _ in problems], [inverse] * len(problems)
     last: dict[int, tuple[FloatArray, FloatArray, float]] = {}
     left = list(range(len(problems)))
     slopes = np.empty((len(problems), columns.shape[1]))
+    enough = precision * float(near.x @ near.hessians[1] @ near.x)
     while left:
-        slopes, scales = np.matmul(x[left], columns, out=slopes[: len(left)]), []
+        slopes = np.matmul(x[left], columns, out=slopes[: len(left)])
         for k, row in zip(left, slopes, strict=True):
             value = problems[k].value_of(x[k], row[None])
-            scales.append(problems[k].scale(value))
             # In place of the scores, which are not needed any more.
             row[:] = problems[k].slopes()[0][0] if np.isfinite(value) else np.nan
-        gradients, going = slopes @ columns.T + ridge * x[left], []
-        for k, gradient, scale in zip(left, gradients, scales, strict=True):
+        gradients, going = ridge * x[left], []
+        for part in batches(columns.shape[1], _BLOCK):
+            gradients += slopes[:, part] @ columns[:, part].T
+        for k, gradient in zip(left, gradients, strict=True):
             gap, shrinkage = float(gradient @ inverse @ gradient), 1.0
             if k in last:
                 step, before, last_gap = last[k]
                 shrinkage = gap / last_gap
-                memory[k].add(step, gradient - before)
-            solved = gap * shrinkage <= precision * scale
-            if solved or gap < np.inf and (k not in last or shrinkage < _FAST):
-                step = memory[k].direction(gradient, inverse)
+                change = gradient - before
+                if not memory[k] and step @ change > 0.0:
+                    # The Hessian of a sample is too large or too small by about the same factor in all directions.
+                    inverses[k] = inverse * (last_gap / float(step @ change))
+                memory[k].add(step, change)
+            solved = gap * shrinkage <= enough
+            if solved or (gap < np.inf and (k not in last or shrinkage < _FAST)):
+                step = memory[k].direction(gradient, inverses[k])
                 x[k] += step
                 last[k] = step, gradient, gap
                 if solved:
@@ -585,4 +594,4 @@ def minimise_together(
                 else:
                     going.append(k)
         left = going
-    return found
+    return [found.get(k) for k in range(len(problems))]

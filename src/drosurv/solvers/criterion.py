@@ -182,7 +182,7 @@ class Criterion:
         return other
 
     def sorted_by_time(self) -> tuple[Criterion, IntArray] | None:
-        """Return the criterion of the same patients in order of time, and that order (n,); None if it is not offered."""
+        """Return the criterion of the same patients in order of time, and that order (n,); None if not offered."""
         found = self.loss.sorted_by_time() if self.merges_censored and self.penalty is None else None
         if found is None:
             return None

@@ -39,7 +39,11 @@ class Linear:
     recordable = False
 
     def __init__(
-        self, X: FloatArray, theta: FloatArray, centre: FloatArray | None = None, order: IntArray | None = None
+        self,
+        X: FloatArray,
+        theta: FloatArray,
+        centre: FloatArray | None = None,
+        order: IntArray | None = None,
     ) -> None:
         # One row per feature, so that sums over patients read memory in order.
         self.columns: FloatArray = np.empty(X.shape[::-1])

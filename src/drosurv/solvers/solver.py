@@ -91,7 +91,8 @@ def coefficients_without(
 
     They are found from those of all patients. None where the model has to be trained anew.
     """
-    linear, found = result.linear, [None] * len(parts)
+    linear = result.linear
+    found: list[FloatArray | None] = [None] * len(parts)
     near = linear.nearby(result.network) if linear is not None and result.status == "converged" else None
     problems = [None if linear is None or near is None else linear.without(part) for part in parts]
     there = [problem for problem in problems if problem is not None]
@@ -104,7 +105,9 @@ def coefficients_without(
         together = iter(minimise_together(there, near, POLISHED * tol))
         found = [None if problem is None else next(together) for problem in problems]
     return [
-        minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x if x is None and problem is not None else x
+        minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x
+        if x is None and problem is not None
+        else x
         for problem, x in zip(problems, found, strict=True)
     ]
 
