@@ -8,9 +8,29 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from drosurv import (
+    AcceleratedFailureTime,
+    CoxPH,
+    DeepHit,
+    DiscreteTimeHazard,
+    DROCox,
+    DROCoxSplit,
+    RegularizedCox,
+)
 from drosurv.estimators.base import SolvedModel, training_follow_up
 from drosurv.estimators.network_settings import MLP
 from drosurv.solvers import TrainingData, solve, solve_together
+
+#: Parameters in which models of a batch may differ. Other classes have them as the attribute ``batched``, or none.
+BATCHED: dict[type, tuple[str, ...]] = {
+    AcceleratedFailureTime: ("lr", "alpha"),
+    CoxPH: ("lr",),
+    DeepHit: ("lr",),
+    DiscreteTimeHazard: ("lr", "alpha"),
+    DROCox: ("lr", "alpha"),
+    DROCoxSplit: ("lr", "alpha"),
+    RegularizedCox: ("lr", "weight"),
+}
 
 
 def batches(estimators: Sequence[SolvedModel]) -> list[list[int]]:
@@ -91,7 +111,7 @@ def fit_grids(
 
 
 def fit_together(batches: Sequence[Sequence[SolvedModel]], data: Sequence[TrainingData]) -> None:
-    """Fit one batch of estimators to each training set; those of a batch differ only in ``batched`` parameters."""
+    """Fit one batch of estimators to each training set; those of a batch differ only in `BATCHED` parameters."""
     options = batches[0][0]._options(batches[0])
     if options.solver != "adam":
         # Newton's method and trees train one model at a time.
@@ -131,7 +151,7 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
 
 def _fixed(estimator: SolvedModel, names: Sequence[str]) -> list[Any]:
     """Return the class and the parameters that all members of a batch share."""
-    batched = estimator.capabilities.batched
+    batched = getattr(estimator, "batched", BATCHED.get(type(estimator), ()))
     shared = [getattr(estimator, name) for name in names if name not in batched]
     if "lr" in batched:
         shared = [replace(value, lr=0.0) if isinstance(value, MLP) else value for value in shared]

@@ -50,7 +50,7 @@ from drosurv.curves import StepFunction, parse_survival
 from drosurv.datasets import Dataset, make_hidden_minority, split
 from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, MissingPackage
 from drosurv.evaluation import get_scorer
-from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.evaluator import parse_attributes
 from drosurv.losses.cox_partial import cox_partial
 from drosurv.losses.full_likelihood import Intervals, PiecewiseExponential, full_likelihood
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
@@ -76,9 +76,9 @@ from drosurv.metrics.concordance import concordance_counts
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.objectives import chi_square, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare
+from drosurv.patients.draws import seed_sequence
 from drosurv.patients.groups import parse_groups
 from drosurv.patients.observation import Rows, generator, in_pandas
-from drosurv.patients.replicates import seed_sequence
 from drosurv.patients.target import Target, parse_competing_target, parse_target, with_fields
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.predictions.columns import prediction_columns

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.calibration import spline_columns
 
 RNG = np.random.default_rng(0)
 

@@ -16,9 +16,9 @@ import pandas as pd
 import drosurv
 from drosurv.datasets import Dataset, load_flc, load_seer, load_support, split
 from drosurv.errors import InputError, OnProcessorOnly
-from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.follow_up import brier_times
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray
 from drosurv.solvers.neighborhoods import standardise
 from experiments.fingerprint import data_fingerprint

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv import metrics as library
-from drosurv.curves import SurvivalCurves
-from drosurv.estimators.baseline import breslow
-from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
+from drosurv.curves import Baseline, SurvivalCurves
 from drosurv.evaluation.catalogue import spread
 from drosurv.evaluation.data import hazards_exist
+from drosurv.evaluation.evaluator import Attribute, intersection_of, parse_attributes
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.paper.disparities import Convention
-from drosurv.patients.groups import ratio_by_group
-from drosurv.patients.replicates import in_parallel, replicate_rng, seed_sequence
-from drosurv.patients.target import FloatArray, parse_target
+from drosurv.patients.draws import in_parallel, replicate_rng, seed_sequence
+from drosurv.patients.groups import EVERYONE, ratio_by_group
+from drosurv.patients.target import FloatArray, Target, parse_target
 
 # Attribute and metric.
 Key = tuple[str, str]
@@ -163,3 +163,12 @@ def interval_columns(metric: str, number: Imparity) -> dict[str, float]:
     low, high = max(number.value - reach, 0.0), min(number.value + reach, 1.0)
     error = float(number.draws[~np.isnan(number.draws)].std(ddof=1))
     return {f"{metric}_se": error, f"{metric}_low": low, f"{metric}_high": high}
+
+
+def breslow(target: Target, scores: FloatArray, weight: FloatArray | None = None) -> Baseline:
+    """Breslow's estimator: the hazard at an event time is the number of events over the summed risk at that time.
+
+    It is computed in logs, so that scores of any size do not overflow.
+    """
+    loss = CoxPartial(Target(target.event, target.time), weight=weight)
+    return Baseline.through(loss.event_times, loss.log_hazard_jumps(scores))

@@ -42,7 +42,7 @@ class AdversarialReweighting(AnyLoss):
 
     adversary_lr: float = 0.01
 
-    capabilities = replace(AnyLoss.capabilities, batched=())
+    batched = ()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

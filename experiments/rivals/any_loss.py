@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
@@ -26,6 +26,8 @@ class AnyLoss(NetworkEstimator, abstract=True):
 
     loss: str | Callable[[Target, FloatArray | None], Loss] = "partial"
 
+    #: Parameters in which models that are trained in one batch may differ.
+    batched: ClassVar[tuple[str, ...]] = ("lr",)
     capabilities = Capabilities(
         score="log hazard",
         exp_coef="hazard ratio",
@@ -36,7 +38,6 @@ class AnyLoss(NetworkEstimator, abstract=True):
         objective="reweighted losses",
         no_ties="",
         convex=False,
-        batched=("lr",),
         devices="accelerator",
     )
 

@@ -50,7 +50,8 @@ class JustTrainTwice(AnyLoss):
     upweight: float = 5.0
 
     # Both trainings are of plain models.
-    capabilities = replace(AnyLoss.capabilities, convex=True, batched=())
+    capabilities = replace(AnyLoss.capabilities, convex=True)
+    batched = ()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

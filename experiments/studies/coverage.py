@@ -313,7 +313,7 @@ def tested(setting, n, seed):
     found = {}
     for name, mask in (("all", np.ones(n, bool)), ("True", group), ("False", ~group)):
         values = {
-            "gain": mean(judged.gains, mask, np.ones(n), clusters, judged.own_curve),
+            "gain": mean(judged.gains, mask, clusters, judged.own_curve),
             "observed / expected": level(judged.residuals.sums(mask * 1.0)),
             "calibration slope": slope_of(
                 judged.at_horizon if judged.few_times else judged.residuals, judged.score, mask

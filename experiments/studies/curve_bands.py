@@ -11,9 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.decision_curves import decision_curves
+from drosurv.evaluation.curves_by_group import decision_curves
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
 from drosurv.patients.target import Target
 

@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from drosurv import Surv
 from drosurv.errors import ArgumentError, InputError
 from drosurv.estimators import NullModel
-from drosurv.patients.observation import Rows
 from drosurv.tables import TableEncoder, read_frame, read_survival_table
 from drosurv.tables.reading import FileFormat
 from drosurv.tables.survival_table import judged_table
@@ -209,8 +208,6 @@ def told_by(read):
 def checked(path, **columns):
     """Read a table as `drosurv check` does; its problems are told as warnings."""
     prepared = prepare_table(path, WantedColumns(**columns), FileFormat(), path.name)
-    if prepared.table.entry is not None and prepared.table.id is not None:
-        Rows.parse(prepared.table.trained_y, judged=False)
     for problem in prepared.problems:
         warnings.warn(problem, stacklevel=1)
     return prepared.table
@@ -310,10 +307,14 @@ def visits(id=None):
     return changed
 
 
-def two_or_three_visits(table):
-    """Leave out a visit of some patients, of three without an id."""
-    rows, columns = visits()(table)
-    return rows[rows.index % 7 > 0].reset_index(drop=True), columns
+def two_or_three_visits(*left_out):
+    """Return a variant without a visit of some patients, of three without an id, and without columns `left_out`."""
+
+    def changed(table):
+        rows, columns = visits()(table)
+        return rows[rows.index % 7 > 0].drop(columns=list(left_out)).reset_index(drop=True), columns
+
+    return changed
 
 
 def day_first(table):
@@ -358,7 +359,8 @@ VARIANTS = {
     "visits, id named patient_id": visits("patient_id"),
     "visits, id named k": visits("k"),
     "visits, no id": visits(),
-    "2 or 3 visits, no id": two_or_three_visits,
+    "2 or 3 visits, no id": two_or_three_visits(),
+    "2 or 3 visits, no id and no number of the visit": two_or_three_visits("visit"),
     "time and event of two endpoints": lambda table: (
         coded(table).rename(columns={"time": "os_months", "event": "pfs_event"}),
         {"time": "os_months", "event": "pfs_event"},
@@ -390,13 +392,14 @@ def outcome_table(name, folder):
     return table[known].reset_index(drop=True)[:MOST_ROWS]
 
 
+def unrelated(table):
+    """Return a column that says nothing about the patients, so that every table has a feature."""
+    return {"unrelated": np.random.default_rng(0).integers(7, size=len(table))}
+
+
 def model_of(table):
     """Return a model of the columns of numbers of a table."""
-    X = (
-        table.drop(columns=["time", "event"])
-        .select_dtypes("number")
-        .assign(constant_in_all=np.arange(len(table)) % 7)
-    )
+    X = table.drop(columns=["time", "event"]).select_dtypes("number").assign(**unrelated(table))
     return make_pipeline(TableEncoder(), NullModel()).fit(X, Surv.from_arrays(table["event"], table["time"]))
 
 
@@ -441,7 +444,7 @@ def measure_variants():
                 changed, columns = change(table)
                 path = Path(folder) / "variant.csv"
                 marks = {"sep": ";", "decimal": ","} if "commas" in variant else {}
-                changed.assign(constant_in_all=np.arange(len(changed)) % 7).to_csv(path, index=False, **marks)
+                changed.assign(**unrelated(changed)).to_csv(path, index=False, **marks)
                 rows += [
                     {
                         "variant": variant,

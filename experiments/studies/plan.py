@@ -6,7 +6,7 @@ Each row of the file is a question of the plan: what it promises, and what the a
 medians, the width of the c-index is that of the middle 95 % of its values, and powers are shares of the runs.
 "quotient" is attained over promised (of factors, their logarithms). ``--what search`` gives the rates at which the
 largest and smallest deviation among the subgroups of a right model exceed the critical value of
-``drosurv.judging.subgroup_search`` (0.025 each), whose constants were chosen by these numbers. ``--what audits`` runs
+``drosurv.judging.excluded_errors`` (0.025 each), whose constants were chosen by these numbers. ``--what audits`` runs
 whole audits, with their search for subgroups and their adjustment, of as many patients as the plan asks for:
 
     python -m experiments.studies.plan --what audits --runs 100 --jobs 16 -o docs/plan_by_audits.csv
@@ -24,13 +24,13 @@ from scipy.stats import norm
 
 from drosurv import Surv, audit, certify, plan
 from drosurv.evaluation import Predictions
+from drosurv.judging.excluded_errors import SubgroupSearch
 from drosurv.judging.rules import CodedTable
 from drosurv.judging.simultaneous_tests import MOST, MOST_LEVELS, N_CUTS, signed_root_deviance
-from drosurv.judging.subgroup_search import SubgroupSearch
 from drosurv.judging.subgroup_sums import Subgroups
 from drosurv.metrics import calibration_slope_interval, concordance_index
 from drosurv.metrics.intervals import observed_over_expected
-from drosurv.planning.risk_spread import NormalLogRisks
+from drosurv.planning.audit_plan import NormalLogRisks
 from experiments.studies.repeated import means, parser, repeat
 from experiments.studies.subgroup_bounds import weibull_curves
 

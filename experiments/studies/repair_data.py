@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator
 from drosurv import CoxPH, Surv
 from drosurv.curves import step_functions
 from drosurv.datasets import Dataset, make_hidden_minority
-from drosurv.estimators.baseline import breslow
 from drosurv.metrics import FollowUp
 from drosurv.patients.target import parse_target
+from experiments.paper.scoring import breslow
 
 MAJORITY, MINORITY = np.array([0.8, 0.5, 0.3, 0.0]), np.array([-0.6, 0.5, 0.3, 0.5])
 CUT = 1.0364  # the 85 % quantile of a standard normal

@@ -312,8 +312,8 @@ class TestBadInput:
         patients.rename(columns={"id": "name"}).to_csv(tmp_path / "d.csv", index=False)
         given = ("fit", tmp_path / "d.csv", "--time", "days", "--event", "status", "--event-value", "dead")
         found = drosurv.ok(*given, "-o", tmp_path / "m")
-        assert "column 'name' holds names of people and is no feature" in found.stderr
-        assert "holds names of people, which no page may show" in drosurv.fails(
+        assert "column 'name' holds names and is no feature" in found.stderr
+        assert "holds names, which no page may show" in drosurv.fails(
             *given, "--groups", "name", "-o", tmp_path / "n"
         )
 

@@ -130,7 +130,7 @@ QUESTIONS = {
     ),
 }
 # A remedy that plan and monitor do not have.
-CLUSTERS = " If each row is a unit of its own, as each eye is, pass --clusters 'pid' instead of --id."
+CLUSTERS = " If each row is a unit of its own, as each eye is, pass --clusters 'pid' and no --id."
 
 
 def options_of(command, options):

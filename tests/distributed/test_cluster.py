@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from drosurv import CoxPH, DROCox, Surv, distributed, evaluation
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import get_scorer
-from drosurv.patients.replicates import in_parallel
+from drosurv.patients.draws import in_parallel
 from drosurv.solvers.chunk_problem import ChunkProblem
 from experiments.runs import Store, Task, work_through
 

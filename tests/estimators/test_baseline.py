@@ -5,7 +5,8 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from drosurv.curves import StepFunction
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
-from drosurv.estimators.baseline import breslow
+from drosurv.estimators.baseline import cox_baseline
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp
 from drosurv.patients.target import Target
 from drosurv.predictions import as_predictions
@@ -14,6 +15,11 @@ from drosurv.predictions import as_predictions
 def sample(n=80, seed=0):
     rng = np.random.default_rng(seed)
     return Target(rng.random(n) < 0.6, rng.integers(1, 15, n).astype(float)), rng.normal(size=n)
+
+
+def breslow(target, scores, weight=None):
+    """The baseline of a Cox model without strata, which needs no other data."""
+    return cox_baseline(CoxPartial(target, weight=weight), None, scores, None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -16,7 +16,7 @@ from drosurv import CoxPH, CoxPHCV, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators import penalty_choice
 from drosurv.estimators.spline_design import SplineDesign
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.calibration import spline_columns
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.tables import TableEncoder

@@ -9,7 +9,7 @@ import drosurv
 from drosurv import PublishedCox, Surv
 from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError
-from drosurv.estimators.score_terms import Term
+from drosurv.estimators.published_cox import Term
 from drosurv.predictions import as_predictions
 
 # D'Agostino et al. (2008), General cardiovascular risk profile for use in primary care, Circulation 117.

@@ -10,7 +10,7 @@ from drosurv.estimators.spline_design import (
     find_knots,
     knots_for_events,
 )
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.calibration import spline_columns
 
 RNG = np.random.default_rng(0)
 

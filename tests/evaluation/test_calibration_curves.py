@@ -9,8 +9,8 @@ from scipy.special import logit
 from scipy.stats import t
 
 from drosurv import CauseSpecificCox, Surv, evaluate
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.patients.target import Target
 
 FIXTURES = Path(__file__).parent / "fixtures"

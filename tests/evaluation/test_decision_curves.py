@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv, evaluate
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.curves_by_group import decision_table
-from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
+from drosurv.evaluation.curves_by_group import decision_curves, decision_table, default_thresholds
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.patients.target import Target
 
 EXAMPLE = Path(__file__).parents[1] / "metrics" / "fixtures" / "dcurves_survival.csv"
@@ -105,14 +104,14 @@ def test_with_causes_the_benefit_is_that_of_the_incidence():
 
 
 def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_again():
-    risk, _, target = patients(500, 4)
+    risk, _, target = patients(300, 4)
     thresholds, rng = np.array([0.2, 0.5]), np.random.default_rng(5)
 
     def curve(rows):
         return decision_curves({ALL: OutcomesAtHorizon.of(target, risk, 1.0, rows=rows)}, thresholds)
 
-    draws = [curve(rng.integers(500, size=500))["net_benefit"] for _ in range(60)]
-    found = curve(np.arange(500))
+    draws = [curve(rng.integers(300, size=300))["net_benefit"] for _ in range(60)]
+    found = curve(np.arange(300))
     # Two correlated thresholds need between 1.96 and 2.24 standard errors.
     ratio = (found["high"] - found["low"]) / 2 / np.std(draws, axis=0)
     assert ((ratio > 1.7) & (ratio < 2.6)).all()

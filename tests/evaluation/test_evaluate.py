@@ -19,14 +19,15 @@ from drosurv import metrics
 from drosurv.errors import ArgumentError
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
-from drosurv.evaluation.attributes import with_intersections
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluator import with_intersections
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import brier_times
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.risk_strata import EventsByTime
 from drosurv.patients.groups import parse_groups
-from drosurv.patients.target import Surv, parse_target, with_fields
+from drosurv.patients.target import Surv, Target, parse_target, with_fields
 
 
 @pytest.fixture(scope="module")
@@ -213,9 +214,23 @@ def test_calibration_and_curves_are_those_of_each_group(result, model, train, he
     curves = model.predict_survival_function(held_out.X[rows])
     quartiles = FollowUp.parse(train.y).event_percentiles[[25, 50, 75]]
     horizons = np.union1d(quartiles, result.settings.horizon)
-    expected = metrics.calibration_at(held_out.y[rows], curves, horizons)
     found = result.calibration.query("attribute == 'site' and group == 'b'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(found[expected.columns], expected)
+    np.testing.assert_array_equal(found["horizon"], horizons)
+    target = Target(held_out.y["event"][rows], held_out.y["time"][rows])
+    for row in found.itertuples():
+        risk = np.array([1 - curve(row.horizon) for curve in curves])
+        outcomes = EventsByTime.of(row.horizon, target, risk).outcomes
+        assert (row.predicted, row.observed) == pytest.approx((1 - risk.mean(), 1 - outcomes.mean()))
+        assert row.difference == pytest.approx(row.predicted - row.observed)
+        assert row.at_risk == (target.time >= row.horizon).sum()
+    # Survival is one less the risk of the table of times, with the same interval.
+    times = result.by_horizon(result.times)["site", "b"]
+    then = found[found["horizon"] == result.settings.horizon].iloc[0]
+    assert [1 - then[name] for name in ("predicted", "observed", "high", "low")] == pytest.approx(
+        [times[name] for name in ("predicted", "observed", "low", "high")]
+    )
+    survival = result.groups.set_index(["attribute", "group"]).loc[("site", "b")]
+    assert survival["survival_observed"] == then["observed"]
     # The metric is the difference at the horizon.
     rows_of_site = result.select(metric="calibration_difference", attribute="site", kind="group")
     (metric,) = (row for row in rows_of_site if row.group == "b")

@@ -123,12 +123,6 @@ def log_partial_likelihood(time, event, risk):
     return total / event.sum()
 
 
-def calibration_difference(time, event, curves, horizon):
-    observed = kaplan_meier(time, event)
-    known = horizon <= max(time) or observed[max(time)] == 0
-    return np.mean([curve(horizon) for curve in curves]) - (after(observed, horizon) if known else nan)
-
-
 def d_calibration(time, event, curves):
     bins = np.zeros(10)
     for t, happened, curve in zip(time, event, curves, strict=True):
@@ -182,8 +176,14 @@ def spread(values):
     return max(known) - min(known) if len(known) > 1 else nan
 
 
-# Written down elsewhere: the gain in tests of harm, the index in tests of calibration.
-ELSEWHERE = {"calibration_slope", "likelihood_gain", "integrated_calibration_index"}
+# Written down elsewhere: the gain in tests of harm, the index in tests of calibration, the difference in tests of the
+# observed risk.
+ELSEWHERE = {
+    "calibration_slope",
+    "likelihood_gain",
+    "integrated_calibration_index",
+    "calibration_difference",
+}
 AWKWARD = [
     "ties",
     "float32",
@@ -260,7 +260,7 @@ def brier_errors(some, training, rows):
     return np.array(own), np.array(null)
 
 
-def of_patients(some, training, rows, horizon, until, auc_until=np.inf):
+def of_patients(some, training, rows, until, auc_until=np.inf):
     """Metrics of one set of patients, whose censoring is their own; Uno's index and AUC only until a time."""
     time, event, risk = some.time[rows], some.event[rows], some.risk[rows]
     curves, censoring = [some.curve(i) for i in rows], Training(time, event)
@@ -273,7 +273,6 @@ def of_patients(some, training, rows, horizon, until, auc_until=np.inf):
         ),
         "integrated_brier_score": np.mean(own),
         "brier_skill": 1 - sum(own) / sum(null) if sum(null) else nan,
-        "calibration_difference": calibration_difference(time, event, curves, horizon),
         "d_calibration_p": d_calibration(time, event, curves),
     }
 
@@ -298,7 +297,7 @@ def test_numbers_of_everybody_and_of_every_group(judged):
         # No group has 50 patients, so a tenth of all patients decides for how long ranking is compared.
         last = np.sort(some.time)[::-1][2]
         untils = last, np.inf if group is None else last
-        for metric, wanted in of_patients(some, training, rows, result.settings.horizon, *untils).items():
+        for metric, wanted in of_patients(some, training, rows, *untils).items():
             assert_same(result.value(metric, attribute, group), wanted)
 
 
@@ -369,7 +368,7 @@ def test_every_metric_has_a_definition_here_or_elsewhere():
     some = Awkward("ties")
     some.grids = [2.0, 4.0], [1.0, 2.0, 3.0]
     rows, training = np.arange(len(some.time)), Training(some.train_time, some.train_event)
-    here = {*of_patients(some, training, rows, 4.0, np.inf)}
+    here = {*of_patients(some, training, rows, np.inf)}
     here |= {"log_partial_likelihood", "gain_over_null", "share_of_gain"}
     here |= {"concordance_fraction", "concordance_imparity", "mean_hazard"}
     here |= {name for name in CATALOGUE if name.endswith("_disparity")}

@@ -19,7 +19,7 @@ from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.observed_risk import observed_risk
+from drosurv.metrics.risk_strata import observed_risk
 from drosurv.patients.observation import Inference, Rows
 from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions

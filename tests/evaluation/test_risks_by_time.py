@@ -6,7 +6,7 @@ import pytest
 
 from drosurv import CoxPH, Surv, evaluate
 from drosurv.evaluation.result_views import times_tables
-from drosurv.metrics.observed_risk import observed_risk
+from drosurv.metrics.risk_strata import observed_risk
 from drosurv.patients.target import parse_target
 
 AT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

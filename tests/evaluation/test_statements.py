@@ -5,9 +5,9 @@ import pytest
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.group_table import Row, frame_of
-from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.judging.verdict import data_problem, subgroup_problem
+from drosurv.paper.shrinkage import ShrinkageControl
 from drosurv.presentation import literal
 
 NAN = float("nan")

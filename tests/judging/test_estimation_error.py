@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from drosurv import CoxPH, CoxPHCV, Surv
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.questions import group_sums
-from drosurv.judging.residuals import martingale_residuals
+from drosurv.judging.residuals import EstimationError, martingale_residuals
 from drosurv.patients.target import Target
 from drosurv.predictions import as_predictions
 from drosurv.report.cross_fit import cross_fitted, fold_parts

@@ -9,11 +9,13 @@ from drosurv import CoxPH, RepairedCox, Surv
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError
 from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.judged import Cohort, judge_curves
 from drosurv.judging.questions import questions
 from drosurv.judging.residual_tests import standard_error
 from drosurv.judging.verdict import PROBLEMS, findings, judge
 from drosurv.metrics import FollowUp
 from drosurv.patients.observation import Rows
+from drosurv.patients.target import parse_target
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.report.cross_fit import cross_fitted
 
@@ -112,7 +114,7 @@ def test_swapped_groups_are_found():
 
 
 def test_the_gain_prefers_the_right_hazards():
-    y, S, g, _ = draw("exponential", 3, n=3_000)
+    y, S, g, _ = draw("exponential", 3, n=1_500)
     at = np.array([1.0, 3.0])
     gain = {}
     for power in (0.6, 1.0, 1.8):
@@ -164,19 +166,21 @@ def test_an_interval_without_predicted_events_hides_nothing_and_is_named_if_roun
 
 
 def test_a_fitted_model_is_judged_with_its_estimation_error():
-    rng = np.random.default_rng(5)
-
     def patients(n):
         X = rng.normal(size=(n, 3))
         T, C = rng.exponential(np.exp(-X @ [0.6, 0.4, 0.0])), rng.uniform(0.5, 3, n)
         return X, Surv.from_arrays(T <= C, np.minimum(T, C))
 
-    (X, y), (X_test, y_test) = patients(100), patients(2_000)
-    judged = judged_patients(as_predictions(CoxPH().fit(X, y), X_test, 2_000), y_test)
-    everyone = np.ones(2_000)
-    own, error = judged.residuals.covariance(everyone).sum(), judged.error.covariance(everyone).sum()
-    # Twenty times as many patients as in training.
-    assert error / own == pytest.approx(20, rel=0.35)
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        (X, y), (X_test, y_test) = patients(100), patients(2_000)
+        judged = judged_patients(as_predictions(CoxPH().fit(X, y), X_test, 2_000), y_test)
+        everyone = np.ones(2_000)
+        own, error = judged.residuals.covariance(everyone).sum(), judged.error.covariance(everyone).sum()
+        found.append(error / own * y["event"].mean() / y_test["event"].mean())
+    # Twenty times as many patients as in training: the mean of 12 has a standard error of 0.6.
+    assert np.mean(found) == pytest.approx(20, abs=1.5)
 
 
 def test_tables_are_known_throughout_if_their_steps_are_small():
@@ -254,8 +258,8 @@ def test_copies_of_patients_gain_as_much_as_one_of_each_with_the_same_error(time
     # Copies have more strata.
     assert five.gains.mean() == pytest.approx(one.gains.mean(), abs=0.03)
     for member in (g, np.ones(200, bool)):
-        wanted = standard_error(one.gains, member, np.ones(200), None, one.own_curve).value
-        found = standard_error(five.gains, member[i], np.ones(1_000), i, five.own_curve).value
+        wanted = standard_error(one.gains, member, None, one.own_curve).value
+        found = standard_error(five.gains, member[i], i, five.own_curve).value
         assert found == pytest.approx(wanted, rel=0.25)
 
 
@@ -293,6 +297,18 @@ def test_events_at_time_zero_are_judged():
     assert np.isfinite(found.residuals.expected).all()
 
 
+@pytest.mark.parametrize("in_folds", [True, False])
+def test_a_model_that_knows_nothing_gains_nothing_if_some_events_are_at_time_zero(in_folds):
+    rng = np.random.default_rng(0)
+    time = np.where(np.arange(300) < 12, 0.0, rng.exponential(4.0, 300))
+    y, X = Surv.from_arrays(rng.random(300) < 0.8, time), rng.normal(size=(300, 1))
+    model, fold = CoxPH(l2=1e6), np.arange(300) % 5
+    parts = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    predicted = cross_fitted(model, X, y, parts) if in_folds else model.fit(X, y)
+    judged = judged_patients(as_predictions(predicted, X, 300), y)
+    np.testing.assert_allclose(judged.gains, 0.0, atol=1e-5)
+
+
 def test_a_model_and_its_reference_are_compared_as_long_as_both_are_known():
     y, S, _, _ = draw("exponential", 3)
     long, short = np.linspace(0.1, 6, 60), np.linspace(0.05, 3, 60)
@@ -318,7 +334,7 @@ def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():
     np.testing.assert_allclose(found.gains, found.own_curve.optimism, atol=1e-9)
     assert found.gains.sum() == pytest.approx(10.0, abs=0.2)
     # Its gains vary by what the fit adds, about 1 in each interval, although they are nearly equal here.
-    error = standard_error(found.gains, np.ones(300, bool), np.ones(300), None, found.own_curve).value
+    error = standard_error(found.gains, np.ones(300, bool), None, found.own_curve).value
     assert error * 300 == pytest.approx(np.sqrt(20), rel=0.02)
 
 
@@ -326,9 +342,13 @@ def test_the_influence_of_a_patient_on_the_one_curve_is_its_derivative():
     y, S, g, _ = draw("whole years", 3, n=200)
     at = np.array(TIMES["years"])
 
+    target, steps = parse_target(y), Predictions(survival=S(at), times=at, curve_type="step")
+
     def gain(weight):
-        steps = Predictions(survival=S(at), times=at, curve_type="step")
-        judged = judged_patients(as_predictions(steps, None, 200), y, Rows(weight=weight))
+        follow_up = FollowUp.of_test_patients(target, weight=weight)
+        judged = judge_curves(
+            as_predictions(steps, None, 200).survival_curves, Cohort(target=target, follow_up=follow_up)
+        )
         return judged, (judged.gains - judged.own_curve.optimism)[g].sum()
 
     judged, before = gain(np.ones(200))

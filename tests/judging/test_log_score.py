@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.curves import rounding_unit
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.log_score import outcome_scores
+from drosurv.metrics.likelihood_gain import outcome_scores, probability_scores
 from drosurv.patients.target import Target
 
 
@@ -49,3 +49,22 @@ def test_the_last_digit_of_rounded_probabilities_is_found(decimals):
     values = np.random.default_rng(0).random(200)
     assert rounding_unit(values.round(decimals)) == pytest.approx(10.0**-decimals)
     assert rounding_unit(values) == 0
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_log_likelihood_of_probabilities_at_jumps_is_a_product_over_the_times_at_risk(late):
+    rng = np.random.default_rng(2)
+    n, times = 60, np.arange(4.0)
+    p = rng.uniform(0.05, 0.3, (n, 4))
+    entry = rng.integers(0, 2, n).astype(float) if late else None
+    target = Target(
+        rng.integers(0, 2, n) > 0, rng.integers(2 if late else 0, 5, n).astype(float), entry=entry
+    )
+    found = probability_scores(p, times, target)
+    for i in range(n):
+        since = -1.0 if entry is None else entry[i]
+        likelihood = 1.0
+        for j, time in enumerate(times):
+            if since < time <= target.time[i]:
+                likelihood *= p[i, j] if target.event[i] and time == target.time[i] else 1 - p[i, j]
+        assert found[i] == pytest.approx(np.log(likelihood))

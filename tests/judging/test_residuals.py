@@ -10,6 +10,7 @@ from scipy.stats import poisson
 from drosurv.judging.few_times import ResidualsAtTimes, cloglog
 from drosurv.judging.residual_tests import JudgedValue, level, mean, slope, timing
 from drosurv.judging.residuals import Sums, design_effect, martingale_residuals
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.patients.target import Target
 
 
@@ -111,7 +112,7 @@ def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
         level(sums),
         timing(sums, np.arange(1.0, 5.0)),
         slope(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
-        mean(x + 0.1, np.ones(200, bool), np.ones(200)),
+        mean(x + 0.1, np.ones(200, bool)),
     ]
     for found in estimates:
         low, high = found.interval(found.p)
@@ -163,6 +164,56 @@ def test_a_wrong_total_is_not_called_a_shape():
     assert timing(twice, np.arange(1.0, 5.0)).p == 1
 
 
+def test_expected_events_after_a_factor_are_those_of_each_patients_changed_risk():
+    target, rate, x = patients(9, n=60, entry=True)
+    member = (x > 0) * 1.0
+    found = martingale_residuals(target, smooth(rate))
+    begins, factor = np.append(0.0, found.ends[:-1]), 0.7
+    expected = np.zeros(4)
+    for i in np.flatnonzero(member):
+        for j, (begin, end) in enumerate(zip(begins, found.ends, strict=True)):
+            observed = [
+                np.clip(target.time[i], target.entry[i], max(t, target.entry[i])) for t in (begin, end)
+            ]
+            # Risks of 0.7 times the predicted ones since entry, as cumulative hazards.
+            risks = [-np.expm1(-rate[i] * (min(t, target.time[i]) - target.entry[i])) for t in observed]
+            expected[j] += np.log1p(-factor * risks[0]) - np.log1p(-factor * risks[1])
+    np.testing.assert_allclose(found.sums(member).if_wrong(factor), expected, rtol=1e-9)
+    np.testing.assert_allclose(found.sums(member).if_wrong(1.0), found.sums(member).expected, rtol=1e-9)
+    # At few times, probabilities after hazards of 0.7 times the predicted ones.
+    alone, times = Target(target.event, target.time), np.array([1.0, 2.0, 3.0])
+    at_times = ResidualsAtTimes.of(alone, times, -np.expm1(-rate[:, None] * times))
+    shares = np.diff(-np.expm1(-factor * rate[:, None] * times), axis=1, prepend=0.0)
+    np.testing.assert_allclose(at_times.sums(member).if_wrong(factor), member @ shares, rtol=1e-9)
+
+
+@pytest.mark.parametrize("times", ["throughout", "three times"])
+@pytest.mark.parametrize("factor", [0.7, 1.5])
+@pytest.mark.parametrize("scale", ["hazards", "risks"])
+def test_one_factor_of_all_hazards_or_all_risks_is_no_wrong_timing(times, factor, scale):
+    rng, n = np.random.default_rng(3), 8_000
+    rate = 0.12 * np.exp(0.5 * rng.normal(size=n))
+    u = rng.random(n)
+    happens = -np.log(u) / factor if scale == "hazards" else -np.log1p(-np.minimum(u / factor, 1 - 1e-12))
+    end = np.minimum(rng.exponential(8, n), 5.0)
+    target = Target(happens / rate <= end, np.minimum(happens / rate, end))
+    at = np.array([1.0, 3.0, 5.0])
+
+    def judged(target):
+        residuals = martingale_residuals(target, smooth(rate))
+        if times == "three times":
+            residuals = ResidualsAtTimes.of(target, at, -np.expm1(-rate[:, None] * at))
+        sums = residuals.sums(np.ones(n))
+        return level(sums), timing(sums, residuals.ends)
+
+    number, parts = judged(target)
+    assert number.p < 1e-6
+    assert parts.p > 0.01
+    # Events at the rate of the predictions until time 2, and at another one later.
+    late = np.where(-np.log(u) < 2 * rate, -np.log(u) / rate, 2 + (-np.log(u) - 2 * rate) / factor / rate)
+    assert judged(Target(late <= end, np.minimum(late, end)))[1].p < 0.01
+
+
 def test_a_right_total_does_not_hide_a_wrong_shape():
     expected = np.full(4, 100.0)
     found = timing(Sums(np.array([160.0, 80, 80, 80]), expected, np.diag(expected)), np.arange(1.0, 5.0))
@@ -211,10 +262,15 @@ def test_certain_predictions_are_wrong_where_events_are_not(survival, unit, cens
     if survival:
         assert min(found.value, low) > 1_000
         return
-    # Of a share p, the standard error is that of a binomial share.
-    half = 1.96 * np.sqrt(found.value * (1 - found.value) / 500)
+    # Predictions of certain events know nothing of censoring: the interval is about Kaplan-Meier's, or wider if they
+    # were rounded to tenths.
+    ends = KaplanMeier.of(target).interval(np.array([3.0]))
+    half = (ends[1] - ends[0]).item() / 2
     assert high < 1
-    assert (high - low) / 2 == pytest.approx(half, rel=0.6 if censored or unit else 0.1)
+    if unit:
+        assert 1.1 * half < (high - low) / 2 < 1.3 * half
+    else:
+        assert (high - low) / 2 == pytest.approx(half, rel=0.02)
 
 
 @pytest.mark.parametrize("few_times", [False, True])

@@ -9,9 +9,11 @@ from scipy import stats
 
 from drosurv import Surv, audit, certify
 from drosurv.evaluation import Predictions
+from drosurv.judging.certification import certify_rows
 from drosurv.judging.rules import CodedTable
 from drosurv.judging.simultaneous_tests import _simplest
 from drosurv.judging.subgroup_sums import Subgroups
+from drosurv.patients.observation import Rows
 
 GRID = np.linspace(0.01, 3, 300)
 
@@ -112,6 +114,14 @@ def test_a_subgroup_that_differs_by_less_than_the_relevance_is_no_problem():
         found = audit(predictions, None, y, features=X[["b"]], relevance=relevance, **given)
         assert ("subgroups that were searched" in found.to_markdown()) == wrong
     assert "differ significantly from what the model predicts" in found.to_markdown()
+
+
+def test_subgroups_are_judged_again_only_if_all_patients_differ_by_more_than_the_relevance():
+    X, y, predictions = patients(3, lambda X: X["b"] > -9, n=400, ratio=1.5)
+    for relevance, again in ((1.05, True), (4.0, False)):
+        found = certify_rows(predictions, X[["a", "b"]], y, Rows(), n_bootstrap=59, relevance=relevance)
+        assert found.overall["p"] < 0.05
+        assert (found.rescaled is not None) == again
 
 
 def test_a_small_difference_of_all_patients_is_said_in_the_bounds_too():

@@ -296,7 +296,7 @@ def test_censoring_times_are_observed_or_drawn_after_the_event():
     n = 20_000
     death, end = rng.exponential(size=n), rng.exponential(1.5, size=n)
     target = Target(death <= end, np.minimum(death, end))
-    drawn = censoring_times(target, np.ones(n), rng)
+    drawn = censoring_times(target, rng)
     np.testing.assert_array_equal(drawn[~target.event], target.time[~target.event])
     assert (drawn[target.event] >= target.time[target.event]).all()
     # They have the distribution of censoring, whether or not the patient had an event.
@@ -310,7 +310,7 @@ def test_copies_of_a_patient_have_one_censoring_time():
     rng = np.random.default_rng(0)
     death, end, rows = rng.exponential(size=50), rng.exponential(1.5, size=50), np.repeat(np.arange(50), 3)
     target = Target((death <= end)[rows], np.minimum(death, end)[rows])
-    drawn = censoring_times(target, np.ones(150), rng, rows).reshape(50, 3)
+    drawn = censoring_times(target, rng, rows).reshape(50, 3)
     assert (drawn == drawn[:, :1]).all()
     assert len(np.unique(drawn[:, 0])) > 10
 
@@ -369,8 +369,9 @@ def test_copies_and_clusters_are_drawn_as_such():
     predicted = as_predictions(predictions, None, 300)
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 4, 300).astype(float)
-    judged = judged_patients(predicted, y, Rows(weight=weight))
-    rows = PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).rows
+    judged = judged_patients(predicted, y)
+    copied = replace(judged.residuals, weight=weight)
+    rows = PatientEvents.of(judged, copied, np.inf, rng).sample(rng).rows
     np.testing.assert_array_equal(np.bincount(rows, minlength=300), weight)
     # Identical rows have the same fate in most draws, rows of other patients that are put together in few.
     i = np.repeat(np.arange(300), 4)
@@ -553,7 +554,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
         return X, Surv.from_arrays(time <= end, np.minimum(time, end))
 
     X, y = drawn(600)
-    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(40)]
+    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(100)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_of_frozen(one, X, target, np.ones(1)).hazard[inside].sum() for one in models]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
@@ -563,7 +564,8 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     place = int(np.argmax(agree))
     assert agree[place] > 0.99
     error = judged.error.of_subgroups(subgroups.sums_of_parts)
-    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.5)
+    # The variance over 100 models has a standard error of 14 %.
+    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.25)
     # The same as that of a group.
     for place in (3, 40):
         alone = judged.error.covariance(subgroups.members(place) * 1.0)

@@ -293,6 +293,7 @@ def test_the_error_rate_is_divided_by_the_weights_of_tests():
     [
         ("level", 1.02, "2 % more events than expected for sex f (observed/expected 1.020 ("),
         ("level", 0.965, "3.5 % fewer events than expected for sex f (observed/expected 0.965 ("),
+        ("level by a time", 1.03, "3 % more events than expected for sex f (observed/expected 1.030 ("),
         (
             "timing",
             1.03,
@@ -340,6 +341,17 @@ def test_ratios_are_relevant_beyond_a_factor_and_slopes_beyond_a_difference(ques
             )
             test = Question(question, "sex", "f", estimated, "miscalibrated", 0.005)
             assert findings([test], 0.95, relevance=1.05)[0].status == status, value
+
+
+def test_the_odds_of_a_c_index_are_relevant_beyond_a_factor():
+    # Of two patients, 0.487 over 0.513 is 1/1.053.
+    for c_index, status in ((0.4881, "clear"), (0.487, "harm")):
+        number = JudgedValue(c_index, lambda at, c=c_index: (c - at) / 1e-3, 0.5, on_log_scale=False)
+        row = findings(
+            [Question("ranking", "overall", "all", number, "harm", side=-1)], 0.95, relevance=1.05
+        )[0]
+        assert (row.status, row.is_small) == (status, status == "clear")
+    assert row.text.startswith("Patients are ranked worse than by chance")
 
 
 def test_losses_are_problems_however_small_the_relevance_of_ratios():

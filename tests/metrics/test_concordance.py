@@ -5,8 +5,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.metrics import concordance_index_censored
 
 from drosurv.metrics import concordance_index, cross_group_concordance
-from drosurv.metrics.concordance import concordance_counts
-from drosurv.patients.target import Surv, with_fields
+from drosurv.metrics.pair_order import PairOrder
+from drosurv.patients.target import Surv, Target, parse_target, with_fields
 
 
 def random_cases(rng, cases, n, n_times=4, n_scores=4, event_rate=0.6):
@@ -55,6 +55,11 @@ def harrell_pairs(event, time, score, tolerance=1e-8):
     return comparable, np.where(comparable, earned, 0.0)
 
 
+def pair_counts(rule, target, score, weight):
+    order = PairOrder.for_harrell if rule == "harrell" else PairOrder.for_imparity
+    return order(target, score).counts(weight)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
 @pytest.mark.parametrize(("rule", "pairs"), [("imparity", imparity_pairs), ("harrell", harrell_pairs)])
 def test_counts_equal_the_double_loop_under_every_kind_of_tie(n, rule, pairs):
@@ -63,7 +68,7 @@ def test_counts_equal_the_double_loop_under_every_kind_of_tie(n, rule, pairs):
     if rule == "harrell":
         comparable, earned = comparable | comparable.swapaxes(1, 2), earned + earned.swapaxes(1, 2)
     for case in range(len(event)):
-        counts = concordance_counts(Surv.from_arrays(event[case], time[case]), score[case], rule=rule)
+        counts = pair_counts(rule, Target(event[case], time[case]), score[case], np.ones(n))
         assert counts.numerator.tolist() == earned[case].sum(axis=1).tolist()
         assert counts.denominator.tolist() == comparable[case].sum(axis=1).tolist()
 
@@ -78,9 +83,7 @@ def test_weights_multiply_both_patients_of_a_pair(rule, pairs):
     weights = rng.choice([0.0, 0.3, 1.0, 2.7], size=event.shape)
     products = weights[:, :, None] * weights[:, None, :]
     for case in range(len(event)):
-        counts = concordance_counts(
-            Surv.from_arrays(event[case], time[case]), score[case], rule=rule, sample_weight=weights[case]
-        )
+        counts = pair_counts(rule, Target(event[case], time[case]), score[case], weights[case])
         np.testing.assert_allclose(counts.numerator, (products * earned)[case].sum(axis=1), atol=1e-12)
         np.testing.assert_allclose(counts.denominator, (products * comparable)[case].sum(axis=1), atol=1e-12)
 
@@ -114,7 +117,10 @@ def test_tolerance_ties_scores_pairwise_not_transitively():
 def test_negative_zero_ties_with_zero():
     y = Surv.from_arrays([True, False], [1.0, 2.0])
     assert concordance_index(y, [0.0, -0.0]) == 0.5
-    assert concordance_counts(y, [-0.0, 0.0]).numerator.tolist() == [0.5, 0.5]
+    assert pair_counts("imparity", parse_target(y), np.array([-0.0, 0.0]), np.ones(2))[0].tolist() == [
+        0.5,
+        0.5,
+    ]
 
 
 def test_index_ignores_row_order_and_increasing_maps_of_the_score():

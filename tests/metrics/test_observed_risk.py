@@ -9,8 +9,7 @@ from scipy import stats
 
 from drosurv.metrics.estimates import Estimates
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, incidence_estimates
-from drosurv.metrics.observed_risk import observed_given_risks, observed_risk
-from drosurv.metrics.risk_strata import EventsByTime
+from drosurv.metrics.risk_strata import EventsByTime, observed_given_risks, observed_risk
 from drosurv.patients.target import Target
 
 

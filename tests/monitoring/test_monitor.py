@@ -9,8 +9,7 @@ import pytest
 import drosurv
 from drosurv import CauseSpecificCox, CoxPH, Surv
 from drosurv.errors import ArgumentError, ArgumentWarning
-from drosurv.monitoring.counts import Log
-from drosurv.monitoring.looks import Calendar
+from drosurv.monitoring.counts import Calendar, Log
 from drosurv.patients.target import with_fields
 from drosurv.predictions import Predictions
 from drosurv.tables.reading import TableNote

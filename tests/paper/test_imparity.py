@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import concordance_fractions, concordance_imparity
-from drosurv.metrics.concordance import concordance_counts
-from drosurv.patients.target import Surv
+from drosurv.metrics.pair_order import PairOrder
+from drosurv.patients.target import Surv, parse_target
 
 
 def algorithm_b1(event, time, score, attribute):
@@ -76,7 +76,7 @@ def data(n=200, seed=0):
 def test_fractions_of_intersections_are_sums_of_the_same_counts():
     y, score, rng = data()
     attributes = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "old": rng.random(200) < 0.4})
-    counts = concordance_counts(y, score)
+    counts = PairOrder.for_imparity(parse_target(y), score).counts(np.ones(len(y)))
     for (sex, old), value in concordance_fractions(y, score, attributes).items():
         cell = (attributes["sex"] == sex) & (attributes["old"] == old)
         assert value == pytest.approx(counts.numerator[cell].sum() / counts.denominator[cell].sum())
@@ -92,7 +92,7 @@ def test_weights_that_count_copies_only_reweight_pairs_of_different_patients():
     y, score, rng = data(60)
     groups, weights = rng.integers(0, 2, 60), rng.integers(0, 4, 60)
     rows = np.repeat(np.arange(60), weights)
-    counts = concordance_counts(y[rows], score[rows])
+    counts = PairOrder.for_imparity(parse_target(y[rows]), score[rows]).counts(np.ones(len(rows)))
     # Copies of one event count as each other's concordant pair; take those pairs out again.
     own = np.where(y["event"], weights - 1, 0)[rows]
     for label, value in concordance_fractions(y, score, groups, sample_weight=weights).items():
@@ -135,7 +135,7 @@ def test_unseen_labels_are_an_error_and_known_but_absent_ones_are_nan():
 def test_fractions_are_ratios_of_the_summed_counts_under_any_weights():
     y, score, rng = data(120)
     groups, weight = rng.integers(0, 3, 120), rng.choice([0.0, 0.3, 1.0, 2.7], 120)
-    counts = concordance_counts(y, score, sample_weight=weight)
+    counts = PairOrder.for_imparity(parse_target(y), score).counts(weight)
     for label, value in concordance_fractions(y, score, groups, sample_weight=weight).items():
         inside = groups == label
         assert value == pytest.approx(counts.numerator[inside].sum() / counts.denominator[inside].sum())

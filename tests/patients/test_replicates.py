@@ -3,8 +3,8 @@ import threading
 import joblib
 import numpy as np
 
+from drosurv.patients.draws import in_parallel
 from drosurv.patients.observation import generator
-from drosurv.patients.replicates import in_parallel
 
 
 def test_few_patients_are_not_shared_among_threads_unless_it_is_asked_for():

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from drosurv import Surv, plan
+from drosurv.judging.excluded_errors import SubgroupSearch
 from drosurv.judging.rules import CodedTable
 from drosurv.judging.simultaneous_tests import MOST_LEVELS, N_CUTS
-from drosurv.judging.subgroup_search import SubgroupSearch
 from drosurv.judging.subgroup_sums import Subgroups
 from drosurv.metrics import concordance_index
 from drosurv.planning import excluded_errors
-from drosurv.planning.risk_spread import NormalLogRisks
+from drosurv.planning.audit_plan import NormalLogRisks
 
 
 def row(found, words):

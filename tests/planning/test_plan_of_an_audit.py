@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from drosurv import Surv, audit, plan
+from drosurv.judging.excluded_errors import SubgroupSearch, events_for_power, power_of
 from drosurv.judging.questions import KINDS
-from drosurv.judging.subgroup_search import SubgroupSearch, events_for_power, power_of
 from drosurv.planning.audit_plan import EVERYBODY, _critical_values, _expected
 
 GROUPS = {"women": 0.4, "men": 0.6}

@@ -11,13 +11,13 @@ from sksurv.svm import FastSurvivalSVM
 
 import drosurv
 from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, repair
-from drosurv.curves.given import parse_survival
+from drosurv.curves.survival_curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions import Predictions
-from drosurv.repairs.fold_fits import FoldFits
+from drosurv.repairs.expected import FoldFits
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import UnseenLevelWarning
 

@@ -2,7 +2,7 @@ import pytest
 
 from drosurv.presentation import Column, Statement, Table
 from drosurv.report import AuditReport
-from drosurv.report.section import Part
+from drosurv.report.evidence import Part
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"
 ENDS = ("low", "high")

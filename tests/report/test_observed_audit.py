@@ -11,8 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import CoxPH, Surv
 from drosurv.evaluation.evaluate import prepare
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import with_fields
 from drosurv.predictions import as_predictions
 from drosurv.report import Page, audit

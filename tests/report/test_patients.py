@@ -14,7 +14,7 @@ from drosurv.metrics import log_rank_test
 from drosurv.patients.target import with_fields
 from drosurv.presentation import Column, Table, literal
 from drosurv.report import Page, audit
-from drosurv.report.section import Part
+from drosurv.report.evidence import Part
 from drosurv.report.sections.patients import ALL, ColumnSummary, _of_column, draw
 from drosurv.tables import TableEncoder
 

@@ -15,7 +15,7 @@ from drosurv.evaluation import Predictions
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions.columns import prediction_columns
-from drosurv.predictions.given import form_of, log_mean_hazard, log_risk, read_predictions
+from drosurv.predictions.given import form_of, log_mean_hazard, log_risk, read_columns, read_predictions
 from drosurv.report import Page, audit
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
@@ -374,6 +374,22 @@ def test_partial_hazards_beside_survival_are_no_miscalibration(model, patients):
         report = audit_of(survival, patients, times=TIMES, risk=risk)
         slopes.append(report.tables["groups"].rows[0]["slope"])
     assert slopes[0] == pytest.approx(slopes[1], abs=1e-6)
+
+
+def test_a_column_named_like_a_risk_score_that_ranks_the_patients_otherwise_is_a_feature(model, patients):
+    S1 = model.predict_survival_function(patients.X, times=[1.0])[:, 0]
+    hr = np.random.default_rng(0).integers(40, 200, len(S1))
+    frame = pd.DataFrame({"hr": hr, "S1": S1, "lp": -np.log(S1)})
+    found = prediction_columns(frame)
+    assert (found.names, found.no_scores, list(found.features)) == (("S1", "lp"), ("hr",), ["hr"])
+    (note,) = (one for one in read_columns(found, patients.y).notes if "'hr'" in one)
+    assert "ranks the patients otherwise than S1: it was not read as one. Pass risk='hr' if it is." in note
+    asked = prediction_columns(frame, risk="hr")
+    assert (asked.names, asked.no_scores) == (("S1", "hr"), ())
+    # Without other predictions, and of few patients, the name decides.
+    assert prediction_columns(frame[["hr"]]).names == ("hr",)
+    assert prediction_columns(frame[["hr", "S1"]][:10]).names == ("S1", "hr")
+    assert prediction_columns(frame.assign(risk=100 * (1 - S1))).names == ("S1", "lp")
 
 
 def test_columns_can_be_named_with_their_times():

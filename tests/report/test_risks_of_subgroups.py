@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv, audit
-from drosurv.metrics.observed_risk import observed_risk
+from drosurv.metrics.risk_strata import observed_risk
 from drosurv.patients.target import parse_target
 from drosurv.report.sections.first_section import _found
 

@@ -49,7 +49,7 @@ def test_names_are_no_groups():
     with pytest.raises(ValueError, match="51 different values, too many groups to compare"):
         group_labels(names, ["town"])
     assert len(group_labels(names.head(50), ["town"])) == 50
-    with pytest.raises(ValueError, match="'Nachname' holds names of people, which no page may show"):
+    with pytest.raises(ValueError, match="'Nachname' holds names, which no page may show"):
         group_labels(names, ["Nachname"])
 
 

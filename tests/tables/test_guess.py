@@ -205,3 +205,19 @@ def test_a_column_named_like_an_entry_time_that_is_not_used_is_asked_about():
 def test_an_age_at_entry_before_times_since_entry_is_not_asked_about():
     frame = table(age_at_entry=RNG.uniform(40, 80, 60), days=times() + 300, died=events())
     assert guess_columns(frame).question == ""
+
+
+def test_groups_that_divide_the_patients_alike_are_named_once():
+    sex = [1, 2] * 30
+    frame = table(
+        days=times(), died=events(), sex=sex, **{"sex.factor": np.where(np.array(sex) == 1, "m", "f")}
+    )
+    assert guess_columns(frame.assign(region=["n", "n", "s"] * 20)).groups == ("sex.factor", "region")
+
+
+def test_candidates_for_both_roles_are_named():
+    frame = table(dob=["1950-01-01"] * 60, dx=["2020-01-01"] * 60, vital_status=["dead", "alive"] * 30)
+    with pytest.raises(
+        UnknownColumns, match=r"Pass time=COLUMN and event=COLUMN. The event may be 'vital_status'."
+    ):
+        guess_columns(frame)

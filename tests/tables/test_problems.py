@@ -1,15 +1,27 @@
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 from sksurv.datasets import load_gbsg2, load_whas500
 
 from drosurv import CoxPH, Surv, check
 from drosurv.tables import read_survival_table
+from drosurv.tables.guess import guess_columns
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.problems import alike, repeated_outcomes, table_problems
+from drosurv.tables.problems import (
+    _numbers_visits,
+    alike,
+    interval_start,
+    refuse_intervals,
+    repeated_outcomes,
+    table_problems,
+)
 from drosurv.tables.reading import FileFormat
+from drosurv.tables.survival_table import judged_table
+from drosurv.tables.target_columns import TargetColumns
 
 
 def said(frame, **options):
@@ -168,6 +180,9 @@ def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
         ("grade A", "grade B", False),
         ("I", "II", False),
         ("A", "AB", False),
+        ("I", "IIIA", False),
+        ("M", "männlich", True),
+        ("w", "weiblich", True),
         ("treated", "untreated", False),
         ("typical", "atypical", False),
         ("mother", "other", False),
@@ -237,33 +252,40 @@ def pieces():
 
 
 @pytest.mark.parametrize("named", ["who", "patient_id"])
-def test_the_start_of_rows_is_no_feature(pieces, named):
-    frame = pieces.rename(columns={"who": named})
+def test_the_start_of_rows_is_asked_about(pieces, named):
+    frame = pieces.rename(columns={"who": named, "tstart": "von"})
     if named == "patient_id":
         # The name tells which rows belong together, in whatever order they come.
         frame = frame.sample(frac=1, random_state=0)
-    told = [text for text in said(frame, time="days") if "'tstart'" in text]
-    assert len(told) == 1
-    assert "pass entry='tstart', and id with" in told[0]
-    (text,) = [text for text in said(frame, time="days", id=named) if "'tstart'" in text]
-    assert text.endswith("pass entry='tstart'.")
+    frame.loc[frame.index[7], "von"] = np.nan
+    with pytest.raises(
+        ValueError, match=r"'von' equals .* Pass entry='von', and id with the column that"
+    ) as told:
+        refuse_intervals(frame, ["marker", "von"], "days", None)
+    told.match("or name it in numeric if it is a feature")
+    with pytest.raises(ValueError, match=r"Pass entry='von'; or name it"):
+        refuse_intervals(frame, ["marker", "von"], "days", named)
 
 
 def test_a_duration_before_the_time_is_no_start(pieces, clean):
     early = (pieces["days"] * np.random.default_rng(0).random(len(pieces))).round()
     for frame in (pieces.assign(tstart=early), pieces.assign(tstart=0.0), clean):
-        assert not any("intervals of a patient's time" in text for text in said(frame, time="days"))
+        assert interval_start(frame, list(frame.drop(columns="days")), "days", None) is None
 
 
-def test_the_command_names_the_option_of_the_start(pieces, tmp_path):
-    pieces.to_csv(tmp_path / "rows.csv", index=False)
-    target = {"time": "days", "event": "died"}
-    with pytest.warns(UserWarning, match="pass entry='tstart'"):
-        read_survival_table(tmp_path / "rows.csv", **target)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        read_survival_table(tmp_path / "rows.csv", **target, entry="tstart")
-    assert not any("tstart" in str(one.message) for one in told)
+def test_intervals_are_guessed_by_check_and_asked_about_by_every_other_way(pieces):
+    """Otherwise rows would all begin at time 0, and the start would be left out as a leak."""
+    frame = pieces.rename(columns={"tstart": "von", "who": "patient_id"})
+    target, id = {"time": "days", "event": "died"}, "patient_id"
+    found = guess_columns(frame, **target)
+    assert (found.entry, "entry" in found.guessed) == ("von", True)
+    judged = partial(judged_table, frame, TargetColumns(**target))
+    for read in (partial(read_survival_table, frame, **target), judged):
+        with pytest.raises(ValueError, match="rows seem to be intervals of a patient's time"):
+            read(id=id)
+    assert "von" in judged(id=id, numeric=["von"]).X
+    given = judged_table(frame, TargetColumns(**target, entry="von"), id=id)
+    np.testing.assert_array_equal(given.entry, frame["von"])
 
 
 def test_nested_categories_are_named_with_the_one_to_drop(clean):
@@ -274,8 +296,8 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
     assert "column 'region' determines 'continent'" in text
     assert text.endswith("Pass drop=['continent'].")
     coded = clean.assign(continent=(continent == "one") + 1, region=region)
-    assert said(coded) == []
-    assert len(said(coded, categorical=["continent"])) == 1
+    # Of two numbers, it is determined whether they are codes or amounts.
+    assert len(said(coded)) == len(said(coded, categorical=["continent"])) == 1
     continent[0] = "two" if continent[0] == "one" else "one"
     assert said(clean.assign(continent=continent, region=region)) == []
 
@@ -312,7 +334,7 @@ def test_patients_with_several_events_are_counted(pieces, tmp_path):
     # Every row ends with an event: the first of each patient is left.
     assert first.frame["tstart"].tolist() == frame.groupby("who", sort=False)["tstart"].min().tolist()
     with pytest.raises(ValueError, match="first_event=True needs entry and id"):
-        read_survival_table(tmp_path / "rows.csv", time="days", event="died", id="who", first_event=True)
+        read_survival_table(tmp_path / "rows.csv", **given, first_event=True)
 
 
 def visits(n=300):
@@ -359,6 +381,49 @@ def test_rows_that_repeat_patients_are_told_from_rows_of_other_patients_with_the
         months = np.ceil(rng.exponential(20 - (age > 60) * 10)).clip(max=24)
         y = Surv.from_arrays(months < 24, months)
         assert [*repeated_outcomes(others, ["age", "old", "sex"], y)] == []
+
+
+def test_times_of_another_event_that_equal_the_time_are_no_sign_of_repeated_rows():
+    """As progression-free survival, which is overall survival where there was no progression."""
+    rng = np.random.default_rng(0)
+    death, progression = rng.exponential(20, 400), rng.exponential(30, 400)
+    time = np.minimum(np.ceil(death), 36)
+    frame = pd.DataFrame({"free": np.minimum(time, np.ceil(progression)), "age": rng.integers(40, 80, 400)})
+    assert [*repeated_outcomes(frame, ["free", "age"], Surv.from_arrays(time < 36, time))] == []
+
+
+def test_a_number_of_the_visit_tells_rows_of_one_patient():
+    """Nothing else does: no id, and no column that is the same in all visits."""
+    rng = np.random.default_rng(0)
+    visits = rng.integers(1, 4, 60)
+    time, died = np.repeat(rng.integers(1, 400, 60), visits), np.repeat(rng.random(60) < 0.5, visits)
+    frame = pd.DataFrame({"pulse": rng.integers(60, 100, len(time))})
+    frame["visit"] = np.concatenate([np.arange(n) for n in visits])
+    y = Surv.from_arrays(died, time)
+    (warning,) = repeated_outcomes(frame, ["pulse", "visit"], y)
+    assert "have the time and event of the row above, and hardly ever its 'visit'" in str(warning)
+    assert [*repeated_outcomes(frame, ["pulse"], y)] == []
+    # A column of other rows with such times, in their order, which many share.
+    for _ in range(20):
+        frame["arm"] = rng.integers(0, 3, len(time))
+        assert [*repeated_outcomes(frame, ["arm"], np.sort(y, order="time"))] == []
+
+
+def test_a_column_that_differs_from_the_row_above_is_rare_by_the_binomial_distribution():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        codes, same = rng.integers(0, rng.integers(2, 9), 200), rng.random(199) < rng.random()
+        # Of most equal neighbours, one is changed.
+        equal = np.flatnonzero(codes[1:] == codes[:-1])
+        codes[equal[rng.random(len(equal)) < rng.random()] + 1] += 1
+        share = np.sum((np.bincount(codes) / 200) ** 2)
+        chance = binom.cdf(np.sum((codes[1:] == codes[:-1])[same]), same.sum(), share)
+        if told := _numbers_visits(codes, same):
+            assert chance < 1e-6
+        assert told or chance > 1e-9
+        found.append(told)
+    assert 0 < sum(found) < 300
 
 
 def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():

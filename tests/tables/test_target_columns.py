@@ -1,9 +1,14 @@
+import warnings
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv.tables.reading import TableNote
+from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 
 def parse(events, times=None, **options):
@@ -200,3 +205,39 @@ def test_months_begin_on_their_first_day():
 def test_an_unknown_outcome_is_not_taken_as_censored(value):
     with pytest.raises(ValueError, match=r"event column 'e' holds .* which is no outcome: pass missing="):
         parse(["D", "A", value, value], event_value="D")
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "asked"),
+    [
+        (["1", None], {}, True),
+        ([1.0, np.nan], {}, True),
+        (["dead", None], {}, True),
+        (["cancer", "heart", None], {"event_value": "cancer"}, True),
+        ([1.0, 2.0, np.nan], {"causes": True}, True),
+        (["dead", "alive", None], {}, False),
+        ([1.0, 0.0, np.nan], {}, False),
+        ([2.0, 1.0, np.nan], {"event_value": "2"}, False),
+        (["cancer", "alive", None], {"causes": True}, False),
+    ],
+)
+def test_empty_events_are_asked_about_where_no_value_says_that_there_was_none(values, options, asked):
+    """Otherwise only patients with the event would be left."""
+    n = 30 * len(values)
+    frame = pd.DataFrame({"days": np.arange(n) + 1.0, "died": values * 30, "x": np.arange(n) % 5})
+    columns = TargetColumns("days", "died", **options)
+    with warnings.catch_warnings(action="ignore"):
+        read = partial(SurvivalTable.parse, columns=columns, drop_missing_target=True)
+        # A few may be unknown.
+        assert len(read(frame[frame["died"].notna() | (frame.index < 3)])) == n - 30
+        if not asked:
+            assert len(read(frame)) == n - 30
+            return
+        with pytest.raises(
+            ValueError, match=r"^event column 'died' is empty in 30 rows, and none of its values"
+        ):
+            read(frame)
+        wanted = WantedColumns(time="days", event="died", event_value=columns.event_value)
+        if not columns.causes:
+            with pytest.raises(ValueError, match="is empty in 30 rows"):
+                prepare_table(frame, wanted, None, "the table")

@@ -32,8 +32,11 @@ def with_few(values, few, at=(7, 20)):
             {"unit": np.where(np.arange(N) % 7 == 3, "months", "days")},
             ["'days' in 257 rows", "'months' in 43 rows", "row 4"],
         ),
-        ({"age": with_few(RNG.integers(18, 95, N), 1056)}, ["2 ages above 120, up to 1056 (first: row 8)"]),
-        ({"age": with_few(RNG.integers(0, 95, N), 133)}, ["2 ages above 120, up to 133 (first: row 8)"]),
+        (
+            {"age": with_few(RNG.integers(18, 95, N), 1056)},
+            ["2 numbers above 120, up to 1056 (first: row 8)"],
+        ),
+        ({"age": with_few(RNG.integers(0, 95, N), 133)}, ["2 numbers above 120, up to 133 (first: row 8)"]),
         (
             {"height": with_few(RNG.uniform(150, 198, N), [1.62, 1.81])},
             ["2 numbers from 1.62 to 1.81", "row 8"],
@@ -52,6 +55,7 @@ def test_numbers_in_different_units_are_told_with_their_rows(columns, parts):
         {"crp": np.exp(RNG.normal(1, 1.5, N))},
         {"age": RNG.integers(0, 95, N)},
         {"age": RNG.integers(200, 1200, N)},
+        {"age_months": RNG.integers(0, 180, N)},
         {"nodes": RNG.poisson(3, N)},
         {"weight": RNG.normal(75, 15, N)},
         {"dose": RNG.choice([5.0, 500.0], N)},

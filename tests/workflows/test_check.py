@@ -178,3 +178,54 @@ def test_rows_after_the_first_event_are_left_out():
     assert found.first_event
     assert list(found.table.X) == ["x"]
     assert "column 'number' was left out: its only value is '1' up to the first event." in found.problems
+
+
+def prepared(frame, **wanted):
+    """A table as check reads it before it trains a model."""
+    return prepare_table(frame, WantedColumns(**wanted), None, "the table")
+
+
+@pytest.fixture
+def departures():
+    """Time, event, and a reason that is known for those with the event only."""
+    rng = np.random.default_rng(0)
+    died = np.arange(200) % 3 > 0
+    columns = {"days": rng.integers(1, 900, 200), "died": died.astype(int), "dose": rng.normal(size=200)}
+    return pd.DataFrame(columns).assign(
+        reason=np.where(died, rng.choice(["disease", "age"], 200), None), arm=rng.choice(["a", "b"], 200)
+    )
+
+
+def test_columns_that_are_left_out_define_no_groups(departures):
+    found = prepared(departures)
+    assert "column 'reason' may give the outcome away and was left out" in " ".join(found.problems)
+    assert found.found.groups == ("arm",) == tuple(found.table.sensitive_features)
+    assert "groups are defined by arm." in found.found.notes
+    alone = prepared(departures.drop(columns="arm"))
+    assert (alone.found.groups, alone.table.groups) == ((), None)
+    assert "groups" not in alone.found.guessed
+    # Whoever names it wants to see it.
+    assert prepared(departures, groups=["reason"]).found.groups == ("reason",)
+
+
+def test_a_dropped_column_defines_groups_only_if_it_is_named_like_a_sensitive_attribute(departures):
+    assert prepared(departures, drop=["reason", "arm"]).found.groups == ()
+    assert prepared(departures.rename(columns={"arm": "sex"}), drop=["sex"]).found.groups == ("sex",)
+
+
+def test_a_guessed_id_that_contradicts_the_rows_is_asked_about_as_a_guess():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.integers(30, 80, 100), "sex": rng.choice(["f", "m"], 100)})
+    rows = rows.assign(days=rng.integers(1, 900, 100), died=np.arange(100) % 2)
+    visits = rows.loc[rows.index.repeat(3)].assign(
+        k=np.repeat(np.arange(100) + 1000, 3), visit=[1, 2, 3] * 100
+    )
+    with pytest.raises(ValueError, match=r"^column 'k' was taken as id; if it names no patients, pass drop="):
+        prepared(visits)
+    with pytest.raises(ValueError, match=r"^column 'k' names 100 patients in 300 rows"):
+        prepared(visits, id="k")
+    assert prepared(visits, drop=["k"]).found.id is None
+    # Intervals of one patient that overlap, as those of different transitions do.
+    overlapping = visits.assign(tstart=0.0).rename(columns={"days": "tstop"})
+    with pytest.raises(ValueError, match=r"^column 'k' was taken as id; .* Rows 1 and 2 of one id overlap"):
+        prepared(overlapping)

@@ -2,7 +2,6 @@
 
 from drosurv.curves.competing import CompetingCurves
 from drosurv.curves.fitted import Baseline, FittedCurves, ScoreValues, checked_times
-from drosurv.curves.given import checked_total, curves_of_functions, parse_survival
 from drosurv.curves.step_function import StepFunction, step_functions
 from drosurv.curves.survival_curves import (
     CurveType,
@@ -10,19 +9,19 @@ from drosurv.curves.survival_curves import (
     SmoothCurves,
     StepCurves,
     SurvivalCurves,
+    checked_total,
+    curves_of_functions,
     curves_of_type,
     joined_curves,
+    parse_survival,
 )
 from drosurv.curves.values import (
     LARGEST_HAZARD,
     CurveValues,
     ModelValues,
-    RowIndex,
-    SummedHazard,
     SumValues,
     TableValues,
     checked_survival,
-    columns_of,
     interpolate,
     minus_log,
     rounding_unit,
@@ -38,19 +37,16 @@ __all__ = [
     "FittedCurves",
     "ModelValues",
     "PointCurves",
-    "RowIndex",
     "ScoreValues",
     "SmoothCurves",
     "StepCurves",
     "StepFunction",
     "SumValues",
-    "SummedHazard",
     "SurvivalCurves",
     "TableValues",
     "checked_survival",
     "checked_times",
     "checked_total",
-    "columns_of",
     "curves_of_functions",
     "curves_of_type",
     "interpolate",

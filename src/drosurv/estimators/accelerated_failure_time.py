@@ -74,7 +74,6 @@ class AcceleratedFailureTime(NetworkEstimator):
         objective="worst case",
         no_ties="a likelihood of log times",
         convex=True,
-        batched=("lr", "alpha"),
         devices="accelerator",
     )
 

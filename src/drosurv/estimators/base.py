@@ -393,7 +393,7 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
 
     @abstractmethod
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
-        """Return what a batch of estimators minimises; they differ only in ``batched`` parameters."""
+        """Return what a batch of estimators minimises; they differ only in the learning rate and the objective."""
 
     @abstractmethod
     def _options(self, batch: Sequence[Self]) -> Options:

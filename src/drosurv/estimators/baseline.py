@@ -9,17 +9,8 @@ from drosurv.losses import ConvexLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import StratifiedLikelihood
-from drosurv.patients.target import FloatArray, Target
+from drosurv.patients.target import FloatArray
 from drosurv.solvers import Result, TrainingData
-
-
-def breslow(target: Target, scores: FloatArray, weight: FloatArray | None = None) -> Baseline:
-    """Breslow's estimator: the hazard at an event time is the number of events over the summed risk at that time.
-
-    It is computed in logs, so that scores of any size do not overflow.
-    """
-    loss = CoxPartial(Target(target.event, target.time), weight=weight)
-    return Baseline.through(loss.event_times, loss.log_hazard_jumps(scores))
 
 
 def fitted_curves(result: Result) -> FittedCurves:

@@ -38,8 +38,6 @@ class Capabilities:
         Name of the loss if it does not depend on ties of event times; empty if it does (parameter ``ties``).
     convex : bool
         Whether the criterion of a linear model is convex with second derivatives, so that its optimum is found.
-    batched : tuple of str
-        Parameters in which models that are trained in one batch may differ.
     devices : {"cpu", "accelerator", "cluster"}
         Where it can be trained: on the CPU; also by Adam on an accelerator; or, if linear, also by the convex solver
         on an accelerator and in :func:`drosurv.distributed.fit`.
@@ -54,7 +52,6 @@ class Capabilities:
     objective: Literal["partial likelihood", "worst case", "reweighted losses", "other"]
     no_ties: str
     convex: bool
-    batched: tuple[str, ...]
     devices: Literal["cpu", "accelerator", "cluster"]
 
 

@@ -130,7 +130,6 @@ class CauseSpecificCox(SurvivalModel):
         objective="worst case",
         no_ties="",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

@@ -17,7 +17,7 @@ from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Mean
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import is_tensor, on_host
 from drosurv.patients.draws import require_events
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import TrainingData, minimise
@@ -29,7 +29,6 @@ from drosurv.solvers.arrays import (
     flatnonzero,
     flip,
     in_numpy,
-    on_host,
     searchsorted_right,
     sum_by_block,
 )

@@ -88,7 +88,6 @@ class CoxPH(NetworkEstimator):
         objective="partial likelihood",
         no_ties="",
         convex=True,
-        batched=("lr",),
         devices="cluster",
     )
 

@@ -36,7 +36,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.penalty_choice import Search
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
 from drosurv.losses.cox_partial import TIES
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.calibration import spline_columns
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.observation import Rows, generator, given_rows, given_weight, label_codes
 from drosurv.patients.target import FloatArray, IntArray, parse_target, with_fields, y_field
@@ -141,7 +141,6 @@ class CoxPHCV(SurvivalModel):
         objective="other",
         no_ties="",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

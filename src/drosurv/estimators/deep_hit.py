@@ -68,7 +68,6 @@ class DeepHit(NetworkEstimator):
         objective="worst case",
         no_ties="a likelihood on intervals",
         convex=False,
-        batched=("lr",),
         devices="accelerator",
     )
 

@@ -88,7 +88,6 @@ class DiscreteTimeHazard(NetworkEstimator):
             objective="worst case",
             no_ties="a likelihood on intervals",
             convex=True,
-            batched=("lr", "alpha"),
             devices="accelerator",
         )
 

@@ -66,7 +66,6 @@ class DROCox(NetworkEstimator):
         objective="worst case",
         no_ties="",
         convex=True,
-        batched=("lr", "alpha"),
         devices="cluster",
     )
 

@@ -59,7 +59,6 @@ class DROCoxSplit(NetworkEstimator):
         objective="worst case",
         no_ties="a split loss",
         convex=True,
-        batched=("lr", "alpha"),
         devices="cluster",
     )
 

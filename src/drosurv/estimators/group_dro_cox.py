@@ -65,7 +65,6 @@ class GroupDROCox(NetworkEstimator):
         objective="worst case",
         no_ties="a full likelihood",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

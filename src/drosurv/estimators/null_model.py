@@ -56,7 +56,6 @@ class NullModel(SolvedModel):
         objective="other",
         no_ties="the Nelson-Aalen estimate",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

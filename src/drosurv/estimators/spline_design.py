@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
+from drosurv.metrics.calibration import write_spline
 from drosurv.metrics.nonparametric import weighted_quantiles
-from drosurv.metrics.splines import write_spline
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # A numeric column needs more distinct values than this for a spline.

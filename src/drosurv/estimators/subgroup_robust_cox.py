@@ -110,7 +110,6 @@ class SubgroupRobustCox(NetworkEstimator):
         objective="worst case",
         no_ties="a full likelihood",
         convex=True,
-        batched=(),
         devices="cpu",
     )
 

@@ -14,11 +14,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import log_hazard, middle
-from drosurv.judging.adjustment import Question
+from drosurv.evaluation.evaluator import parse_attributes, rows_by_group
+from drosurv.judging.adjustment import RELEVANCE, Question
+from drosurv.judging.few_times import horizon_among, predicted_time, times_to_judge
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event
-from drosurv.judging.judged import horizon_among, predicted_time, refuse_late_entry, times_to_judge
+from drosurv.judging.judged import refuse_late_entry
 from drosurv.judging.questions import FEWEST_EVENTS, FEWEST_PATIENTS, questions
 from drosurv.judging.verdict import FindingRow, findings
 from drosurv.metrics import (
@@ -29,9 +30,8 @@ from drosurv.metrics import (
     default_horizon,
 )
 from drosurv.metrics.calibration import parse_horizons
-from drosurv.patients.groups import Missing
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.groups import ALL, EVERYONE, Missing
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,
     IntArray,
@@ -248,11 +248,13 @@ def findings_by_cause(
     members: Mapping[tuple[str, str], IntArray],
     *,
     level: float = 0.95,
+    relevance: float = RELEVANCE,
     time_unit: str = "",
 ) -> list[tuple[int | str, FindingRow]]:
     """Return what is found about the number of events of each cause, adjusted for all causes and groups.
 
-    `members` are the rows of the patients of each group, by attribute and label; everybody is judged too.
+    `members` are the rows of the patients of each group, by attribute and label; everybody is judged too. A ratio
+    within the factor `relevance` of 1 is no problem.
     """
     causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
     masks = {(EVERYONE, ALL): np.ones(n, np.bool_)}
@@ -264,5 +266,6 @@ def findings_by_cause(
             judged = judged_patients(predicted, y, rows, cause=cause)
             every = questions(judged, masks, time_unit=time_unit)
             asked += [(cause, question) for question in every if question.question == "level"]
-    found = findings([question for _, question in asked], level, clusters=rows.cluster_codes)
+    how: dict[str, Any] = {"clusters": rows.cluster_codes, "relevance": relevance}
+    found = findings([question for _, question in asked], level, **how)
     return [(cause_label(cause, cause_names(y)), row) for (cause, _), row in zip(asked, found, strict=True)]

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 from drosurv.estimators.spline_design import find_knots, knots_for_events
-from drosurv.evaluation.at_horizon import OutcomesAtHorizon
+from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
+from drosurv.metrics.calibration import spline_columns
 from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.risk_strata import risk_strata
-from drosurv.metrics.splines import spline_columns
 from drosurv.patients.target import FloatArray
 
 # Least number of patients with the event, and of patients without, for a spline.

@@ -18,7 +18,7 @@ import numpy as np
 
 from drosurv.evaluation.data import Subset
 from drosurv.judging.residual_tests import mean_estimate
-from drosurv.metrics.calibration import calibration_difference_estimates, calibration_index
+from drosurv.metrics.calibration import calibration_index
 from drosurv.metrics.calibration_slope import slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, uno_estimate
 from drosurv.metrics.dynamic_auc import auc_estimate
@@ -36,6 +36,7 @@ Need = Literal[
     "gains",
     "survival",
     "curves",
+    "one event",
     "two times",
     "reference",
     "features",
@@ -158,9 +159,9 @@ def likelihood_gain(patients: Subset) -> Estimate:
     judged, chosen = patients.data.judged, np.zeros(len(patients.data.target), np.bool_)
     chosen[slice(None) if patients.rows is None else patients.rows] = True
     freedom = patients.target.n_events - 1.0
-    weight = judged.cohort.copies
-    found = mean_estimate(judged.gains, chosen & judged.inside, weight, judged.own_curve, freedom)
-    return replace(found, patients=int((chosen & judged.inside).sum()))
+    inside = chosen & judged.inside
+    found = mean_estimate(judged.gains, inside, np.ones(len(inside)), judged.own_curve, freedom)
+    return replace(found, patients=int(inside.sum()))
 
 
 @metric("slope", "near 1", needs=("slope",), comparable=True)
@@ -176,11 +177,13 @@ def calibration_slope(patients: Subset) -> Estimate:
     return patients.of_all(slope_of_curves_estimate(observed, expected, judged.score[rows]))
 
 
-@metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0), comparable=True)
+@metric(
+    "predicted - observed", "near 0", needs=("survival", "one event"), bounds=(-1.0, 1.0), comparable=True
+)
 def calibration_difference(patients: Subset) -> Estimate:
-    """Mean predicted survival less Kaplan-Meier survival at the horizon."""
-    predicted, horizon = patients.survival_at_horizon[:, None], np.array([patients.data.horizon])
-    return patients.of_all(calibration_difference_estimates(patients.target, predicted, horizon)[0])
+    """Mean predicted less observed survival at the horizon, as in the table of times."""
+    risks, rows = patients.data.risks, patients.rows
+    return risks.less_predicted(risks.observed(patients.data.horizon, rows), rows)
 
 
 @metric("ICI", "lower", needs=("survival",), bounds=(0.0, 1.0), short="ici")

@@ -11,18 +11,17 @@ import pandas as pd
 
 from drosurv.curves import rounding_unit
 from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
-from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import Evaluator, Key, within
+from drosurv.evaluation.evaluator import Evaluator, Key, warn_of_undefined, whose, within
 from drosurv.evaluation.group_table import judged_numbers
+from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import at_times, judged_times, without_event
-from drosurv.judging.known_curves import common_times
-from drosurv.judging.log_score import scored_times
 from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
+from drosurv.metrics.likelihood_gain import scored_times
 from drosurv.metrics.scores import warn_undefined
-from drosurv.patients.observation import Inference, Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.observation import Inference, Rows, one_row_each
 from drosurv.patients.target import FloatArray, IntArray, chosen_cause
 from drosurv.predictions import Predicted, as_predictions, of_causes
 from drosurv.predictions.any_model import final_step

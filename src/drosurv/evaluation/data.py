@@ -8,12 +8,14 @@ findings from the first predicted time, but no Brier scores.
 One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
 an event of another cause is known never to have this one (`other` in :class:`~drosurv.patients.target.Target`):
 observed survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
+
+Features are standardised for distances between patients, and for plain Cox, the reference if no other model is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +23,10 @@ import numpy as np
 
 from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survival
 from drosurv.errors import ArgumentError, arg, as_number, require
+from drosurv.estimators import CoxPH
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.known_curves import KnownCurves
+from drosurv.judging.residuals import KnownCurves
 from drosurv.metrics import FollowUp, d_calibration, default_horizon
 from drosurv.metrics.brier import BrierEstimates, brier_estimates
 from drosurv.metrics.calibration import DCalibration
@@ -32,15 +35,20 @@ from drosurv.metrics.follow_up import auc_times, brier_times, last_with_enough_a
 from drosurv.metrics.nonparametric import Incidence
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
+from drosurv.metrics.risk_strata import ObservedRisk, observed_risk
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
-from drosurv.patients.arrays import as_numbers
-from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.patients.arrays import as_numbers, on_host
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, ScoreType
+from drosurv.predictions.any_model import plain_cox
+from drosurv.solvers.neighborhoods import standardise
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
 _LEAST_HAZARD = 1e-12
+# Features with a larger mean or standard deviation are not standardised.
+_MEAN, _SPREAD = 1.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +148,11 @@ class EvaluationData:
             horizon=self.given_horizon,
             require_event=False,
         )
+
+    @cached_property
+    def risks(self) -> JudgedRisks:
+        """Predicted and observed risks of the judged patients by a time."""
+        return JudgedRisks(self)
 
     @property
     def is_judged(self) -> bool:
@@ -270,6 +283,84 @@ class EvaluationData:
                 "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
             )
         return curves
+
+
+def clusters_within(clusters: IntArray | None, rows: IntArray) -> IntArray | None:
+    """Return the clusters of some rows, from 0; None inside of one cluster, given which patients are independent."""
+    if clusters is None:
+        return None
+    labels, found = np.unique(clusters[rows], return_inverse=True)
+    return found if len(labels) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRisks:
+    """Outcomes (n,) from the time from which patients are judged, and their risks by later times.
+
+    Patients who are not `inside` (n,) are not judged. Late entry and predictions at few times leave one time: the
+    horizon.
+    """
+
+    data: EvaluationData
+    _risks: dict[float, FloatArray] = field(default_factory=dict, repr=False)
+
+    @property
+    def clusters(self) -> IntArray | None:
+        """Numbers of the patients' clusters (n,); None where patients are independent."""
+        return self.data.judged.cohort.clusters
+
+    @property
+    def horizon(self) -> float:
+        """The horizon of decisions."""
+        return self.data.judged.horizon
+
+    @property
+    def inside(self) -> BoolArray:
+        """Who (n,) is judged: not who starts at the horizon or later."""
+        start = getattr(self.data.judged.at_horizon, "start", None)
+        inside = self.data.judged.inside
+        return inside if start is None else inside & (start < self.horizon)
+
+    @property
+    def target(self) -> Target:
+        """Events and times since entry; of predictions at few times, since time 0."""
+        cohort = self.data.judged.cohort
+        if self.data.has_curves:
+            return self.data.target
+        return replace(cohort.target, entry=None, other=cohort.other)
+
+    def risk_by(self, time: float) -> FloatArray:
+        """Return the predicted risk (n,) by a time."""
+        if time == self.horizon:
+            return self.data.judged.risk
+        if time not in self._risks:
+            self._risks[time] = 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
+        return self._risks[time]
+
+    def observed(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
+        """Return predicted and observed risk by a time of the judged patients among some rows, by default of all.
+
+        Of patients with several events nothing is observed.
+        """
+        rows = self.among(rows)
+        risk, clusters = self.risk_by(time)[rows], clusters_within(self.clusters, rows)
+        if self.data.judged.cohort.several_events:
+            return ObservedRisk(0.0, len(rows), np.nan, risk)
+        return observed_risk(self.target.take(rows), risk, time, clusters=clusters)
+
+    def among(self, rows: IntArray | None = None) -> IntArray:
+        """Return the rows of the judged patients among some rows, by default all."""
+        return np.flatnonzero(self.inside) if rows is None else rows[self.inside[rows]]
+
+    def less_predicted(self, found: ObservedRisk, rows: IntArray | None = None) -> Estimate:
+        """Return observed less predicted risk of some rows, with its influence on all patients (n,).
+
+        As in the observed risk alone, predicted risks are fixed.
+        """
+        known, influence = found.observed, np.zeros(len(self.data.target))
+        influence[self.among(rows)] = known.influence
+        value, patients = known.value - found.predicted, round(found.patients)
+        return Estimate(value, influence, freedom=known.freedom, patients=patients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,3 +520,86 @@ def log_hazard(survival: FloatArray) -> FloatArray:
     hazard = -np.log(np.clip(survival, np.finfo(float).tiny, 1.0))
     found: FloatArray = np.log(np.maximum(hazard, _LEAST_HAZARD))
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Standardised features of the test (n, d) and of the training patients (m, d); None if not known.
+
+    The note says if features are not standardised, or if distances are left out.
+    """
+
+    test: FloatArray | None
+    train: FloatArray | None
+    note: str = ""
+
+
+def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Features:
+    """Scale features to mean 0 and standard deviation 1 in the training patients; without them, return X unchanged.
+
+    Without X, the note says whether that is because the patients were predicted `in_folds`.
+    """
+    test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
+    if test is None:
+        reason = "the features hold text or missing values"
+        if X is None:
+            reason = "they compare patients by the features of the model, which predictions do not tell"
+        if X is None and in_folds:
+            reason = "they compare patients by one model of their features, and every fold has its own"
+        return Features(
+            None,
+            None,
+            f"disparities between patients (F_I, F_A and their censoring-aware forms) are left out: {reason}.",
+        )
+    if train is None:
+        far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD
+        note = f"F_I takes distances in X as it is, not standardised: pass a numeric {arg('X_train')} to scale by."
+        return Features(test, None, note if far else "")
+    if train.shape[1] != test.shape[1]:
+        raise ArgumentError(
+            "X_train",
+            f"{arg('X_train')} has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same.",
+        )
+    scaled_train, scaled_test = standardise(train, test)
+    return Features(scaled_test, scaled_train)
+
+
+def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH | None, str]:
+    """Fit plain Cox on the training patients; if that is not possible, return None and a note that says why."""
+    if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
+        return None, (
+            "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
+            "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric "
+            f"{arg('X_train')} to fit "
+            "plain Cox on."
+        )
+    if len(features.train) != len(y_train):
+        raise ArgumentError(
+            "X_train",
+            f"{arg('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match.",
+        )
+    return plain_cox(model).fit(features.train, y_train), ""
+
+
+def _in_order_of(X: Any, X_train: Any) -> Any:
+    """Return training features with their columns in the order of X, if both have names."""
+    if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
+        return X_train
+    if odd := set(X.columns) ^ set(X_train.columns):
+        raise ArgumentError(
+            "X_train",
+            f"{arg('X_train')} and X must have the same columns; only one of them has "
+            f"{', '.join(sorted(map(str, odd)))}.",
+        )
+    return X_train[list(X.columns)]
+
+
+def _as_numbers(X: Any) -> FloatArray | None:
+    """Return X as a finite (n, d) float64 array; None if that is not possible."""
+    if X is None:
+        return None
+    try:
+        rows = np.asarray(on_host(X), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return rows if rows.ndim == 2 and rows.shape[1] > 0 and np.isfinite(rows).all() else None

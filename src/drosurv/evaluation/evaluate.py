@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, each_warning_once
-from drosurv.evaluation.attributes import (
-    ALL,
-    EVERYONE,
-    compared_attributes,
-    warn_of_small_groups,
-)
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
-from drosurv.evaluation.data import EvaluationData, Horizon, Subset, curves_since_entry, ranking_time
-from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.data import (
+    EvaluationData,
+    Features,
+    Horizon,
+    Subset,
+    curves_since_entry,
+    fit_plain_cox,
+    ranking_time,
+    standardised_features,
+)
+from drosurv.evaluation.evaluator import Evaluator, compared_attributes, warn_of_small_groups
 from drosurv.evaluation.group_table import (
     frame_of,
     group_table,
@@ -34,20 +37,19 @@ from drosurv.evaluation.group_table import (
     warn_of_undefined_rows,
     with_findings,
 )
-from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
+from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times, without_event
-from drosurv.judging.known_curves import common_times
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
 from drosurv.judging.words import event_in_words
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.paper.disparities import sampled_individual_disparity
 from drosurv.paper.sampled_pairs import sampled_number
-from drosurv.patients.observation import Inference, Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.observation import Inference, Rows, one_row_each
 from drosurv.patients.target import (
     FloatArray,
     Target,
@@ -257,7 +259,7 @@ def evaluate_rows(
     if evaluator.count(evaluator.everyone).is_small:
         small |= {(EVERYONE, ALL)}
     table, between_large = rows_of(evaluator, small, inference.level)
-    data, control = evaluator.everyone.data, shrinkage_control(evaluator)
+    data, control = evaluator.everyone.data, evaluator.control
     undefined = warn_of_undefined_rows(table, without_event(data.outcome, y, cause))
     judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
     return EvaluationResult(
@@ -567,6 +569,8 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         )
     elif np.ptp(data.judged.score) == 0:
         notes.append("the calibration slope is left out: the predictions of all patients are equal.")
+    if data.is_judged and data.judged.cohort.several_events:
+        notes.append("observed risks are left out: some patients had several events.")
     needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
     if labels and not data.has_risk:

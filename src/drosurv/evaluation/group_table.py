@@ -14,20 +14,27 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
-from drosurv.evaluation.at_horizon import JudgedRisks
-from drosurv.evaluation.attributes import ALL, EVERYONE, Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
-from drosurv.evaluation.data import EvaluationData, Horizon, Subset
-from drosurv.evaluation.evaluator import Evaluator, Key, RowKey, most_different, within
+from drosurv.evaluation.data import EvaluationData, Horizon, Subset, clusters_within
+from drosurv.evaluation.evaluator import (
+    Count,
+    Evaluator,
+    Key,
+    RowKey,
+    most_different,
+    warn_of_undefined,
+    whose,
+    within,
+)
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
 from drosurv.judging.words import SUBGROUP
-from drosurv.metrics.calibration import beside_observed, calibration_difference_estimates
 from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.arrays import batches
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
@@ -358,12 +365,11 @@ def _row(
 def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
     """Return the columns that need survival curves."""
     data, inside = patients.data, mask & patients.data.judged.inside
-    copies = data.judged.cohort.copies[inside]
     observed, expected = data.judged.events(mask)
     gains = {"gain": data.judged.gains, "gain_over_reference": data.judged.over_reference}
     known = {name: one[inside] for name, one in gains.items() if one is not None and inside.any()}
     return {
-        **{name: np.average(one, weights=copies) for name, one in known.items()},
+        **{name: one.mean() for name, one in known.items()},
         "patients": round(n_patients(data.judged, mask)),
         "observed": observed,
         "expected": expected,
@@ -375,14 +381,8 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
 
 def _survival_at_horizon(data: EvaluationData, mask: BoolArray) -> dict[str, float]:
     """Return the columns of survival at the horizon: one less the risks in the table of times."""
-    judged = JudgedRisks(data, None)
-    risk, rows = judged.risk_by(judged.horizon), np.flatnonzero(mask & judged.inside)
-    if data.judged.cohort.several_events:
-        return {"survival_predicted": 1 - float(risk[rows].mean())} if len(rows) else {}
-    found = judged.observed(judged.horizon, risk, rows)
-    # Of a group that was not followed, only predictions are known.
-    predicted = found.predicted if found.patients or not len(rows) else float(risk[rows].mean())
-    return {"survival_observed": 1 - found.value, "survival_predicted": 1 - predicted}
+    found = data.risks.observed(data.risks.horizon, np.flatnonzero(mask))
+    return {"survival_observed": 1 - found.value, "survival_predicted": 1 - found.only_predicted}
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
@@ -414,15 +414,24 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
     def calibration(subset: Subset) -> dict[Any, Any]:
-        """Kaplan-Meier against mean predicted survival at every horizon; see :func:`calibration_at`."""
-        clusters, survival = evaluator.clusters_of(subset), subset.curves.survival(horizons)
-        observed = KaplanMeier.of(subset.target, clusters=clusters)
-        table = beside_observed(survival.mean(axis=0), observed, horizons, level, subset.target.time)
-        differences = calibration_difference_estimates(subset.target, survival, horizons)
-        metric = CATALOGUE["calibration_difference"]
-        intervals = [within(one, metric) for one in Estimates(differences, clusters).intervals(level)]
-        ends = np.array([(one.low, one.high) for one in intervals])
-        return {**table, "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
+        """Mean predicted and observed survival at every horizon: one less the risks in the table of times."""
+        judged, metric = evaluator.everyone.data.risks, CATALOGUE["calibration_difference"]
+        found = [judged.observed(time, subset.rows) for time in horizons.tolist()]
+        clusters = clusters_within(judged.clusters, judged.among(subset.rows))
+        observed = Estimates([one.observed for one in found], clusters).intervals(level)
+        differences = [judged.less_predicted(one, subset.rows) for one in found]
+        ends = [within(one, metric) for one in Estimates(differences, evaluator.clusters).intervals(level)]
+        return {
+            "horizon": horizons,
+            "predicted": np.array([1 - one.only_predicted for one in found]),
+            "observed": np.array([1 - one.estimate for one in observed]),
+            "difference": np.array([one.value for one in differences]),
+            "low": np.array([1 - one.high for one in observed]),
+            "high": np.array([1 - one.low for one in observed]),
+            "at_risk": (subset.target.time[:, None] >= horizons).sum(axis=0),
+            "difference_low": np.array([one.low for one in ends]),
+            "difference_high": np.array([one.high for one in ends]),
+        }
 
     def shares_at_event(subset: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event; a tenth in each if calibrated."""

@@ -12,16 +12,17 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import EVERYONE, text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
+from drosurv.evaluation.evaluator import text_of, whose
 from drosurv.evaluation.group_table import Kind, Row, rows_in
-from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
 from drosurv.evaluation.risks_by_time import no_risks
 from drosurv.judging.group_picture import GroupPicture, picture_of
 from drosurv.judging.verdict import FindingRow, Judgement, judge, to_frame
+from drosurv.paper.shrinkage import ShrinkageControl
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import IntArray
 from drosurv.presentation import Column, Statement, Table, headings, in_years, moment, plain, plain_rows
 
@@ -95,12 +96,13 @@ class EvaluationResult:
         ``judged``, or ``why`` not; and the most serious ``status`` of its findings. Ratio, slope and gains are those of
         the findings, with ``_low``, ``_high`` and ``_p``.
     calibration : DataFrame
-        Kaplan-Meier against mean predicted survival by attribute, group and horizon, as
-        :func:`drosurv.metrics.calibration_at`; the difference has an interval.
+        Mean ``predicted`` and ``observed`` survival by attribute, group and ``horizon``, one less the risks in
+        :attr:`times`; ``low`` and ``high`` are the interval of the observed one, and the ``difference`` has its own.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame
-        Mean predicted survival and Kaplan-Meier over time, by attribute and group.
+        Mean predicted survival and the plain Kaplan-Meier curve over time, by attribute and group. The curve assumes
+        that censoring has nothing to do with risk, which observed survival in `calibration` does not.
     cross_group : DataFrame
         Concordance of pairs between groups, by the group of the patient with the earlier event and that of the other.
     control : ShrinkageControl, optional
@@ -231,12 +233,6 @@ class EvaluationResult:
         for row in self.select(kind="group"):
             groups.setdefault(row.attribute, []).append(row.group)
         return headings(groups)
-
-    @property
-    def small_groups(self) -> tuple[tuple[str, str], ...]:
-        """Attribute and label of the groups that are too small to be judged."""
-        found = (row for row in self.select(kind="group") if row.status == "small group")
-        return tuple(dict.fromkeys((row.attribute, row.group) for row in found))
 
     def select(
         self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None
@@ -416,7 +412,7 @@ class EvaluationResult:
         Columns are ``attribute``, ``group``, ``time``, ``patients``, mean ``predicted`` risk, ``observed`` risk with
         its interval ``low`` to ``high``, which is not adjusted, and the ``ratio`` of both with ``ratio_low`` and
         ``ratio_high``. The observed risk is Kaplan-Meier, with causes Aalen-Johansen, within strata of predicted risk,
-        averaged over the same patients (:mod:`drosurv.metrics.observed_risk`). Patients whose stratum is not followed
+        averaged over the same patients (:mod:`drosurv.metrics.risk_strata`). Patients whose stratum is not followed
         until the time are ``left_out``. Times are the predicted ones, or quarter points of the follow-up, and the
         horizon. Empty without survival curves, and if patients have several events.
         """

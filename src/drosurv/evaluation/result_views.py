@@ -1,6 +1,6 @@
 """Sentences and tables about an evaluation, and its Markdown document.
 
-They are made from the table of numbers and the group table. ``presentation`` holds the wording of sentences.
+They are made from the table of numbers and the group table.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import pandas as pd
 
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes_long
-from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
-from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.verdict import Judgement
 from drosurv.judging.words import per_hundred
+from drosurv.paper.shrinkage import ShrinkageControl, is_lower
+from drosurv.patients.arrays import on_host
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import Surv, Target
 from drosurv.predictions.any_model import final_step, prepared, unwrapped
@@ -30,6 +32,7 @@ from drosurv.presentation import (
     Statement,
     Table,
     counted,
+    counted_patients,
     first_upper,
     group_name,
     in_years,
@@ -39,12 +42,12 @@ from drosurv.presentation import (
     moment,
     plain,
     plain_rows,
-    sentences,
     written,
 )
-from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import encode_features
 
+# Largest number of groups that a sentence names.
+_MOST_NAMED = 8
 # Largest share of a group's patients that a number of 100 patients leaves out.
 _MOST_LEFT_OUT = 0.1
 DECISIONS = {
@@ -66,7 +69,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     counts = result.counts(settings.time_unit)
     return (
         *([Statement("counts", counts)] if counts else []),
-        sentences.overall_statement(
+        _overall_statement(
             first.patients,
             first.events,
             numbers,
@@ -80,6 +83,29 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
         *_shrinkage(overall, result.control, reference),
         *_not_judged(result.groups),
     )
+
+
+def _overall_statement(
+    patients: int,
+    events: int,
+    numbers: Sequence[tuple[str, str]],
+    other_events: int = 0,
+    rows: int = 0,
+    clusters: tuple[int, str] = (0, ""),
+) -> Statement:
+    """State the number of patients and how well they are predicted; `numbers` are pairs of name and text.
+
+    Patients with an event of another cause, `other_events`, are not censored. Where patients have several rows, events
+    are those of the `rows`. `clusters` are those of :func:`counted_patients`.
+    """
+    named = ", ".join(f"{name} {text}" for name, text in numbers)
+    several = rows > patients
+    whole = max(rows, patients)
+    censored = written(1 - (events + other_events) / whole, "share") if whole else "–"
+    others = f", {counted(other_events, 'event')} of another cause" if other_events else ""
+    who = counted_patients(patients, rows, *clusters)
+    how = f"{censored} of the rows censored" if several else f"{censored} censored"
+    return Statement("overall", f"{who}, {counted(events, 'event')}{others} ({how}): {named}.")
 
 
 def _name(row: Any) -> str:
@@ -143,7 +169,7 @@ def _not_judged(groups: pd.DataFrame) -> list[Statement]:
     # The notes already say that a model has no curves.
     not_judged = not_judged if not_judged.empty else not_judged[not_judged["why"] != NO_CURVES]
     for why, part in [] if not_judged.empty else not_judged.groupby("why", sort=False):
-        named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
+        named = listing([_name(row) for row in part.itertuples()], _MOST_NAMED)
         found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
     return found
 
@@ -151,8 +177,7 @@ def _not_judged(groups: pd.DataFrame) -> list[Statement]:
 def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
     if control is None or "share_of_gain" not in overall:
         return []
-    compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
-    return sentences.shrinkage_statements(overall["share_of_gain"].value, control.factor, compared, reference)
+    return control.statements(overall["share_of_gain"].value, reference)
 
 
 def _untested(why: str) -> tuple[Statement, ...]:
@@ -294,7 +319,7 @@ def shrinkage_table(result: Any, reference: str) -> Table:
     rows = []
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
         scale = per_pair(row["metric"], result)
-        lower = sentences.is_lower(row["model"], row["shrunken"])
+        lower = is_lower(row["model"], row["shrunken"])
         rows.append(
             {
                 "metric": CATALOGUE[row["metric"]].label,

@@ -1,20 +1,33 @@
-"""Predicted and observed risk of everybody and each group by a few times: the table that readers compare first."""
+"""Predicted risks and outcomes of a group's patients by a time, weighted for censoring within strata of predicted risk.
+
+All that is shown at a time comes from these: the table of predicted and observed risk by a few times, which readers
+compare first, decisions, decision curves and calibration curves.
+Strata are those of the group alone (:mod:`drosurv.metrics.risk_strata`), so that the censoring of other patients does
+not matter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.at_horizon import JudgedRisks, within
-from drosurv.evaluation.data import EvaluationData
+from drosurv.evaluation.data import EvaluationData, JudgedRisks, clusters_within
 from drosurv.evaluation.evaluator import Evaluator
-from drosurv.judging.adjustment import ALL, EVERYONE
 from drosurv.judging.words import SUBGROUP
-from drosurv.metrics.estimates import Estimates
+from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.metrics.risk_strata import (
+    EventsByTime,
+    followed_until,
+    observed_given_risks,
+)
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.target import FloatArray, IntArray, Target
 
 COLUMNS = (
     *("attribute", "group", "time", "patients", "predicted", "observed", "low", "high"),
@@ -60,24 +73,22 @@ def risks_by_time(
     """Return predicted and observed risk by each named time; empty for a model without survival curves.
 
     `subgroups` are the rows of patients of more groups, by name; `alone` leaves out everybody and the named groups.
-    Observed risks are those of :mod:`drosurv.metrics.observed_risk`, with intervals that are not adjusted.
+    Observed risks are those of :mod:`drosurv.metrics.risk_strata`, with intervals that are not adjusted.
     """
     data = evaluator.everyone.data
     if not data.is_judged or data.judged.cohort.several_events:
         return no_risks()
-    judged = JudgedRisks(data, evaluator.clusters)
+    judged = data.risks
     groups: dict[tuple[str, str], IntArray] = {}
     if not alone:
         groups[EVERYONE, ALL] = np.arange(len(evaluator.everyone))
         groups |= evaluator.rows
     groups |= {(SUBGROUP, name): rows for name, rows in subgroups.items()}
-    risks = {float(time): judged.risk_by(float(time)) for time in named_times(data, judged)}
-    records = []
+    times, records = named_times(data, judged).tolist(), []
     for (attribute, group), rows in groups.items():
-        rows = rows[judged.inside[rows]]
-        clusters = within(evaluator.clusters, rows)
-        for time, risk in risks.items():
-            found = judged.observed(time, risk, rows)
+        clusters = clusters_within(judged.clusters, judged.among(rows))
+        for time in times:
+            found = judged.observed(time, rows)
             (interval,) = Estimates([found.observed], clusters).intervals(level)
             predicted = found.predicted if found.predicted > 0 else np.nan
             records.append(
@@ -97,3 +108,108 @@ def risks_by_time(
                 }
             )
     return pd.DataFrame(records, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomesAtHorizon:
+    """Predicted risks (m,) by the horizon, and outcomes, of m patients whose stratum of risk was followed until then.
+
+    Their `rows` (m,) are positions among all patients. The numbers (m,) of their `clusters` are None where patients are
+    independent, as they are inside of one cluster.
+    """
+
+    risk: FloatArray
+    outcomes: EventsByTime
+    rows: IntArray
+    clusters: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        risk: FloatArray,
+        horizon: float,
+        *,
+        rows: IntArray | None = None,
+        weight: FloatArray | None = None,
+        clusters: IntArray | None = None,
+    ) -> OutcomesAtHorizon:
+        """Weight the outcomes of some rows of n patients with predicted risks (n,), by default of all.
+
+        Patients who were not followed are left out.
+        """
+        rows = np.arange(len(target)) if rows is None else rows
+        own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]
+        kept = followed_until(horizon, own, risk[rows], weight, clusters_within(clusters, rows))
+        own, rows, weight = own.take(kept), rows[kept], weight[kept]
+        clusters = clusters_within(clusters, rows)
+        outcomes = EventsByTime.of(horizon, own, risk[rows], weight, clusters)
+        return cls(risk[rows], outcomes, rows, clusters)
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    @property
+    def horizon(self) -> float:
+        """The time by which events are predicted."""
+        return self.outcomes.time
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights (m,)."""
+        return self.outcomes.weight
+
+    @property
+    def events(self) -> FloatArray:
+        """Weighted events (m,), whose mean is the observed risk."""
+        return self.outcomes.events
+
+    @property
+    def total(self) -> float:
+        """The number of patients."""
+        return float(self.weight.sum())
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom: the number of events less one."""
+        return np.count_nonzero(self.events) - 1.0
+
+    @cached_property
+    def observed(self) -> Estimate:
+        """The observed risk; see :func:`drosurv.metrics.risk_strata.observed_given_risks`."""
+        return observed_given_risks(self.outcomes, self.risk)
+
+    @cached_property
+    def alike(self) -> float:
+        """How many times larger clusters make the variance of the observed risk; at least 1."""
+        alone, together = (
+            float(Estimates([self.observed], clusters).covariance[0, 0]) for clusters in (None, self.clusters)
+        )
+        return max(together / alone, 1.0) if alone > 0 else 1.0
+
+    def estimates(self, numbers: Sequence[Estimate]) -> Estimates:
+        """Return numbers of these patients together."""
+        return Estimates(numbers, self.clusters)
+
+
+def together(
+    groups: Sequence[OutcomesAtHorizon], numbers: Sequence[Estimate], clusters: IntArray | None
+) -> Estimates:
+    """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
+    n = (
+        1 + max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
+        if clusters is None
+        else len(clusters)
+    )
+    found = []
+    for outcomes, number in zip(groups, numbers, strict=True):
+        influence = np.zeros(n)
+        influence[outcomes.rows] = number.influence
+        found.append(replace(number, influence=influence))
+    return Estimates(found, clusters)
+
+
+def outcomes_at(judged: JudgedRisks, time: float, rows: IntArray) -> OutcomesAtHorizon:
+    """Return risks and outcomes by a time of the judged patients among some rows."""
+    how: dict[str, Any] = {"rows": judged.among(rows), "clusters": judged.clusters}
+    return OutcomesAtHorizon.of(judged.target, judged.risk_by(time), time, **how)

@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.evaluator import Attribute, Evaluator, intersection_of, parse_attributes
 from drosurv.judging.from_predictions import outcomes, require_event_of
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import field_names, has_causes, of_any_cause, parse_target
 from drosurv.predictions import as_predictions, of_causes
 

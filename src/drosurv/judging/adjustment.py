@@ -17,10 +17,9 @@ import numpy as np
 
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.metrics.estimates import joint, spread_out, sums_by_cluster
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 
-#: Attribute and group of all patients in tables.
-EVERYONE, ALL = "overall", "all"
 #: Shares of the error rate that belong to named groups, and to the search for subgroups.
 GROUPS_SHARE, SEARCH_SHARE = 0.25, 0.25
 #: Factor within which a significant ratio is called small, where no other one is given.
@@ -91,7 +90,7 @@ def adjust(
 
     If subgroups were `searched`, the search has its share of the error rate. Contributions of one of the `clusters`
     (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a
-    slope beyond `relevance` - 1.
+    slope beyond `relevance` - 1, a c-index if its odds are beyond that factor.
     """
     of_groups = [test.is_counted and test.attribute != EVERYONE for test in tests]
     of_everybody = [test.is_counted and test.attribute == EVERYONE for test in tests]
@@ -159,7 +158,12 @@ def is_wrong(test: Question, estimate: JudgedValue, p: float, level: float) -> b
 
 
 def is_relevant(estimate: JudgedValue, relevance: float) -> bool:
-    """Whether a ratio differs from 1 by more than a factor, a slope by more than the factor less 1; gains always do."""
+    """Whether a ratio differs from 1 by more than a factor, a slope by more than the factor less 1; gains always do.
+
+    A c-index (right: 0.5) differs by its odds.
+    """
+    if estimate.right == 0.5:
+        return is_beyond(estimate.value / max(1 - estimate.value, 1e-12), relevance)
     if estimate.right != 1:
         return True
     if not estimate.on_log_scale:

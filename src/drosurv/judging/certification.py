@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require, warn_caller
-from drosurv.judging.adjustment import Question, adjust
+from drosurv.judging.adjustment import RELEVANCE, Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients, with_predicted_times
 from drosurv.judging.judged import Judged
@@ -22,7 +21,7 @@ from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
 from drosurv.judging.questions import n_patients as count_patients
 from drosurv.judging.residual_tests import level as level_test
 from drosurv.judging.residual_tests import timing as timing_test
-from drosurv.judging.residuals import PatientResiduals, design_effect
+from drosurv.judging.residuals import EstimationError, PatientResiduals, design_effect
 from drosurv.judging.rules import readable_table
 from drosurv.judging.simultaneous_tests import (
     LEAST_EXPECTED,
@@ -32,10 +31,10 @@ from drosurv.judging.simultaneous_tests import (
     judged_subgroups,
 )
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
-from drosurv.judging.words import ALL, CENSORED_BEFORE, EVERYONE
+from drosurv.judging.words import CENSORED_BEFORE
 from drosurv.metrics import FollowUp
-from drosurv.patients.observation import Rows, generator
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.groups import ALL, EVERYONE
+from drosurv.patients.observation import Rows, generator, one_row_each
 from drosurv.patients.target import (
     BoolArray,
     FloatArray,
@@ -214,13 +213,14 @@ def certify_rows(
     random_state: int | np.random.Generator | None = 0,
     cause: int | None = None,
     y_train: Any = None,
-    groups: FloatArray | None = None,
     time_unit: str = "",
+    relevance: float = RELEVANCE,
 ) -> SubgroupBounds:
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
 
     `y_train`, for the null model, is that of an evaluation of the same patients, so that both give the same numbers for
-    all patients. `time_unit` is that of times in notes.
+    all patients. `time_unit` is that of times in notes. If all patients together are wrong by no more than the factor
+    `relevance`, subgroups are not judged again after a correction for everybody.
     """
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
@@ -229,7 +229,7 @@ def certify_rows(
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     patients = one_row_each(y, rows)
     y, rows, notes = patients.y, patients.rows, patients.notes
-    model, X, table, groups = map(patients.of, (model, X, table, groups))
+    model, X, table = map(patients.of, (model, X, table))
     if rows.entry is not None:
         notes = (*notes, "patients are judged from their entry on.")
     n = len(y)
@@ -277,7 +277,7 @@ def certify_rows(
     sample = events.sample(rng)
     how = (level, n_bootstrap, rng)
     test = compare_events(subgroups, events, sample, *how, error)
-    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level)
+    overall, timing, (wrong_number, wrong_timing) = _overall(residuals, everybody, error, level, relevance)
     rescaled = None
     if wrong_number or wrong_timing:
         ratios = np.full(len(events.ends), overall["ratio"])
@@ -340,7 +340,11 @@ def _check_times(target: Target, horizon: float | None, brier_time: float | None
 
 
 def _overall(
-    residuals: PatientResiduals, everybody: BoolArray, error: EstimationError | None, level: float
+    residuals: PatientResiduals,
+    everybody: BoolArray,
+    error: EstimationError | None,
+    level: float,
+    relevance: float,
 ) -> tuple[dict[str, float], dict[str, Any] | None, tuple[bool, bool]]:
     """Return the events of all patients together, those of the most extreme part, and which of the two are wrong.
 
@@ -363,7 +367,7 @@ def _overall(
         for name, value in tested.items()
         for kind in (KINDS[name],)
     ]
-    number, part = adjust(asked, level, searched=True, clusters=residuals.clusters)
+    number, part = adjust(asked, level, searched=True, clusters=residuals.clusters, relevance=relevance)
     overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
     overall |= {"ratio": number.value, "low": number.low, "high": number.high, "p": number.p}
     if part.test.estimate is None:

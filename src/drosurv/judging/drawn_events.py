@@ -180,7 +180,7 @@ class Hazards(NamedTuple):
         curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
         since, n = cohort.since, len(cohort)
-        censored = since + censoring_times(cohort.target.since_entry, cohort.copies, rng, cohort.clusters)
+        censored = since + censoring_times(cohort.target.since_entry, rng, cohort.clusters)
         end = np.minimum(np.minimum(censored, curves.until), until)
         # The last part has no end: events may be drawn after the last observed time.
         limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
@@ -325,15 +325,13 @@ def _draw_events(
     return out
 
 
-def censoring_times(
-    target: Target, weight: FloatArray, rng: np.random.Generator, clusters: IntArray | None = None
-) -> FloatArray:
+def censoring_times(target: Target, rng: np.random.Generator, clusters: IntArray | None = None) -> FloatArray:
     """Return the censoring time (n,) of each row: as observed, or, after an event, drawn from Kaplan-Meier.
 
     If censoring is independent of the event time, so are these censoring times, and with them the same data would have
     been observed. Equal rows of one of the `clusters` (n,), such as copies of a patient, have one censoring time.
     """
-    _, censoring = KaplanMeier.both(target, weight)
+    _, censoring = KaplanMeier.both(target)
     uniform = rng.random(len(target))
     if clusters is not None:
         uniform = uniform[np.unique(clusters, return_index=True)[1]][clusters]

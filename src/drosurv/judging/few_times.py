@@ -11,12 +11,21 @@ used.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
-from drosurv.judging.residuals import PARTS, PatientResiduals, Sums, by_cluster, cut
+from drosurv.errors import ArgumentError, arg
+from drosurv.judging.residuals import (
+    PARTS,
+    PatientResiduals,
+    Sums,
+    by_cluster,
+    cut,
+)
+from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
@@ -171,7 +180,12 @@ class ResidualsAtTimes(PatientResiduals):
             freedom=freedom,
             by_ratio=by_ratio,
             hidden=_MOST_ROUNDED * (mass @ (self.followed & (self.probability == 0))),
+            if_wrong=partial(self.expected_if_wrong, mass),
         )
+
+    def expected_if_wrong(self, mass: FloatArray, factor: float) -> FloatArray:
+        """Return the expected events (J,) if all cumulative hazards are multiplied by a factor."""
+        return mass @ _increments(-np.expm1(factor * np.log1p(-self._bounded_until)), self.followed)
 
     def added_by_censoring(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) that censoring adds to the weighted sums of residuals, if predictions are right.
@@ -266,24 +280,37 @@ def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     return found
 
 
-def judged_times(
+def times_to_judge(
     times: FloatArray,
     probability: FloatArray,
     target: Target,
     weight: FloatArray,
     clusters: IntArray | None = None,
 ) -> IntArray:
-    """Return the columns of the times, above 0, until which enough patients were followed."""
-    later = np.flatnonzero(times > 0)
-    if (~target.ended).any():
-        later = later[times[later] <= target.time.max()]
+    """Return the columns of the times, above 0, until which enough patients were followed; of the first if of none.
+
+    Raise if the first one is after the follow-up.
+    """
+    positive = np.flatnonzero(times > 0)
+    last = float(target.time.max())
+    observed = positive if target.ended.all() else positive[times[positive] <= last]
 
     def lost(j: int) -> bool:
         followed = followed_until(float(times[j]), target, probability[:, j], weight, clusters)
         return int(np.count_nonzero(followed)) < FEWEST_FOLLOWED
 
     # Fewer are followed until later times.
-    return later[: bisect_left(later.tolist(), True, key=lost)]
+    found = observed[: bisect_left(observed.tolist(), True, key=lost)]
+    if len(found) or len(positive) == 0:
+        return found if len(found) else np.zeros(1, np.intp)
+    first = float(times[positive[0]])
+    if first > last:
+        raise ArgumentError(
+            "predictions",
+            f"no patient was observed until the first predicted time, {first:g}; the longest observation ends at "
+            f"{last:g}: predict earlier times, in the unit of the observed times.",
+        )
+    return positive[:1]
 
 
 def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> IntArray:
@@ -297,16 +324,57 @@ def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> In
 
 
 def from_first_time(
-    target: Target, times: FloatArray, survival: FloatArray, weight: FloatArray
+    target: Target, times: FloatArray, survival: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return times, survival and weights to judge if some patients entered late; unchanged if none did.
+    """Return times and survival to judge if some patients entered late, and who (n,) is judged: 1, else 0.
 
     Patients at risk at the first time are judged from there on. With one time those who entered at 0 are judged.
     """
     if target.entry is None or not (target.entry > 0).any():
-        return times, survival, weight
+        return times, survival, np.ones(len(target))
     if len(times) == 1:
-        return times, survival, weight * (target.entry <= 0)
+        return times, survival, (target.entry <= 0).astype(np.float64)
     at_risk = (target.entry <= times[0]) & (target.time > times[0])
     conditional = np.clip(survival[:, 1:] / np.maximum(survival[:, :1], _TINY), 0.0, 1.0)
-    return times[1:], conditional, weight * at_risk
+    return times[1:], conditional, at_risk.astype(np.float64)
+
+
+def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[FloatArray, str] | None:
+    """Return the times at which all models with predictions at few times are known, and a note that says so.
+
+    `models` are their times by name; None for other models. Return None if the times are the same, or there are fewer
+    than two such models. Raise an error about the argument `name` if no time is common.
+    """
+    few = {title: times for title, times in models.items() if times is not None}
+    if len({tuple(times) for times in few.values()}) < 2:
+        return None
+    common = reduce(np.intersect1d, few.values())
+    own = "; ".join(f"{title}: {', '.join(f'{time:g}' for time in times)}" for title, times in few.items())
+    if not (common > 0).any():
+        raise ArgumentError(
+            name, f"{arg(name)}: the predictions have no time in common ({own}): give them at the same times."
+        )
+    at = ", ".join(f"{time:g}" for time in common)
+    return common, f"predicted times differ ({own}): predictions are compared at their common times, {at}."
+
+
+def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
+    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
+
+    `given` are all times of the predictions.
+    """
+    equal = np.isclose(times, at)
+    if not equal.any():
+        known = ", ".join(f"{time:g}" for time in times)
+        late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
+        raise ArgumentError(
+            name,
+            f"{arg(name)} must be one of the times of the predictions that are observed ({known}), got {at:g}.{late}",
+        )
+    return float(times[equal][0])
+
+
+def horizon_among(times: FloatArray, target: Target) -> float:
+    """Return the default horizon of predictions at few times: the last of them until the patients' default horizon."""
+    before = times[times <= default_horizon(target)]
+    return float(before[-1] if len(before) else times[0])

@@ -52,12 +52,13 @@ def judged_patients(
     """Return what tests of predictions are made from.
 
     With causes in `y`, an event is one of any cause unless `cause` says which. `rows` are entry times, strata,
-    clusters, ids and copies of the patients. `follow_up` is a FollowUp or the target of the training patients, by
+    clusters and ids of the patients. `follow_up` is a FollowUp or the target of the training patients, by
     default what the model keeps, else that of these patients; with `cause` it is not used. The `horizon` and
     `scored_at` are those of :func:`drosurv.judging.judged.judge_curves`. With `at_its_times`, a table is judged at its
     times however many these are. With `require_event`, raise if no patient had the event.
     """
     rows = Rows() if rows is None else rows
+    assert rows.weight is None, "rows are repeated as often as their weights say"
     y = with_predicted_times(y, predicted)
     if rows.entry is not None:
         rows = replace(rows, entry=_as_predicted(rows.entry, predicted))
@@ -79,12 +80,11 @@ def judged_patients(
     ]
     cohort = Cohort(
         target=target,
-        follow_up=FollowUp.of_test_patients(target, weight=rows.weight, entry=rows.entry)
+        follow_up=FollowUp.of_test_patients(target, entry=rows.entry)
         if from_test
         else FollowUp.parse(trained),
         folds=folds,
         other=other,
-        weight=rows.weight,
         clusters=rows.cluster_codes,
         patients=rows.patient_codes,
     )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
-from drosurv.judging.words import EVERYONE, SUBGROUP, events_sentence, per_hundred, risk_sentence, who
+from drosurv.judging.words import SUBGROUP, events_sentence, per_hundred, risk_sentence, who
+from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
 if TYPE_CHECKING:

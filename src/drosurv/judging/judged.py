@@ -8,39 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
 from drosurv.curves import StepCurves, SurvivalCurves, rounding_unit
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.estimation_error import EstimationError
 from drosurv.judging.few_times import (
     ResidualsAtTimes,
     cloglog,
+    common_times,
     from_first_time,
-    judged_times,
+    horizon_among,
+    predicted_time,
     shown_times,
-)
-from drosurv.judging.known_curves import KnownCurves, common_times
-from drosurv.judging.log_score import (
-    ScoredIntervals,
-    hazard_scores,
-    outcome_scores,
-    probability_scores,
-    scored_times,
+    times_to_judge,
 )
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import slope_at_one_time
-from drosurv.judging.residuals import PatientResiduals, martingale_residuals
+from drosurv.judging.residuals import EstimationError, KnownCurves, PatientResiduals, martingale_residuals
 from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (
     EVENTS_PER_INTERVAL,
     MOST_INTERVALS,
+    ScoredIntervals,
+    hazard_scores,
     interval_edges,
     intervals_of_events,
+    outcome_scores,
+    probability_scores,
+    scored_times,
 )
 from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
@@ -56,25 +54,19 @@ class Cohort:
 
     `other` (n,) marks patients whose observation ended with an event of another cause. `follow_up` is the follow-up of
     the training patients, or of the judged patients if the training patients are not known. `folds` holds, for each of
-    several models, the rows that it predicted and the follow-up of its training patients. Of each row, `weight` (n,) is
-    the number of copies, `clusters` (n,) the number of its cluster and `patients` (n,) the number of its patient.
+    several models, the rows that it predicted and the follow-up of its training patients. Of each row, `clusters` (n,)
+    is the number of its cluster and `patients` (n,) the number of its patient.
     """
 
     target: Target
     follow_up: FollowUp
     folds: Sequence[tuple[IntArray, FollowUp]] = ()
     other: BoolArray | None = None
-    weight: FloatArray | None = None
     clusters: IntArray | None = None
     patients: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.target)
-
-    @cached_property
-    def copies(self) -> FloatArray:
-        """Numbers of copies (n,)."""
-        return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
     def several_events(self) -> bool:
@@ -103,6 +95,14 @@ class Cohort:
         for rows, follow_up in self.folds:
             found[rows] = follow_up.cumulative_hazard_at(times[rows])
         return found
+
+    def null_hazard_until(self, end: FloatArray) -> FloatArray:
+        """Return the hazard (n,) of the one curve that sums while each patient is observed, until a time (n,).
+
+        Patients without late entry are at risk at time 0, when some may have the event.
+        """
+        found = self.null_hazard(end)
+        return found - self.null_hazard(self.since) if self.since.any() else found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -142,14 +142,14 @@ class Judged:
 
         They are those at risk at the first predicted time, or, of one time, those who entered at 0.
         """
-        counted: BoolArray = (self.residuals.weight > 0) | (self.cohort.copies == 0)
+        counted: BoolArray = self.residuals.weight > 0
         return counted
 
     @property
     def not_judged(self) -> str:
         """A note on patients who are not judged, and why; else an empty text."""
-        copies, at = self.cohort.copies, self.at_horizon
-        outside, total = round(float(copies[~self.inside].sum())), round(float(copies.sum()))
+        at, total = self.at_horizon, len(self.cohort)
+        outside = int(np.count_nonzero(~self.inside))
         notes = []
         if outside:
             notes.append(
@@ -161,7 +161,7 @@ class Judged:
             last = self.residuals.followed[:, max(self.residuals.known_parts - 1, 0)]
             named = [("the horizon", at.followed[:, 0]), ("the last predicted time", last)]
             for when, followed in named if self.residuals.ends[-1] > self.horizon else named[:1]:
-                lost = round(float((copies * self.inside)[~followed].sum()))
+                lost = int(np.count_nonzero(self.inside & ~followed))
                 if lost:
                     notes.append(
                         f"{lost:,} of {total:,} patients are not judged at {when}: fewer than a tenth of the patients "
@@ -191,7 +191,7 @@ class Judged:
     def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
         """Return the calibration slope of some patients with weights, as :func:`residual_tests.slope` defines it."""
         chosen: Any = slice(None) if rows is None else rows
-        score, weight = self.score[chosen], weight * self.cohort.copies[chosen]
+        score = self.score[chosen]
         residuals = self.at_horizon if self.few_times else self.residuals
         if isinstance(residuals, ResidualsAtTimes):
             hazard = np.exp(np.clip(score, -20.0, 4.0))
@@ -275,7 +275,7 @@ def _throughout(
         if horizon is None
         else float(horizon)
     )
-    how: dict[str, Any] = {"discrete": known.discrete, "weight": cohort.weight, "clusters": cohort.clusters}
+    how: dict[str, Any] = {"discrete": known.discrete, "clusters": cohort.clusters}
     residuals = martingale_residuals(target, known.accumulated, until=known.until, **how)
     until = np.minimum(since + at, known.until)
     at_horizon = martingale_residuals(target, known.accumulated, until=until, parts=1, **how)
@@ -333,7 +333,7 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
         interval, start = (np.clip(np.searchsorted(times, at), 0, len(times) - 1) for at in (time, since))
     else:
         intervals, end, happened = _scored_parts(cohort, known.until)
-        hazard = cohort.null_hazard(end) - cohort.null_hazard(since)
+        hazard = cohort.null_hazard_until(end)
         at_edges = cohort.null_at(intervals.edges, FollowUp.cumulative_hazard_at)
         # The training patients of a fold may have no events in an interval.
         rates = intervals.rates(at_edges, joined=True)
@@ -348,7 +348,6 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
     own = OwnCurve(
         interval=interval,
         happened=happened,
-        weight=cohort.copies,
         copies=copies,
         steps=np.diff(at_begins),
         summed=cohort.null_hazard(end) - at_begins[interval],
@@ -374,12 +373,12 @@ def _scored_parts(cohort: Cohort, until: Any) -> tuple[ScoredIntervals, FloatArr
     late = end > begin
     if not late.any():
         return ScoredIntervals(edges, np.ones(1)), end, happened
-    cells = weighted_quantiles(end[late], cohort.copies[late], _CELLS)
+    cells = weighted_quantiles(end[late], np.ones(np.count_nonzero(late)), _CELLS)
     edges = np.unique(np.append(edges, cells[(cells > begin) & (cells < edges[-1])]))
     begins = edges[:-1][edges[:-1] >= begin]
     ends = np.append(begins[1:], edges[-1])
     spent = np.minimum.outer(end[late], ends) - np.maximum.outer(cohort.since[late], begins)
-    return ScoredIntervals(edges, cohort.copies[late] @ np.maximum(spent, 0.0)), end, happened
+    return ScoredIntervals(edges, np.maximum(spent, 0.0).sum(axis=0)), end, happened
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:
@@ -390,12 +389,11 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
     if not cohort.follow_up.from_test_patients or cohort.folds:
         return None
     if cohort.clusters is None:
-        return cohort.copies
-    hazard = cohort.follow_up.cumulative_hazard_at(cohort.target.time)
-    residual = cohort.target.event - (hazard - cohort.follow_up.cumulative_hazard_at(cohort.since))
-    together = float((np.bincount(cohort.clusters, cohort.copies * residual) ** 2).sum())
-    alone = max(float(cohort.copies @ residual**2), _LEAST_HAZARD)
-    return cohort.copies / max(together / alone, 1.0)
+        return np.ones(len(cohort))
+    residual = cohort.target.event - cohort.null_hazard_until(cohort.target.time)
+    together = float((np.bincount(cohort.clusters, residual) ** 2).sum())
+    alone = max(float((residual**2).sum()), _LEAST_HAZARD)
+    return np.full(len(cohort), 1 / max(together / alone, 1.0))
 
 
 def _over_reference(
@@ -422,53 +420,6 @@ def refuse_late_entry() -> NoReturn:
     )
 
 
-def times_to_judge(
-    times: FloatArray,
-    probability: FloatArray,
-    target: Target,
-    weight: FloatArray,
-    clusters: IntArray | None = None,
-) -> IntArray:
-    """Return the columns of the predicted times until which enough patients were followed; of the first if of none.
-
-    Raise if the first one is after the follow-up.
-    """
-    found = judged_times(times, probability, target, weight, clusters)
-    later = np.flatnonzero(times > 0)[:1]
-    if len(found) or len(later) == 0:
-        return found if len(found) else np.zeros(1, np.intp)
-    first = float(times[later[0]])
-    if first > target.time.max():
-        raise ArgumentError(
-            "predictions",
-            f"no patient was observed until the first predicted time, {first:g}; the longest observation ends at "
-            f"{target.time.max():g}: predict earlier times, in the unit of the observed times.",
-        )
-    return later
-
-
-def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
-    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
-
-    `given` are all times of the predictions.
-    """
-    equal = np.isclose(times, at)
-    if not equal.any():
-        known = ", ".join(f"{time:g}" for time in times)
-        late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
-        raise ArgumentError(
-            name,
-            f"{arg(name)} must be one of the times of the predictions that are observed ({known}), got {at:g}.{late}",
-        )
-    return float(times[equal][0])
-
-
-def horizon_among(times: FloatArray, target: Target) -> float:
-    """Return the default horizon of predictions at few times: the last of them until the patients' default horizon."""
-    before = times[times <= default_horizon(target)]
-    return float(before[-1] if len(before) else times[0])
-
-
 def _at_few_times(
     curves: SurvivalCurves,
     cohort: Cohort,
@@ -482,7 +433,7 @@ def _at_few_times(
     target = Target(cohort.target.event, cohort.target.time, cohort.target.entry, other=cohort.other)
     survival = curves.survival(given)
     unit = rounding_unit(survival)
-    times, survival, weight = from_first_time(target, given, survival, cohort.copies)
+    times, survival, weight = from_first_time(target, given, survival)
     kept = times_to_judge(times, 1 - survival, target, weight, cohort.clusters)
     times, survival = times[kept], survival[:, kept]
     if horizon is None:
@@ -509,7 +460,7 @@ def _at_few_times(
     own = _own_curve_at_times(outcomes, cohort)
     over_reference = None
     if reference is not None:
-        other_times, other_survival, _ = from_first_time(target, given, reference.survival(given), weight)
+        other_times, other_survival, _ = from_first_time(target, given, reference.survival(given))
         assert np.array_equal(other_times[kept], times)
         shared = common_times({"the model": given, "the reference": reference.few_times}, "reference")
         both = scored
@@ -547,7 +498,7 @@ def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> 
     of other patients may have no event.
     """
     copies = _own_null(cohort)
-    copies = cohort.copies if copies is None else copies
+    copies = np.ones(len(cohort)) if copies is None else copies
     counted = cohort.target.event & (cohort.target.time <= times[-1])
     interval = np.searchsorted(times[scored], cohort.target.time[counted])
     events = np.cumsum(np.bincount(interval, copies[counted], len(scored)))
@@ -589,4 +540,4 @@ def _own_curve_at_times(residuals: ResidualsAtTimes, cohort: Cohort) -> OwnCurve
     inside = (residuals.weight > 0) & residuals.followed[np.arange(len(time)), interval]
     happened = cohort.target.event & (time <= ends[-1]) & inside
     known = np.maximum(residuals.observed[np.arange(len(time)), interval], 0.0)
-    return OwnCurve(interval=interval, happened=happened, weight=cohort.copies, copies=copies, known=known)
+    return OwnCurve(interval=interval, happened=happened, copies=copies, known=known)

@@ -24,7 +24,6 @@ class OwnCurve:
 
     - `interval` (n,): number of the interval in which observation ended;
     - `happened` (n,): whether it ended with the event;
-    - `weight` (n,): weight of the row in the fit of the curve;
     - `copies` (n,): number of independent patients that the row counts for;
     - `known` (n,), for predictions at few times: weight of the event, for censoring;
     - `summed` (n,), for other predictions: hazard from the beginning of the interval to the end of observation;
@@ -36,7 +35,6 @@ class OwnCurve:
 
     interval: IntArray
     happened: BoolArray
-    weight: FloatArray
     copies: FloatArray
     known: FloatArray | None = None
     steps: FloatArray | None = None
@@ -88,7 +86,7 @@ class OwnCurve:
         if self.start is not None and self.before is not None:
             expected = expected - self._expected(self.steps, weight, self.start, self.before)
         free = 1 - np.minimum(self.steps, 0.99) if self.discrete else 1.0
-        a = (self._events(weight) - expected) / np.maximum(self._events(self.weight) * free, 1.0)
+        a = (self._events(weight) - expected) / np.maximum(self._events(np.ones(len(weight))) * free, 1.0)
         passed = np.append(0.0, np.cumsum(a * self.steps))
         found = self.happened * a[self.interval] - passed[self.interval] - a[self.interval] * self.summed
         if self.start is not None and self.before is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,10 @@ _LEAST_SQUARES = 0.85
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
 _MOST_STEPS = 50
+# Standardised distance of the number of events from the predicted one that may be chance.
+_BY_CHANCE = 2.0
+# A part of the follow-up is tested if so many events are expected or observed in it, and in all others.
+_FEWEST_EVENTS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +104,18 @@ class JudgedValue:
 def mean(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> JudgedValue | None:
     """Return the mean of values (n,) of the members of a group, such as gains, tested against 0; None if all are equal.
 
-    A patient of weight 2 counts as two; values of one cluster are summed. Gains may be those over an `own_curve`, whose
-    error is then part of theirs.
+    Values of one cluster are summed. Gains may be those over an `own_curve`, whose error is then part of theirs.
     """
-    error = standard_error(values, member, weight, clusters, own_curve)
+    error = standard_error(values, member, clusters, own_curve)
     # Two fits of one model differ in their last digits only, which must not be tested.
     if not error.value > _LAST_DIGITS:
         return None
-    average = float(np.average(values[member], weights=weight[member]))
+    average = float(values[member].mean())
     return JudgedValue(
         average, lambda value: (average - value) / error.value, 0.0, 1, error.freedom, on_log_scale=False
     )
@@ -128,21 +131,20 @@ class StandardError(NamedTuple):
 def standard_error(
     values: FloatArray,
     member: BoolArray,
-    weight: FloatArray,
     clusters: IntArray | None = None,
     own_curve: OwnCurve | None = None,
 ) -> StandardError:
     """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
-    total, freedom = float(weight @ member), np.inf
-    if not total > 0:
+    total, freedom, each_one = int(np.count_nonzero(member)), np.inf, np.ones(len(values))
+    if total == 0:
         return StandardError(0.0)
-    each, squares = _deviations(values, member, weight, own_curve)
+    each, squares = _deviations(values, member, each_one, own_curve)
     if clusters is not None:
-        clustered, freedom = by_cluster((weight * each)[:, None], clusters, each != 0, weight)
+        clustered, freedom = by_cluster(each[:, None], clusters, each != 0, each_one)
         if clustered is not None:
-            observed = float(weight @ each**2)
+            observed = float(each @ each)
             squares *= max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
-    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1.0))) / total, freedom)
+    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1))) / total, freedom)
 
 
 def _deviations(
@@ -214,20 +216,24 @@ def _least_predicted(expected: float, hidden: float = 0.0) -> float:
     return max(1.0, hidden) if expected < 1 else _TINY
 
 
-def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
+def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
-    The test of each part is binomial, given all events. A part is tested if at least `fewest` events are
-    expected or observed in it, and as many in all others together. None if no part is tested, or if fewer events are
-    expected in total.
+    The test of each part is binomial, given all events. A wrong number of events is no wrong timing: if it may be that
+    all hazards, or all risks, are wrong by one factor, a part is wrong only if it is so on both scales. A part is
+    tested if at least five events are expected or observed in it, and as many in all others together. None if no
+    part is tested, or if fewer events are expected in total.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     others = np.maximum(observed.sum() - observed, expected.sum() - expected)
-    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= fewest).tolist()
-    if len(parts) == 0 or expected.sum() < fewest or observed.sum() <= 0:
+    parts = np.flatnonzero(np.minimum(np.maximum(observed, expected), others) >= _FEWEST_EVENTS).tolist()
+    if len(parts) == 0 or expected.sum() < _FEWEST_EVENTS or observed.sum() <= 0:
         return None
     begins = np.append(0.0, ends)
-    found = [_part_against_others(sums, j) for j in parts]
+    scales = [(expected, np.zeros(len(expected)))]
+    if (other := _on_other_scale(sums)) is not None:
+        scales.append(other)
+    found = [reduce(_both_reject, [_part_against_others(sums, j, *how) for how in scales]) for j in parts]
     # Two parts are one comparison.
     among = len(found) if len(expected) > 2 else 1
     j, worst = max(zip(parts, found, strict=True), key=lambda pair: abs(pair[1].root(1.0)))
@@ -235,13 +241,54 @@ def timing(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | N
     return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
 
 
-def _part_against_others(sums: Sums, j: int) -> JudgedValue:
-    """Compare events over expected events in part j of the follow-up with those of the other parts.
+def _on_other_scale(sums: Sums) -> tuple[FloatArray, FloatArray] | None:
+    """Return expected events (J,) of predictions that are wrong by one factor on the other scale.
+
+    The factor is that of the observed number of events, shrunk to 1 as far as it may be chance (James and Stein). Also
+    returned are variances (J,) that its estimation adds to the difference of each part from its share. None if the
+    number of events may be right.
+    """
+    observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
+    z = level(sums).root(1.0)
+    if sums.if_wrong is None or not (abs(z) > _BY_CHANCE and observed > 0 and expected > 0):
+        return None
+    n_parts, shrunk = len(sums.expected), 1 - (_BY_CHANCE / z) ** 2
+    at_one = np.maximum(sums.if_wrong(1.0)[:n_parts], _TINY)
+
+    def rescaled(log_factor: float) -> FloatArray:
+        assert sums.if_wrong is not None
+        found: FloatArray = sums.expected * sums.if_wrong(float(np.exp(log_factor)))[:n_parts] / at_one
+        return found
+
+    target = expected * (observed / expected) ** shrunk
+    log_factor = _zero(lambda at: target - float(rescaled(at).sum()))
+    changed = rescaled(log_factor)
+    change = rescaled(log_factor + 1e-4) - changed
+    if not change.sum() > 0:
+        return None
+    distance = shrunk * (change / change.sum() - changed / changed.sum())
+    total = sums.variance(np.ones(n_parts)) * sums.relative_dispersion(observed / expected)
+    return changed * expected / changed.sum(), distance**2 * total
+
+
+def _both_reject(first: JudgedValue, second: JudgedValue) -> JudgedValue:
+    """Return the test that rejects a value if two tests reject it on the same side; of two values the nearer to 1."""
+
+    def root(value: float) -> float:
+        roots = first.root(value), second.root(value)
+        return min(roots, key=abs) if roots[0] * roots[1] > 0 else 0.0
+
+    nearer = float(np.clip(1.0, *sorted([first.value, second.value])))
+    return JudgedValue(nearer, root)
+
+
+def _part_against_others(sums: Sums, j: int, expected: FloatArray, added: FloatArray) -> JudgedValue:
+    """Compare events over expected events (J,) in part j of the follow-up with those of the other parts.
 
     The number is the ratio of the two ratios. Given the total, events in the part are binomial; the signed root of the
-    likelihood ratio is divided by the root of the dispersion.
+    likelihood ratio is divided by the root of the dispersion. Variances (J,) may be `added`.
     """
-    observed, expected = np.maximum(sums.observed, 0.0), sums.expected
+    observed = np.maximum(sums.observed, 0.0)
     of_part, of_others = float(expected[j]), float(expected.sum() - expected[j])
     hidden = 0.0 if sums.hidden is None else float(sums.hidden[j])
     least, least_others = _least_predicted(of_part, hidden), _least_predicted(of_others)
@@ -250,7 +297,7 @@ def _part_against_others(sums: Sums, j: int) -> JudgedValue:
     inside, outside = float(observed[j]), float(observed.sum() - observed[j])
     direction = np.full(len(expected), -share)
     direction[j] += 1.0
-    dispersion = max(sums.variance(direction), least, least_others) / (others * share)
+    dispersion = max(sums.variance(direction) + added[j], least, least_others) / (others * share)
 
     def root(ratio: float) -> float:
         predicted, total = max(of_part * ratio, least), inside + outside

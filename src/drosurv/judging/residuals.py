@@ -4,17 +4,26 @@ Where curves are known throughout, the residual until t is the martingale N(t) -
 that the model sums while the patient is observed. Residuals of predictions at few times are in
 :mod:`drosurv.judging.few_times`. Both are kept in at most four parts of the follow-up. All tests are weighted
 sums of them (`Sums`).
+
+Where training patients are known, the expected events of a group have an error of their own (`EstimationError`). It
+comes from the information matrix of a model of hazards with a column for each part of the follow-up and the columns of
+the features: the training patients are taken to be like those judged, and there are as many of them as their events
+say. Of models that are not linear, it is assumed that they estimate a group from the training patients of that group.
+Of cross-fitted predictions, errors of the folds cancel instead of adding up: whoever has more events than predicted in
+one fold raises the predictions of all others. So the same term is subtracted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
+from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 # Summed hazards until k times each, (n, k), and their variances.
@@ -23,7 +32,17 @@ Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 PARTS = 4
 # Candidates for the ends of parts.
 _CANDIDATES = 16
+# Largest risk that a factor of all risks gives a patient.
+_LARGEST_RISK = 0.999
 _TINY = 1e-12
+#: Least share of the model's variance that remains where predictions are cross-fitted.
+LEAST_CROSS_FITTED = 0.4
+# A part of the follow-up without training events counts as half an event.
+_FEWEST_EVENTS = 0.5
+# Curves jump at the times of events if this share of the events is at their jumps.
+_AT_JUMPS = 0.5
+# With more jumps, likelihoods are those of continuous times.
+_FEW_JUMPS = 100
 
 
 class Sums(NamedTuple):
@@ -36,7 +55,9 @@ class Sums(NamedTuple):
     expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
     `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
     patients than under the model, once their number is right. `hidden` (J,) are events that probabilities of exactly 0
-    by the end of each part may hide, if they were rounded to two decimals.
+    by the end of each part may hide, if they were rounded to two decimals. `if_wrong` returns the expected events (J,)
+    of predictions that are wrong by a factor on the other scale: of risks where residuals are those of hazards, of
+    cumulative hazards where they are those of probabilities.
     """
 
     observed: FloatArray
@@ -50,6 +71,7 @@ class Sums(NamedTuple):
     excess: FloatArray | None = None
     hidden: FloatArray | None = None
     least: FloatArray | None = None
+    if_wrong: Callable[[float], FloatArray] | None = None
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
@@ -89,10 +111,6 @@ class Sums(NamedTuple):
             found += float(direction @ self.error @ direction)
         # Errors of cross-fitted predictions are subtracted, and known only approximately.
         return max(found, LEAST_CROSS_FITTED * own, _TINY)
-
-
-#: Least share of the model's variance that remains where predictions are cross-fitted.
-LEAST_CROSS_FITTED = 0.4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,7 +182,16 @@ class PatientResiduals:
             freedom,
             *self.dispersion(w),
             self.hidden(w),
+            if_wrong=partial(self.expected_if_wrong, mass),
         )
+
+    def expected_if_wrong(self, mass: FloatArray, factor: float) -> FloatArray:
+        """Return the expected events (J,) if all risks since entry are multiplied by a factor, as far as 0.999."""
+        hazard = np.cumsum(self.expected, axis=1)
+        risk = -np.expm1(-hazard)
+        changed = np.minimum(factor * risk, np.maximum(risk, _LARGEST_RISK))
+        found: FloatArray = mass @ np.diff(-np.log1p(-np.minimum(changed, 1 - 1e-15)), axis=1, prepend=0.0)
+        return found
 
     def dispersion(self, w: FloatArray) -> tuple[FloatArray | None, FloatArray]:
         """Return `Sums.by_ratio`, None where residuals are those of hazards, and `Sums.excess`.
@@ -299,3 +326,194 @@ def cut(expected: FloatArray, parts: int) -> IntArray:
     targets = expected[-1] * np.arange(1, parts) / parts
     chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
     return np.unique(np.append(chosen, len(expected) - 1)).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimationError:
+    """Estimation error of a model that was fitted to `training_events` (J,) in each part of the follow-up.
+
+    `columns` (n, p) are the features of a linear model, None for other models. `stratum` (n,) are strata with separate
+    hazards. With `folds` (n,), numbers from 0, each patient was predicted by a model that was fitted to the other
+    folds. `nonparametric_baseline` says whether the baseline hazard is a step function, as in a Cox model, or has few
+    parameters.
+    """
+
+    residuals: PatientResiduals
+    training_events: FloatArray
+    columns: FloatArray | None = None
+    stratum: IntArray | None = None
+    folds: IntArray | None = None
+    nonparametric_baseline: bool = True
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) to add to that of the sum of residuals with weights w (n,)."""
+        fit = self._fit(w[:, None]) if self.columns is None and self.folds is None else self._own_fit
+        squares = np.diag(w**2 @ self._variances)[None]
+        (found,) = self._added(fit, lambda mass: self._sums(w[:, None] * mass, fit.columns).T[None], squares)
+        return np.asarray(found)
+
+    def _added(
+        self, fit: _Fit, of_parts: Callable[[FloatArray], FloatArray], squares: FloatArray
+    ) -> FloatArray:
+        """Return the covariances (G, J, J) to add to those of G weighted sums of residuals.
+
+        `squares` (G, J, J) are the sums of squared weights times variances, on the diagonal. `of_parts` takes a mass
+        (n, J) and returns its weighted sums in each part, by level and times columns, (G, J, J * strata + p).
+        """
+        total = of_parts(self._expected)
+        if self.folds is None:
+            # Each row is the influence of the training patients' residuals on the expected events of a part.
+            influence = total @ fit.shared.T @ fit.inverse
+            return np.asarray(influence @ fit.score_variance @ influence.transpose(0, 2, 1))
+        found = self._further(fit) * squares
+        for number in range(int(self.folds.max()) + 1):
+            inside = (self.folds == number)[:, None].astype(np.float64)
+            share = float((self._expected * inside).sum() / max(self._expected.sum(), 1e-12))
+            score_variance = fit.shared @ self._products(self._variances * inside, fit.columns) @ fit.shared.T
+            # The influence of a patient of this fold on the predictions of the others.
+            others = total - of_parts(self._expected * inside)
+            influence = others @ fit.shared.T @ fit.inverse / max(1 - share, 1e-12)
+            both = influence @ fit.shared @ of_parts(self._variances * inside).transpose(0, 2, 1)
+            found = (
+                found
+                + influence @ score_variance @ influence.transpose(0, 2, 1)
+                - both
+                - both.transpose(0, 2, 1)
+            )
+        return found
+
+    def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
+        """Return the covariances (G, J, J) to add to those of the residuals of G subgroups in J parts.
+
+        `sums(k, values)` returns sums (G, k) over subgroups of what `values(rows)` returns for some rows, (m, k).
+        """
+        J = self._expected.shape[1]
+        if self.columns is None and self.folds is None:
+            of_parts_alone = sums(J, lambda rows: self._expected[rows] / self._factor)
+            return np.asarray(of_parts_alone[:, :, None] * np.eye(J), np.float64)
+        fit = self._own_fit
+        strata, n_strata = self._strata
+        p = fit.columns.shape[1]
+
+        def of_parts(mass: FloatArray) -> FloatArray:
+            def values(rows: slice) -> FloatArray:
+                inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
+                times = np.hstack([inside, fit.columns[rows]])
+                found: FloatArray = mass[rows, :, None] * times[:, None, :]
+                return found.reshape(len(times), -1)
+
+            found = sums(J * (n_strata + p), values).reshape(-1, J, n_strata + p)
+            levels = found[:, :, None, :n_strata] * np.eye(J)[:, :, None]
+            return np.concatenate([levels.reshape(len(found), J, -1), found[:, :, n_strata:]], axis=2)
+
+        squares = sums(J, lambda rows: self._variances[rows])[:, :, None] * np.eye(J)
+        return self._added(fit, of_parts, squares)
+
+    @cached_property
+    def _expected(self) -> FloatArray:
+        return self.residuals.weight[:, None] * self.residuals.expected
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        return self.residuals.weight[:, None] * self.residuals.variances
+
+    @property
+    def _factor(self) -> FloatArray:
+        """Training events over expected events in each part, (J,)."""
+        if self.folds is not None:
+            return np.ones(self._expected.shape[1])
+        events = np.maximum(self.training_events, _FEWEST_EVENTS)
+        found: FloatArray = events / np.maximum(self._expected.sum(axis=0), 1e-12)
+        return found
+
+    @property
+    def _strata(self) -> tuple[IntArray, int]:
+        if self.stratum is None:
+            return np.zeros(len(self._expected), np.intp), 1
+        return self.stratum, int(self.stratum.max()) + 1
+
+    def _further(self, fit: _Fit) -> float:
+        """Return the factor of terms of second order: errors of folds differ more with more coefficients."""
+        return 2 * len(fit.inverse) / max(float(self._expected.sum()), 1.0)
+
+    @cached_property
+    def _own_fit(self) -> _Fit:
+        """The fit on the model's columns; none if it is not linear, because it is not known which errors cancel."""
+        return self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
+
+    def _fit(self, columns: FloatArray) -> _Fit:
+        columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)
+        information, score_variance = (
+            self._products(self._factor * mass, columns) for mass in (self._expected, self._variances)
+        )
+        shared = np.eye(len(information))
+        if self.folds is not None and not self.nonparametric_baseline:
+            # Errors cancel over the whole follow-up only: all parts share one level.
+            J, p = self._expected.shape[1], columns.shape[1]
+            n_strata = (len(information) - p) // J
+            shared = block_diag(np.tile(np.eye(n_strata), J), np.eye(p))
+        inverse = np.linalg.pinv(shared @ information @ shared.T, hermitian=True)
+        return _Fit(columns, np.asarray(inverse, np.float64), shared @ score_variance @ shared.T, shared)
+
+    def _sums(self, mass: FloatArray, columns: FloatArray) -> FloatArray:
+        """Return sums of mass (n, J) by level, a stratum in a part, and times columns: (J * strata + p, J)."""
+        strata, n_strata = self._strata
+        levels = [np.bincount(strata, part, n_strata) for part in mass.T]
+        return np.vstack([block_diag(*(level[:, None] for level in levels)), columns.T @ mass])
+
+    def _products(self, mass: FloatArray, columns: FloatArray) -> FloatArray:
+        """Return sums of products of levels and columns with mass (n, J): square, of size J * strata + p."""
+        strata, n_strata = self._strata
+        levels = np.concatenate([np.bincount(strata, part, n_strata) for part in mass.T])
+        mixed = np.zeros((len(levels), columns.shape[1]))
+        for j, part in enumerate(mass.T):
+            for k, column in enumerate(columns.T):
+                mixed[j * n_strata : (j + 1) * n_strata, k] = np.bincount(strata, part * column, n_strata)
+        of_columns = (columns * mass.sum(axis=1)[:, None]).T @ columns
+        return np.block([[np.diag(levels), mixed], [mixed.T, of_columns]])
+
+
+class _Fit(NamedTuple):
+    """Columns (n, p), inverse information and variance of the score (q, q), and which levels share a coefficient."""
+
+    columns: FloatArray
+    inverse: FloatArray
+    score_variance: FloatArray
+    shared: FloatArray
+
+
+class KnownCurves:
+    """Curves that are known throughout: summed hazards of patients, and where they jump."""
+
+    def __init__(self, curves: SurvivalCurves, target: Target) -> None:
+        self.discrete = _at_jumps(curves, target) > _AT_JUMPS
+        self.n_events = int(target.event.sum())
+        self.curves = curves
+        if self.discrete and not isinstance(curves, StepCurves):
+            self.curves = StepCurves(curves.values, curves.times, curves.known_until, curves.rows)
+        self.until: Any = curves.known_until
+
+    @property
+    def few_jumps(self) -> bool:
+        """Whether likelihoods treat events as happening at the jumps: if jumps are few, with several events each."""
+        times = self.curves.times
+        return self.discrete and times is not None and len(times) <= min(_FEW_JUMPS, self.n_events / 2)
+
+    def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return summed hazards until one time each, (n,), or k each, (n, k), and their variances."""
+        found = self.curves.summed_hazard(times.reshape(len(times), -1))
+        return found.hazard.reshape(times.shape), found.variance.reshape(times.shape)
+
+
+def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
+    """Return the share of events at jumps of the patients' own curves; of other curves, at the times they have."""
+    happened = np.flatnonzero(target.event)
+    time = target.time[happened]
+    if curves.times is None or len(happened) == 0:
+        return 0.0
+    if not isinstance(curves, StepCurves):
+        return float(np.isin(time, curves.times).mean())
+    own = curves.take(happened)
+    ends = np.column_stack([np.maximum(np.nextafter(time, -np.inf), 0.0), time])
+    before, after = own.survival(ends).T
+    return float((after < before).mean())

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg, require
+from drosurv.patients.arrays import on_host
 from drosurv.patients.observation import in_pandas, require_rows
 from drosurv.patients.target import BoolArray, FloatArray
-from drosurv.solvers.arrays import on_host
 from drosurv.tables.values import label
 
 Comparison = Literal["<=", ">", "is", "is not", "is missing"]

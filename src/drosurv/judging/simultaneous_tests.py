@@ -18,11 +18,10 @@ from scipy.special import xlogy
 from scipy.stats import norm
 
 from drosurv.judging.drawn_events import PatientEvents, Sample
-from drosurv.judging.estimation_error import EstimationError
-from drosurv.judging.residuals import LEAST_CROSS_FITTED
+from drosurv.judging.residuals import LEAST_CROSS_FITTED, EstimationError
 from drosurv.judging.rules import CodedTable, Rule
 from drosurv.judging.subgroup_sums import Subgroups
-from drosurv.patients.replicates import in_parallel, replicate_rng, seed_sequence
+from drosurv.patients.draws import in_parallel, replicate_rng, seed_sequence
 from drosurv.patients.target import FloatArray
 
 # Smallest number of expected events of a subgroup; and of a part of the follow-up, and of all others together, for the

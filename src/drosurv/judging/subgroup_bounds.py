@@ -22,7 +22,8 @@ from drosurv.judging.simultaneous_tests import (
 )
 from drosurv.judging.subgroup_sums import MOST_PAIRED, Subgroups
 from drosurv.judging.verdict import FindingRow
-from drosurv.judging.words import ALL, ALL_PATIENTS, EVERYONE, period, sentence, subgroup_events
+from drosurv.judging.words import ALL_PATIENTS, period, sentence, subgroup_events
+from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.presentation import (
     Column,
     Table,

@@ -14,8 +14,8 @@ import pandas as pd
 
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import KINDS
-from drosurv.judging.words import EVERYONE, NO_EVENT, SMALL, SUBGROUP, sentence, subgroup_events, who
-from drosurv.patients.groups import MISSING_LABEL
+from drosurv.judging.words import NO_EVENT, SMALL, SUBGROUP, sentence, subgroup_events, who
+from drosurv.patients.groups import EVERYONE, MISSING_LABEL
 from drosurv.presentation import as_sentence, listing, p_text, ratio_text
 
 #: Statuses of problems, the most serious first.

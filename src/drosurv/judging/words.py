@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.judging.adjustment import ALL as ALL
-from drosurv.judging.adjustment import EVERYONE as EVERYONE
 from drosurv.judging.adjustment import Adjusted
 from drosurv.judging.residual_tests import JudgedValue
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray, cause_names, has_causes
 from drosurv.presentation import (
     cause_in_words,

@@ -5,29 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
 from drosurv.curves import parse_survival
 from drosurv.errors import as_whole, require
-from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.nonparametric import (
     CumulativeIncidence,
     KaplanMeier,
     censored_later,
-    survival_estimates,
     weighted_quantiles,
 )
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
-from drosurv.metrics.scores import (
-    ScoredTarget,
-    metric_target,
-    parse_weights,
-    warn_undefined,
-    weighted_mean,
-)
-from drosurv.metrics.splines import spline_columns
+from drosurv.metrics.scores import ScoredTarget, metric_target, parse_weights, warn_undefined, weighted_mean
 from drosurv.patients.observation import given_weight
 from drosurv.patients.target import FloatArray, IntArray, Target
 
@@ -111,25 +103,6 @@ def beside_observed(
         "high": high,
         "at_risk": (time_at_risk[:, None] >= at).sum(axis=0),
     }
-
-
-def calibration_difference_estimates(
-    target: Target, survival: FloatArray, horizons: FloatArray, weight: FloatArray | None = None
-) -> list[Estimate]:
-    """Mean predicted survival (n, k) less Kaplan-Meier survival at k horizons, with the influence of each patient.
-
-    Of one of several causes, survival is one minus the incidence. NaN if follow-up ends before a horizon.
-    """
-    weight = np.ones(len(target)) if weight is None else weight
-    total = float(weight.sum())
-
-    def difference(predicted: FloatArray, observed: Estimate) -> Estimate:
-        if np.isnan(observed.value):
-            return observed
-        mean = float(weight @ predicted) / total
-        return Estimate(mean, weight * (predicted - mean) / total).minus(observed)
-
-    return list(map(difference, survival.T, survival_estimates(target, horizons, weight)))
 
 
 def integrated_calibration_index(
@@ -291,3 +264,40 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     expected = n / n_bins
     statistic = float(((counts - expected) ** 2).sum() / expected)
     return DCalibration(statistic, float(chdtrc(n_bins - 1, statistic)), counts / n, n)
+
+
+def spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
+    r"""Design columns of a restricted cubic spline of a column (n,) with k knots, as rows (k - 1, n).
+
+    The first is the column itself, the others are its nonlinear parts, which are linear beyond the outer knots:
+
+    .. math:: h_j(x) = \frac{(x - t_j)_+^3 - (x - t_{k-1})_+^3 \frac{t_k - t_j}{t_k - t_{k-1}}
+              + (x - t_k)_+^3 \frac{t_{k-1} - t_j}{t_k - t_{k-1}}}{(t_k - t_1)^2}
+
+    These are the columns of R's ``rms::rcs``. Without knots there is only the column itself.
+    """
+    out = np.empty((1 + max(len(knots) - 2, 0), len(x)))
+    out[0] = x
+    if len(out) > 1:
+        # numba would compile the loop again for arrays stored otherwise.
+        write_spline(np.require(x, requirements=["C", "W"]), knots, out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
+    """Write the nonlinear columns at x (n,) to the first n numbers of the rows of `out` (k - 1, N) but the first."""
+    before, last = knots[-2], knots[-1]
+    # In units of the knots' range: cubes of large numbers would lose digits.
+    size = last - knots[0]
+    per_size = 1.0 / size
+    for j in range(out.shape[0] - 1):
+        first, column = knots[j], out[j + 1]
+        by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
+        # In a form that the compiler can vectorise.
+        for i in range(x.shape[0]):
+            a, b, c = (x[i] - first) * per_size, (x[i] - before) * per_size, (x[i] - last) * per_size
+            a = a if a > 0.0 else 0.0
+            b = b if b > 0.0 else 0.0
+            c = c if c > 0.0 else 0.0
+            column[i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))

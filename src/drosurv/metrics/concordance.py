@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.metrics.estimates import Estimate
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import Incidence
-from drosurv.metrics.pair_order import PairCounts, PairOrder
+from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.scores import ScoredTarget, parse_grouped, parse_scored, warn_undefined
 from drosurv.patients.groups import Missing
 from drosurv.patients.observation import label_codes
@@ -194,32 +194,6 @@ def uno_estimate(
         return weight * censoring.derivative_of_inverse(target.time, terms)
 
     return _share_of_pairs(target, weight, *(first + other), counted=counted, censoring=through_censoring)
-
-
-def concordance_counts(
-    y: Any, risk: Any, *, rule: Literal["imparity", "harrell"] = "imparity", sample_weight: Any = None
-) -> PairCounts:
-    r"""Each patient's concordant and comparable pairs, ``numerator`` and ``denominator`` (n,), in O(n log n).
-
-    .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
-
-    The concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its members. The `rule`
-    says which pairs are comparable and how ties count: "imparity" is Algorithm B.1 of the paper, in which two events at
-    the same time are comparable and only equal scores are tied, "harrell" is that of :func:`concordance_index`. Weight
-    2 counts a patient twice, but a patient is not compared with a copy of the same patient.
-
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
-    >>> counts = concordance_counts(y, [2.0, 0.0, 1.0])
-    >>> counts.numerator.tolist(), counts.denominator.tolist()
-    ([2.0, 1.0, 1.0], [2.0, 2.0, 2.0])
-    """
-    scored = parse_scored(y, risk, sample_weight)
-    if rule == "imparity":
-        return PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
-    if rule == "harrell":
-        return PairOrder.for_harrell(scored.target, scored.risk).counts(scored.weight)
-    raise ArgumentError.must("rule", "be 'imparity' or 'harrell'", rule)
 
 
 def cross_group_concordance(

@@ -440,14 +440,6 @@ def incidence_estimates(target: Target, at: FloatArray, weight: FloatArray | Non
     return found
 
 
-def survival_estimates(target: Target, at: FloatArray, weight: FloatArray | None = None) -> list[Estimate]:
-    """Return the Kaplan-Meier survival, or with causes one minus the incidence; as :func:`incidence_estimates`."""
-    return [
-        replace(each, value=1.0 - each.value, influence=-each.influence)
-        for each in incidence_estimates(target, at, weight)
-    ]
-
-
 def censored_later(target: Target, weight: FloatArray) -> tuple[IntArray, Target, FloatArray]:
     """Return rows (m,), targets and weights (m,) in which patients with an event of another cause are censored.
 

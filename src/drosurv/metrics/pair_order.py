@@ -54,7 +54,7 @@ class PairOrder(NamedTuple):
 
     @staticmethod
     def for_imparity(target: Target, risk: FloatArray) -> PairOrder:
-        """Order for Algorithm B.1: only equal scores are tied."""
+        """Order for Algorithm B.1: two events at the same time are comparable, and only equal scores are tied."""
         return _lay_out(target, risk, 0.0)
 
     @staticmethod
@@ -63,8 +63,12 @@ class PairOrder(NamedTuple):
         return _lay_out(target, risk, HARRELL_TOLERANCE)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
-        """Counts of each patient in the caller's row order; each pair is counted for both its patients.
+        r"""Counts of each patient in the caller's row order; each pair is counted for both its patients.
 
+        .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
+
+        The concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its members. Weight 2
+        counts a patient twice, but a patient is not compared with a copy of the same patient.
         The weight of a pair is the `weight` of the patient it is counted for times the `partner_weight`, by default
         the `weight`, of the other.
         """

@@ -1,4 +1,4 @@
-"""Events observed by a time, weighted for censoring among patients of like predicted risk.
+"""Events observed by a time and observed risk, weighted for censoring among patients of like predicted risk.
 
 The plain Kaplan-Meier estimate assumes that censoring has nothing to do with risk. Within strata of predicted risk it
 need not hold for everybody, only among patients of like risk. No model of censoring is needed, and no columns.
@@ -6,7 +6,6 @@ need not hold for everybody, only among patients of like risk. No model of censo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -188,15 +187,12 @@ class EventsByTime:
         """The mean of the `outcomes`, without each of them: effects on the weights of others have the sum 0."""
         return float(self.weight @ (self.events + self._changes)) / float(self.weight.sum())
 
-    @cached_property
+    @property
     def _changes(self) -> FloatArray:
         """What conditional risks change in the outcomes (n,)."""
-        found = np.zeros(len(self.weight))
-        for rows, given in self._given_risks():
-            found[rows] = given.changes()
-        return found
+        return self._given_risks[0]
 
-    @cached_property
+    @property
     def variances_by_censoring(self) -> FloatArray:
         r"""Variances (n,) that censoring adds to the `outcomes` if predictions are right.
 
@@ -205,15 +201,14 @@ class EventsByTime:
         They do not depend on the patient's own outcome. Squares of a few large weights do, and are too small just where
         the sum is too small.
         """
-        found = np.zeros(len(self.weight))
-        for rows, given in self._given_risks():
-            found[rows] = given.variances()
-        return found
+        return self._given_risks[1]
 
-    def _given_risks(self) -> Iterator[tuple[IntArray, _GivenRisk]]:
-        """Yield the rows and the conditional risks of each stratum in which patients were censored by the time."""
+    @cached_property
+    def _given_risks(self) -> tuple[FloatArray, FloatArray]:
+        """What conditional risks change in the outcomes (n,), and the variances (n,), where patients were censored."""
+        changes, variances = np.zeros(len(self.weight)), np.zeros(len(self.weight))
         if self.risk is None:
-            return
+            return changes, variances
         happened = Incidence.of(replace(self.target, entry=None), self.weight)
         total = -np.log1p(-np.minimum(happened.at(np.array([self.time])), _MOST_RISK))[0]
         for rows, censoring in self._censoring:
@@ -223,7 +218,9 @@ class EventsByTime:
             elapsed = times / self.time
             if total > 0:
                 elapsed = -np.log1p(-np.minimum(happened.at(times), _MOST_RISK)) / total
-            yield rows, _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
+            given = _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
+            changes[rows], variances[rows] = given.changes(), given.variances()
+        return changes, variances
 
     def share(self) -> Estimate:
         """Return the observed risk: the mean of the weighted events."""
@@ -301,3 +298,95 @@ def _members(stratum: IntArray, weight: FloatArray) -> list[IntArray]:
     rows = np.flatnonzero(weight > 0)
     rows = rows[np.argsort(stratum[rows], kind="stable")]
     return np.split(rows, np.flatnonzero(np.diff(stratum[rows])) + 1) if len(rows) else []
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRisk:
+    """Mean `predicted` and `observed` risk by a time of the `patients` whose stratum was followed until then.
+
+    `left_out` is the number of the others. The interval of the observed risk is that of these patients, whose predicted
+    risks are fixed: it excludes the mean predicted risk where the predictions are shown to be wrong on average.
+    """
+
+    patients: float
+    left_out: float
+    predicted: float
+    risk: FloatArray
+    outcomes: EventsByTime | None = None
+
+    @property
+    def value(self) -> float:
+        """The observed risk without an interval; NaN without patients."""
+        return np.nan if self.outcomes is None else _mean(self.outcomes)
+
+    @cached_property
+    def observed(self) -> Estimate:
+        """The observed risk."""
+        if self.outcomes is None:
+            return Estimate.undefined(len(self.risk))
+        return observed_given_risks(self.outcomes, self.risk)
+
+    @property
+    def only_predicted(self) -> float:
+        """The mean predicted risk, that of all patients if none was followed."""
+        return self.predicted if self.patients or not len(self.risk) else float(self.risk.mean())
+
+    @property
+    def ratio(self) -> float:
+        """Observed over predicted risk; NaN if no event is predicted."""
+        return self.value / self.predicted if self.predicted > 0 else np.nan
+
+
+def observed_risk(
+    target: Target,
+    risk: FloatArray,
+    time: float,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
+) -> ObservedRisk:
+    """Return predicted and observed risk by a time of n patients with risks, weights and clusters (n,)."""
+    weight = np.ones(len(target)) if weight is None else weight
+    inside = weight * followed_until(time, target, risk, weight, clusters)
+    total, everybody = float(inside.sum()), float(weight.sum())
+    if not total > 0:
+        return ObservedRisk(0.0, everybody, np.nan, risk)
+    outcomes = EventsByTime.of(time, target, risk, inside, clusters)
+    return ObservedRisk(total, everybody - total, float(inside @ risk) / total, risk, outcomes)
+
+
+def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
+    r"""Return the observed risk, as an estimate of that of patients with the same predicted risks (n,).
+
+    It is the mean of the pseudo-values that tests of predictions at few times judge. The influence of patient i is
+
+    .. math:: \frac{w_i}{\sum_j w_j} (x_i - m_i)
+
+    with x the pseudo-value and m its expected value: the predicted risk, multiplied by one factor for each stratum so
+    that the sums of both are equal in it. Where no patient had the event by the time, the risk is 0, without an
+    interval.
+    """
+    stratum, weight = outcomes.stratum, outcomes.weight
+    total = float(weight.sum())
+    if not total > 0:
+        return Estimate.undefined(len(risk))
+    if not _happened(outcomes):
+        return Estimate(0.0, np.zeros(len(risk)), "logit")
+    observed = weight * outcomes.outcomes
+    number, events, predicted = (np.bincount(stratum, values) for values in (weight, observed, weight * risk))
+    factor = np.divide(events, predicted, out=np.zeros(len(events)), where=predicted > 0)
+    # A stratum whose risks are all 0 has no factor.
+    equal = np.divide(events, number, out=np.zeros(len(events)), where=(number > 0) & ~(predicted > 0))
+    influence = (observed - weight * (factor[stratum] * risk + equal[stratum])) / total
+    # Degrees of freedom are patients less one: with few events, events less one give intervals of nearly 0 to 1, which
+    # hold the truth no more often.
+    freedom = np.count_nonzero(weight) - 1.0
+    return Estimate(_mean(outcomes), influence, "logit", freedom)
+
+
+def _happened(outcomes: EventsByTime) -> bool:
+    return bool((outcomes.happened & (outcomes.weight > 0)).any())
+
+
+def _mean(outcomes: EventsByTime) -> float:
+    """Return the mean of the outcomes; 0 without an event, where predicted risks alone would make it differ from 0."""
+    return float(np.clip(outcomes.mean, 0.0, 1.0)) if _happened(outcomes) else 0.0

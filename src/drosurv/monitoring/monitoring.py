@@ -19,12 +19,12 @@ from drosurv.errors import (
     require,
     warn_caller,
 )
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.judging.excluded_errors import Interval, excluded_sentence
 from drosurv.metrics.scores import metric_target
-from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_numbers
+from drosurv.monitoring.counts import Calendar, Log, Series, curves_to_monitor, patient_numbers
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
-from drosurv.monitoring.looks import Calendar
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import (
     FloatArray,
     IntArray,

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.files import write_file
-from drosurv.monitoring.looks import days
+from drosurv.monitoring.counts import days
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import (
     DAYS,
@@ -28,8 +29,8 @@ from drosurv.presentation import (
     with_interval,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
+from drosurv.report.evidence import Part, Section
 from drosurv.report.report import page_of
-from drosurv.report.section import Part, Section
 
 # A drosurv.monitoring.Monitoring, whose method to_html imports this file.
 Monitoring: TypeAlias = Any

@@ -8,11 +8,12 @@ from drosurv.paper.disparities import (
     average_disparity,
     censored_group_disparity,
     censored_individual_disparity,
+    concordance_fractions,
+    concordance_imparity,
     group_disparity,
     individual_disparity,
     intersectional_disparity,
 )
-from drosurv.paper.imparity import concordance_fractions, concordance_imparity
 from drosurv.paper.penalties import Penalty
 from drosurv.paper.regularized_cox import RegularizedCox
 

@@ -62,7 +62,6 @@ class RegularizedCox(NetworkEstimator):
         objective="other",
         no_ties="",
         convex=False,
-        batched=("lr", "weight"),
         devices="accelerator",
     )
 

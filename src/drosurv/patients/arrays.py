@@ -19,8 +19,6 @@ IntArray = NDArray[np.intp]
 
 # For more times than this, sorting them before a lookup is several times faster.
 _SORT_BEFORE_LOOKUP = 10_000
-
-
 # For fewer numbers than this, NumPy's stable sort is as fast as any.
 _MANY_TO_SORT = 1_500
 
@@ -29,6 +27,11 @@ def is_tensor(array: Any) -> bool:
     """Return whether something is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
+
+
+def on_host(array: Any) -> Any:
+    """Return a tensor as a NumPy array on the CPU, and anything else unchanged."""
+    return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
 def as_numbers(values: Any) -> FloatArray:

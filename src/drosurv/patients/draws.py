@@ -1,25 +1,36 @@
-"""Random folds and halves of patients that do not depend on the order of the rows.
+"""Random folds and halves of patients that do not depend on the order of the rows; seeds and threads of replicates.
 
-They are drawn for the rows in an order of their own: by time and, where times are tied, by all that is known about the
-rows. Rows that agree in all of that are copies of each other, and their order does not matter.
+Folds and halves are drawn for the rows in an order of their own: by time and, where times are tied, by all that is
+known about the rows. Rows that agree in all of that are copies of each other, and their order does not matter.
 """
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
+import joblib
 import numba
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
+from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg
 from drosurv.patients.arrays import is_tensor
-from drosurv.patients.observation import in_pandas
+from drosurv.patients.observation import in_pandas, no_seed
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+
+T = TypeVar("T")
+_BATCHES_PER_THREAD = 8
+# For fewer patients a replicate takes so little time that threads mostly wait for each other.
+_MIN_PATIENTS_FOR_THREADS = 2_500
 
 
 def row_order(target: Target, X: Any = None, *columns: ArrayLike | None) -> IntArray:
@@ -196,3 +207,58 @@ def _draw_places(key: IntArray, places: IntArray, left: IntArray, draws: FloatAr
         left[key[i]] -= 1
         drawn[i] = part
     return drawn
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Return one seed for all replicates from an int, None, or a generator, which is advanced."""
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**63, size=2).tolist())
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
+    try:
+        return np.random.SeedSequence(random_state)
+    except (TypeError, ValueError) as error:
+        raise no_seed(random_state) from error
+
+
+def replicate_rng(seed: np.random.SeedSequence, replicate: int) -> np.random.Generator:
+    """Return the random generator of one replicate, the same in every thread and process."""
+    key = (*seed.spawn_key, replicate)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed.entropy, spawn_key=key)))
+
+
+def in_parallel(
+    work: Callable[[int], T], count: int, n_jobs: int | None, patients: int = _MIN_PATIENTS_FOR_THREADS
+) -> Iterator[T]:
+    """Yield ``work(0), ..., work(count - 1)``, without warnings about undefined values.
+
+    The calls run in threads, or on the backend of a ``joblib.parallel_config``, such as the workers of a Dask cluster.
+    With few patients they run one after another, unless `n_jobs` or such a backend is given.
+    """
+    numbers = range(count)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        backend, asked = get_active_backend()
+        # Without a parallel_config, joblib reports its default backend.
+        by_default = asked is None and isinstance(backend, LokyBackend)
+        if n_jobs is None and patients < _MIN_PATIENTS_FOR_THREADS and by_default:
+            n_jobs = 1
+        n_threads = 1 if n_jobs == 1 or count < 2 else joblib.effective_n_jobs(n_jobs or -1)
+        if n_threads == 1:
+            yield from map(work, numbers)
+            return
+        # Several batches per thread, so that all threads end at about the same time.
+        size = -(-count // (_BATCHES_PER_THREAD * n_threads))
+        batches = [numbers[k : k + size] for k in range(0, count, size)]
+        pool = Parallel(n_threads, prefer="threads", batch_size=1, return_as="generator")
+        for found in pool(delayed(_run_batch)(work, batch, os.getpid()) for batch in batches):
+            yield from found
+
+
+def _run_batch(work: Callable[[int], T], numbers: range, parent: int) -> list[T]:
+    if os.getpid() == parent:
+        # Threads share the warning filters of their process, which in_parallel has set.
+        return [work(number) for number in numbers]
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        return [work(number) for number in numbers]

@@ -16,6 +16,8 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 Missing = Literal["group", "drop"]
 MISSING_LABEL = "missing"
+#: Attribute and group of all patients in tables.
+EVERYONE, ALL = "overall", "all"
 
 
 @dataclass(frozen=True, eq=False)

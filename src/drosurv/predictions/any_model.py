@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, arg
+from drosurv.estimators import CoxPH
 from drosurv.patients.observation import given_arguments, in_pandas
 from drosurv.patients.target import Surv, field_names, with_fields, y_field
 from drosurv.tables.encoder import TableEncoder
@@ -124,3 +125,8 @@ def fit_any(
     if similar is not None and hasattr(final, "begin_near"):
         final_step(copy).begin_near(final_step(similar))
     return copy.fit(X, y, **{prefix + name: value for name, value in options.items()})
+
+
+def plain_cox(model: Any) -> CoxPH:
+    """Return a plain Cox model with the same method for ties as the model."""
+    return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))

@@ -48,6 +48,9 @@ _RISK = re.compile(
     r"partial_hazard|hazard_ratio|hr|risk|risk_score|log_risk|lp|linear_predictor|score|prediction",
     re.IGNORECASE,
 )
+# A column that is only named like a risk score is one if its rank correlation with the probabilities is at least this
+# large. Fewer patients tell nothing.
+_RELATED, _FEWEST = 0.5, 20
 # A text column with more levels identifies patients, and defines no groups.
 MOST_LEVELS = 20
 # Columns named like predictions are meant as such if at least this share of the patients has values that can be.
@@ -65,7 +68,8 @@ class PredictionColumns:
 
     `names` are the columns of these; after incidences, those of survival and risk scores, which say the same. Not used
     are columns with names like predictions without a clear time, `unread`, and those that name patients or number the
-    rows, `ids`. Rules may use the others, `features` (n, d).
+    rows, `ids`. Rules may use the others, `features` (n, d); `no_scores` are named like risk scores, as `hr` for a
+    heart rate is, but do not rank the patients as the probabilities do.
     """
 
     survival: FloatArray | None
@@ -75,6 +79,7 @@ class PredictionColumns:
     unread: tuple[str, ...]
     ids: tuple[str, ...]
     features: pd.DataFrame
+    no_scores: tuple[str, ...] = ()
     unit: str = ""
     times_given: bool = False
     kind: str = ""
@@ -117,7 +122,8 @@ def prediction_columns(
     frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:
         raise ArgumentError("risk", f"{arg('risk', risk)} is not a column; the table has {[*frame.columns]}.")
-    scores = risk or next((name for name in frame.columns if _RISK.fullmatch(name)), None)
+    named = [name for name in frame.columns if _RISK.fullmatch(name)] if risk is None else [risk]
+    scores = next(iter(named), None)
     by_cause = {} if survival else _of_causes(frame, causes)
     if by_cause:
         return _incidences(frame, by_cause, scores, causes)
@@ -125,6 +131,8 @@ def prediction_columns(
     known = frame if scores is None else frame.dropna(axis=1)
     at = _given(frame, survival) if survival else _recognised(known, beside_scores=scores is not None)
     ordered = _by_time(at)
+    related = [name for name in named if risk or not at or _related(frame[name], frame[ordered[-1]])]
+    scores = next(iter(related), None)
     return PredictionColumns(
         survival=probabilities(frame[ordered]) if at else None,
         times=np.array([at[name].time for name in ordered]) if at else None,
@@ -132,8 +140,15 @@ def prediction_columns(
         unit=next((at[name].unit for name in ordered), ""),
         times_given=all(at[name].given for name in ordered),
         kind=next((at[name].kind for name in ordered), ""),
+        no_scores=tuple(name for name in named if name not in related),
         **_beside(frame, (*ordered, *([] if scores is None else [scores]))),
     )
+
+
+def _related(scores: pd.Series[Any], probabilities: pd.Series[Any]) -> bool:
+    """Whether numbers rank the patients (n,) nearly as probabilities do; true if there are too few to tell."""
+    ranks = pd.Series(numbers_in(scores)).rank().corr(pd.Series(numbers_in(probabilities)).rank())
+    return len(scores) < _FEWEST or not abs(ranks) < _RELATED
 
 
 def named_like_predictions(frame: pd.DataFrame, survival: Sequence[str], risk: str | None) -> list[str]:

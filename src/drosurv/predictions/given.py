@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from drosurv.curves import checked_total, parse_survival, wrong_incidence
-from drosurv.errors import ArgumentError, arg, in_command, require, row_number
+from drosurv.errors import ArgumentError, arg, in_command, may_be_given, require, row_number
 from drosurv.metrics.nonparametric import KaplanMeier, free_until
 from drosurv.patients.target import FloatArray, Target, cause_names, of_any_cause, parse_target
 from drosurv.predictions.columns import PERCENT, PredictionColumns, in_percent, prediction_numbers
@@ -155,7 +155,14 @@ def read_columns(
     at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
     scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
     what = "survival" if parsed.form is None or parsed.form.kind == "survival" else "event probabilities"
-    return parsed._replace(notes=(f"read as {what}: {listing(at, 12)}{scores}.", *parsed.notes))
+    notes = [f"read as {what}: {listing(at, 12)}{scores}.", *parsed.notes]
+    for name in found.no_scores:
+        remedy = f" Pass {arg('risk', name)} if it is." if may_be_given("risk") else ""
+        notes.append(
+            f"column {name!r} is named like a risk score, but ranks the patients otherwise than {names[-1]}: it was "
+            f"not read as one.{remedy}"
+        )
+    return parsed._replace(notes=tuple(notes))
 
 
 def _read_incidences(

@@ -1,7 +1,6 @@
 """Tables, numbers and sentences as text; figures and progress bars."""
 
 from drosurv.presentation.figures import axes_or_new, line_style, lines_or_new, name_lines, write_figure
-from drosurv.presentation.sentences import Statement
 from drosurv.presentation.table import Column, Table, Text, aligned, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,
@@ -9,6 +8,7 @@ from drosurv.presentation.wording import (
     NOTHING,
     VERSUS,
     Kind,
+    Statement,
     as_sentence,
     attribute_name,
     cause_in_words,

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["text", "count", "share", "points", "signed_points", "value", "p", "time"]
@@ -36,6 +37,18 @@ _UNIT = re.compile(
     "(?<![a-z])(?:" + "|".join(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()) + ")(?![a-z])",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of a summary, and whether it is a concern that a reader should act on.
+
+    The code says what it is about, for programs; codes do not change between versions.
+    """
+
+    code: str
+    text: str
+    concern: bool = False
 
 
 def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:

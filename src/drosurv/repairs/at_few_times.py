@@ -17,9 +17,9 @@ from drosurv.curves import minus_log, parse_survival
 from drosurv.judging.few_times import ResidualsAtTimes, bounded
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
-from drosurv.judging.log_score import outcome_scores
 from drosurv.judging.residual_tests import fit_at_one_time, level, slope
 from drosurv.judging.residuals import Sums
+from drosurv.metrics.likelihood_gain import outcome_scores
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.predictions import Predicted, as_predictions

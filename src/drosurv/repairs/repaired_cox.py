@@ -38,10 +38,10 @@ from drosurv.repairs.checked_search import Attempt, CheckedSearch, Trial, fewest
 from drosurv.repairs.expected import (
     QUARTILES,
     Expected,
+    FoldFits,
     expected_of_frozen,
     reference_times,
 )
-from drosurv.repairs.fold_fits import FoldFits
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
 from drosurv.repairs.repair_search import AtTimes
 from drosurv.repairs.repair_views import (

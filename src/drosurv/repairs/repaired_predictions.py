@@ -80,7 +80,6 @@ class RepairedPredictions(SurvivalModel):
             objective="other",
             no_ties="",
             convex=False,
-            batched=(),
             devices="cpu",
         )
 

@@ -14,21 +14,21 @@ from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, re
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import table_by_cause
-from drosurv.evaluation.data import Horizon
-from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.evaluation.data import Horizon, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.judging.from_predictions import outcomes, require_an_event, require_event_of
 from drosurv.judging.known_columns import known_columns
 from drosurv.metrics import FollowUp
+from drosurv.patients.arrays import on_host
 from drosurv.patients.draws import row_order
-from drosurv.patients.observation import Inference, Rows, require_rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Inference, Rows, one_row_each, require_rows
 from drosurv.patients.target import Surv, has_causes, of_any_cause, parse_target, with_fields
 from drosurv.predictions import Predicted, Predictions, as_predictions, of_causes, require_model
 from drosurv.predictions.any_model import (
     columns_used,
     final_step,
     is_score,
+    plain_cox,
     prepared,
     require_fitted,
     training_follow_up,
@@ -48,7 +48,6 @@ from drosurv.report.cross_fit import (
 )
 from drosurv.report.evidence import AuditedModel, Evidence, Page
 from drosurv.report.report import AuditReport
-from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
 
 OWN_FOLLOW_UP = (

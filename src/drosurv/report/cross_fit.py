@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
@@ -14,8 +14,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, TableValues, joined_curves
 from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.data import curves_since_entry, log_hazard, ranking_time
-from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.evaluation.data import curves_since_entry, log_hazard, ranking_time, standardised_features
 from drosurv.judging.from_predictions import design_columns
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.patients.draws import draw_folds
@@ -30,7 +29,7 @@ from drosurv.patients.target import (
     parse_target,
 )
 from drosurv.predictions import as_predictions
-from drosurv.predictions.any_model import final_step, fit_any, prepared
+from drosurv.predictions.any_model import final_step, fit_any, plain_cox, prepared
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
@@ -63,22 +62,19 @@ def cross_fitted(
     *,
     rows: Rows | None = None,
     intervals: PatientRows | None = None,
-    fit_options: Mapping[str, Any] | None = None,
 ) -> Predictions:
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
-    `fit_options` are further arguments of ``fit``, of the last step, with one value per patient. Fields of `y` are used
-    in training, by estimators of this library; others get event and time. Entry, strata and offset of the `rows` are
-    used in training and prediction; with them, scores are hazards at one time. Curves are those of the models
-    themselves, with their own hazards; of models of causes, those of each cause. With `intervals`, a model is trained
-    on all rows of its training patients, and predicts from the one row of X that each patient has.
+    Fields of `y` are used in training, by estimators of this library; others get event and time. Entry, strata and
+    offset of the `rows` are used in training and prediction; with them, scores are hazards at one time. Curves are
+    those of the models themselves, with their own hazards; of models of causes, those of each cause. With `intervals`,
+    a model is trained on all rows of its training patients, and predicts from the one row of X that each patient has.
     """
-    rows, options = rows or Rows(), dict(fit_options or {})
+    rows = rows or Rows()
     outcome, causes = replace(parse_target(of_any_cause(y)), entry=rows.entry), has_causes(y)
     given = PatientRows(X, y, rows, np.arange(len(outcome))) if intervals is None else intervals
     times = curve_times(outcome.time[outcome.event])
-    options |= given.rows.for_models
     needed: tuple[str, ...] = ("entry",) if intervals is None else ("entry", "id")
     n, risk, trained_on = len(outcome), np.empty(len(outcome)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
@@ -86,7 +82,7 @@ def cross_fitted(
     by_cause: list[tuple[IntArray, CompetingCurves]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
-        fold_options = {name: take(values, learned) for name, values in options.items()}
+        fold_options = {name: take(values, learned) for name, values in given.rows.for_models.items()}
         model = fit_any(estimator, take(given.X, learned), given.y[learned], needed, **fold_options)
         seen = outcome.take(train)
         follow_up = FollowUp.of(replace(seen, entry=None), entry=seen.entry)

@@ -1,4 +1,7 @@
-"""The audited model and patients, what the page says of them, and all numbers that the sections of the report show."""
+"""The audited model and patients, what the page says of them, and all numbers that the sections of the report show.
+
+A section is a :class:`Section`, and what it shows of the evidence a :class:`Part`.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,9 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import (
-    EVERYONE,
-    Attribute,
-    parse_attributes,
-    rows_by_group,
-)
 from drosurv.evaluation.data import Horizon, curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
+from drosurv.evaluation.evaluator import Attribute, parse_attributes, rows_by_group
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors
@@ -37,6 +35,7 @@ from drosurv.judging.verdict import (
     subgroup_problem,
 )
 from drosurv.judging.words import event_in_words, event_name
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.observation import Inference, Rows, sample_of_many, select_rows
 from drosurv.patients.target import (
     CompetingTarget,
@@ -49,7 +48,7 @@ from drosurv.patients.target import (
 )
 from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import final_step, prepared
-from drosurv.presentation import counted, group_name, moment, plain_rows
+from drosurv.presentation import Column, Statement, Table, counted, group_name, moment, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.report.cross_fit import curve_times
@@ -57,6 +56,10 @@ from drosurv.tables import TableEncoder
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
+# Columns of several tables: names of a group, and its counts.
+WHO = (Column("group", "Group"), Column("attribute", "Attribute"))
+PATIENTS, EVENTS = Column("patients", "Patients", "count"), Column("observed", "Events", "count")
+EXPECTED = Column("expected", "Events expected", "time")
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,7 @@ class Evidence:
                 n_bootstrap=enough_replicates(self.level, 1 / SEARCH_SHARE),
                 y_train=self.follow_up,
                 time_unit=self.time_unit,
+                relevance=self.relevance,
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
@@ -307,13 +311,14 @@ class Evidence:
 
     @property
     def subgroups(self) -> list[dict[str, Any]]:
-        """Significant subgroups of the search that :meth:`SubgroupBounds.to_report` returns."""
+        """Significant subgroups of the search whose difference is not small; see :meth:`SubgroupBounds.to_report`."""
         return [row for row, _ in self._subgroups]
 
     @cached_property
     def _subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
         """The subgroups with the rules that define them."""
-        return [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
+        found = [] if isinstance(self.bounds, str) else self.bounds.to_report(self.audited.found)
+        return [one for one in found if is_beyond(one[0]["ratio"], self.relevance)]
 
     @cached_property
     def risks_of_subgroups(self) -> dict[str, dict[str, Any]]:
@@ -326,14 +331,9 @@ class Evidence:
         times = self.audited.by_horizon(self.audited.risks(rows, alone=True))
         return {name: row for (_, name), row in times.items()}
 
-    @property
-    def _large_subgroups(self) -> list[tuple[dict[str, Any], Rule]]:
-        """Subgroups whose difference is not small."""
-        return [found for found in self._subgroups if is_beyond(found[0]["ratio"], self.relevance)]
-
     def _found_by_search(self) -> Iterator[FindingRow]:
-        """Yield the subgroup that explains most, of those whose difference is not small."""
-        found = self._large_subgroups
+        """Yield the subgroup that explains most."""
+        found = self._subgroups
         if isinstance(self.bounds, str) or not found:
             return
         (worst, _), more = found[0], len(found) - 1
@@ -346,8 +346,8 @@ class Evidence:
         """What to do about the groups that are wrong when the model is fitted again."""
         wrong = [row for row in self.audited.verdict.problems if row.status == "miscalibrated"]
         columns = [row.attribute for row in wrong if row.attribute != EVERYONE]
-        if self._large_subgroups:
-            columns += [condition.column for condition in self._large_subgroups[0][1].conditions]
+        if self._subgroups:
+            columns += [condition.column for condition in self._subgroups[0][1].conditions]
         return refit_advice({name: name in self.columns if self.columns else None for name in columns})
 
     @cached_property
@@ -469,3 +469,47 @@ class Evidence:
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, 1 + self.search_rules)
+
+
+def judged_counts(until: str) -> tuple[Column, Column]:
+    """Return the columns of observed and expected events: of the whole follow-up, or weighted, `until` a time."""
+    if not until:
+        return EVENTS, replace(EXPECTED, label="Events expected during follow-up")
+    return replace(EVENTS, label=f"Events by {until}, weighted"), replace(
+        EXPECTED, label=f"Expected by {until}"
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows, as data from which every view is made.
+
+    `facts` are other values that JSON can hold.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def table(self, key: str) -> Table | None:
+        """Return a table by its key; None if there is none."""
+        return next((table for table in self.tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
+
+    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
+    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
+    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
+    statement and table.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None] = lambda evidence: None
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
+    draw: Callable[[Part], Any] = lambda part: None

@@ -39,8 +39,7 @@ from drosurv.presentation import (
     listing,
     literal,
 )
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.evidence import Evidence, Part, Section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import on_host
 
 # An array of NumPy or torch.
 Array = Any
@@ -51,11 +51,6 @@ def array_like(X: Array, vector: Any) -> Array:
     import torch
 
     return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
-
-
-def on_host(array: Any) -> Any:
-    """Return a tensor as a NumPy array on the CPU, and anything else unchanged."""
-    return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
 def in_numpy(array: Array) -> Any:

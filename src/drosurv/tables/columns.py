@@ -21,6 +21,7 @@ from drosurv.tables.values import (
     factorized,
     has_decimal_comma,
     holds_numbers,
+    is_limit,
     label,
     label_counts,
     labels,
@@ -234,8 +235,8 @@ def learn_column(
     # Whoever gives a column the type of categories says that they are; a name for most rows is none.
     declared = isinstance(column.dtype, pd.CategoricalDtype) and len(counts) <= sum(counts.values()) / 2
     if names_people(name, column) and not categorical:
-        warn_caller(f"column {name!r} holds names of people and is no feature.", argument="drop")
-        return LeftOutColumn(name, "it holds names of people", n_missing)
+        warn_caller(f"column {name!r} holds names and is no feature.", argument="drop")
+        return LeftOutColumn(name, "it holds names", n_missing)
     if not (categorical or declared):
         _check_texts(counts, name)
     return _learn_category(column, counts, n_missing, standardize, reference)
@@ -329,11 +330,13 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
     if others := texts_among_numbers(counts):
         held = {text: counts[text] for text in others}
         here, rows = [f"{name}=*"], sum(held.values())
+        limits = all(map(is_limit, others))
+        numbers = "write numbers, such as the limits" if limits else "correct the table"
         raise ArgumentError(
             "missing",
             f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
             f"{counted(rows, 'row')}: if those texts mean a missing value, pass {arg('missing', here)}; if the "
-            f"column is a category, name it in {arg('categorical')}; or correct the table.",
+            f"column is a category, name it in {arg('categorical')}; or {numbers}.",
         )
     texts = sorted(counts, key=lambda text: -counts[text])
     commas = list(filter(has_decimal_comma, texts))

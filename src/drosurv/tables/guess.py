@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -23,11 +23,11 @@ from drosurv.patients.outcome_names import (
 )
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
-from drosurv.tables.dates import dates_in_numbers, holds_dates
+from drosurv.tables.dates import dates_in_numbers, holds_dates, holds_years
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, start_dates
+from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
-from drosurv.tables.values import floats, holds_numbers, labels
+from drosurv.tables.values import coded, floats, holds_numbers, labels
 
 _GROUPS = re.compile(
     r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
@@ -58,8 +58,6 @@ _SMALLEST_SHARE = 0.03
 _OLD, _OLDEST = 65, 120
 # Share of the values of a column that may be wrong.
 _SLIPS = 0.05
-# Whole numbers in this range are years of the calendar, not times.
-_CALENDAR_YEARS = 1900, 2100
 
 
 class UnknownColumns(ArgumentError):
@@ -86,6 +84,17 @@ class GuessedColumns:
     entry: str | None = None
     guessed: tuple[str, ...] = ()
     question: str = ""
+
+    def with_groups(self, frame: pd.DataFrame, features: Sequence[str]) -> GuessedColumns:
+        """Return the guesses with groups too, of columns named like sensitive attributes, or else of text `features`.
+
+        Columns of `frame` that are no features, but may define groups, are among the former only.
+        """
+        groups = _groups(frame, features, (self.time, self.event, self.id, self.entry))
+        if not groups:
+            return self
+        note = f"groups are defined by {listing(list(groups))}."
+        return replace(self, groups=groups, notes=(*self.notes, note), guessed=(*self.guessed, "groups"))
 
     def in_one_line(self, event_value: str | None = None) -> str:
         """Return all guesses in a sentence, as arguments, and the question; empty if there are none.
@@ -152,6 +161,9 @@ def guess_columns(
         id = repeated_id(frame, taken) or next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.
         id = id or next((name for name, _ in unnamed_ids(frame, free, free)), None)
+    if entry is None:
+        known = [name for name in frame.columns if name not in (time, event, id, *drop)]
+        entry, _ = interval_start(frame, known, time, id) or (None, 0)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     explained = {"entry": ", from which a row is observed", "id": ", which is no feature"}
@@ -159,16 +171,12 @@ def guess_columns(
         f"{role} is column {used[role]!r}{explained.get(role, ', by its name and values')}."
         for role in guessed
     ]
-    if groups is None:
-        groups = _groups(frame, (time, event, id, entry))
-        if groups:
-            guessed.append("groups")
-            notes.append(f"groups are defined by {listing(list(groups))}.")
-    groups = as_names(groups)
     question = ""
     if entry is None:
         question = next(map(str, entry_not_given(frame, map(str, frame.columns), time)), "")
-    return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed), question)
+    of_groups = () if groups is None else tuple(as_names(groups))
+    guesses = GuessedColumns(time, event, id, of_groups, tuple(notes), entry, tuple(guessed), question)
+    return guesses.with_groups(frame, list(frame.columns)) if groups is None else guesses
 
 
 def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
@@ -228,8 +236,12 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     if not pairs:
         if event is None:
             _refuse_without_events(frame)
-        found = [name for name, score in times.items() if score >= 2] if time is None else []
-        maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
+        candidates = {"time": times if time is None else {}, "event": events if event is None else {}}
+        named = {
+            role: [repr(name) for name, score in one.items() if score >= 2]
+            for role, one in candidates.items()
+        }
+        maybe = "".join(f" The {role} may be {listing(found)}." for role, found in named.items() if found)
         asked = " and ".join(arg(role, text="COLUMN") for role in _missing(time, event))
         remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
         raise _unknown(frame, time, event, remedy)
@@ -282,7 +294,7 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
     # A few negative times may be mistakes.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
-    if values.min() >= _CALENDAR_YEARS[0] and values.max() <= _CALENDAR_YEARS[1] and (values % 1 == 0).all():
+    if holds_years(column):
         return 0.0
     if set(words(name)) & {"month", "monat", "mois"} and values.max() <= 12:
         # Of the calendar.
@@ -388,13 +400,15 @@ def _is_id(frame: pd.DataFrame, name: Any) -> bool:
     return bool(re.search(r"(seq|number|no|nr)$", str(name), re.IGNORECASE)) and counts_rows(column)
 
 
-def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...]:
-    """Return columns named like sensitive attributes, or else text columns of few levels, with groups large enough."""
+def _groups(frame: pd.DataFrame, features: Sequence[str], others: Sequence[str | None]) -> tuple[str, ...]:
+    """Return columns named like sensitive attributes, or else text features of few levels, with groups large enough."""
     free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
-    texts = (frame[name] for name in free if not holds_numbers(frame[name]))
+    texts = (frame[name] for name in free if name in features and not holds_numbers(frame[name]))
     named = named or [spec for column in texts if (spec := _group(column))]
-    return tuple(named[:_MOST_GROUPS])
+    # Of columns that divide the patients in the same way, such as sex and sex.factor, the last.
+    sides = {tuple(coded(frame[spec])[0]) if spec in frame else spec: spec for spec in named}
+    return tuple(list(sides.values())[:_MOST_GROUPS])
 
 
 def _group(column: pd.Series[Any]) -> str | None:

@@ -42,8 +42,8 @@ _FEWEST_CLUSTERS = 20
 _FEWEST_CONSTANT = 2
 # One is enough if the name is that of row numbers, with at most so many different values per row, as of clusters.
 _MOST_NUMBERS = 0.75
-# Two rows agree in such a column by chance with at most this probability.
-_MOST_BY_CHANCE = 0.6
+# Two rows agree in such a column by chance with at most this probability, and all rows of all values with at most that.
+_MOST_BY_CHANCE, _CHANCE = 0.6, 1e-6
 
 
 def is_id_name(name: Any) -> bool:
@@ -60,12 +60,15 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
 
 
 def names_people(name: Any, column: pd.Series[Any]) -> bool:
-    """Whether a column holds names of people, by its name: texts that no feature, group or message may show."""
-    return (
-        _PEOPLE.fullmatch(plain(str(name))) is not None
-        and not holds_numbers(column)
-        and column.dtype.kind != "b"
-    )
+    """Whether a column holds names, as of people: texts that no feature, group or message may show.
+
+    Its name says so; a name that only ends in "name", as Patientenname does, if most values differ.
+    """
+    called = plain(str(name))
+    if holds_numbers(column) or column.dtype.kind == "b":
+        return False
+    differ = called.endswith(("name", "names")) and column.nunique() > len(column) / 2
+    return differ or _PEOPLE.fullmatch(called) is not None
 
 
 def patient_columns(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> list[str]:
@@ -96,7 +99,7 @@ def _is_whole(column: pd.Series[Any]) -> bool:
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column numbers the rows: in steps of 1, or with gaps if its name says so."""
+    """Whether a column numbers the rows: in steps of 1, or in any order without repeats if its name says so."""
     if not holds_numbers(column) or len(column) < _FEWEST_COUNTED:
         return False
     values = floats(column)
@@ -105,8 +108,10 @@ def counts_rows(column: pd.Series[Any]) -> bool:
     steps = np.diff(values)
     # The index keeps the numbers of the rows in their file when rows are left out.
     index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
-    named = _ROW_NAME.search(str(column.name)) is not None or is_id_name(column.name)
-    return bool((steps == 1).all() or (steps == index_steps).all() or (named and (steps > 0).all()))
+    if _ROW_NAME.search(str(column.name)) is not None and len(np.unique(values)) == len(values):
+        return True
+    rising = is_id_name(column.name) and (steps > 0).all()
+    return bool((steps == 1).all() or (steps == index_steps).all() or rising)
 
 
 def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -124,13 +129,17 @@ def unnamed_ids(
     """Yield those of some columns that number patients with several rows although their names do not say so.
 
     Each comes with `features` that are constant for each of its values, as sex and year of birth are for each patient.
+    Rows of different people, by a column of their names, have different numbers.
     """
+    people = [coded(frame[name])[0] for name in features if names_people(name, frame[name])]
     for name in columns:
         # Quick checks first: columns of measurements have nearly as many labels as rows, which take long to code.
         if len(frame) < 2 * _FEWEST_COUNTED or not _is_whole(frame[name]):
             continue
         codes, levels = coded(frame[name])
         if not len(frame) / 10 < len(levels) < 0.95 * len(frame) or (codes < 0).any():
+            continue
+        if any(pd.Series(one).groupby(codes).nunique().max() > 1 for one in people):
             continue
         constant = [
             str(other)
@@ -147,6 +156,7 @@ def constant_in(column: pd.Series[Any], codes: Any) -> bool:
     """Whether a column has one value for each code, and would not by chance."""
     values = coded(column)[0]
     shares = np.bincount(values[values >= 0]) / max(len(values), 1)
-    if len(shares) < 2 or (shares**2).sum() > _MOST_BY_CHANCE:
+    agree, repeats = float((shares**2).sum()), len(codes) - len(np.unique(codes))
+    if len(shares) < 2 or agree > _MOST_BY_CHANCE or agree**repeats > _CHANCE:
         return False
     return bool(pd.Series(values).groupby(codes).nunique().max() == 1)

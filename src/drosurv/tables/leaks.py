@@ -74,7 +74,7 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     }
     found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
     if entry is not None:
-        shares = {name: _same_times(values, target.time - start) for name, values in numbers.items()}
+        shares = {name: same_times(values, target.time - start) for name, values in numbers.items()}
         found |= {
             name: f"it equals the time since entry, in some unit, for {100 * share:.0f} % of the patients"
             for name, share in shares.items()
@@ -105,7 +105,7 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     known = np.isfinite(values)
     if len(np.unique(values[known])) <= MOST_LEVELS:
         return _FUNCTION if _is_function_of(time, values) else ""
-    if (same := _same_times(values, time)) > _SAME_TIMES:
+    if (same := same_times(values, time)) > _SAME_TIMES:
         return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
     # Beside the times of all patients too: of something early, those who had it have few short times.
     later = (values[known] > entry[known]).any()
@@ -179,7 +179,7 @@ def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
     target = parse_target(of_any_cause(y), require_event=False)
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
         return {}
-    shares = {name: _same_times(values, target.time) for name, values in _amounts(frame).items()}
+    shares = {name: same_times(values, target.time) for name, values in _amounts(frame).items()}
     return {name: share for name, share in shares.items() if share > 0.5}
 
 
@@ -189,7 +189,7 @@ def _amounts(frame: pd.DataFrame) -> dict[str, FloatArray]:
     return {str(name): floats(frame[name]) for name in numbers if frame[name].nunique() > _MOST_CODES}
 
 
-def _same_times(values: FloatArray, time: FloatArray) -> float:
+def same_times(values: FloatArray, time: FloatArray) -> float:
     """Return the share of patients for whom a column equals the time, in one unit for all."""
     known = np.isfinite(values) & (time > 0)
     ratio = values[known] / time[known]
@@ -235,7 +235,7 @@ def _later_ends(numbers: dict[str, FloatArray], time: FloatArray) -> dict[str, s
         for end in (names[k] for k in np.flatnonzero(likely)):
             with np.errstate(invalid="ignore"):
                 between = numbers[end] - numbers[start]
-            if (share := _same_times(between, time)) > 0.5:
+            if (share := same_times(between, time)) > 0.5:
                 found[end] = (
                     f"{end!r} minus {start!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
                 )

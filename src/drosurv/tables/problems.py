@@ -12,11 +12,12 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_be_given, row_number
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
-from drosurv.patients.target import FloatArray, IntArray, field_names
-from drosurv.presentation import counted, listing
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names
+from drosurv.presentation import counted, first_upper, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
 from drosurv.tables.ids import is_id_name, names_clusters
+from drosurv.tables.leaks import same_times
 from drosurv.tables.rows import row_numbers
 from drosurv.tables.units import mixed_units, units_of_time
 from drosurv.tables.values import (
@@ -44,8 +45,8 @@ CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
     re.IGNORECASE,
 )
-# Abbreviations that are spellings of a label.
-_SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
+# Abbreviations that are spellings of a label; so is one letter of a word of at least so many.
+_SHORT, _FEWEST_LETTERS = {"y": "yes", "n": "no"}, 4
 # Times and starts that all exceed this share of the largest time are dates: follow-up has short times too.
 _FAR_FROM_ZERO = 1 / 3
 # At least so many rows start where another ends if rows are intervals of a patient's time.
@@ -63,8 +64,11 @@ _FEWEST_PAIRS = 12
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 # So many times in order are near each other: a column that rises or falls with time is no sign.
 _NEAR = 4
-# Nor is one whose ranks have a correlation above this with those of the times.
-_RANK_CORRELATION = 0.8
+# Nor is one whose ranks have a correlation above this with those of the times, or that equals so many, as the time of
+# a progression, or else of death, does.
+_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.05
+# Or if they differ from rows beside them in a column so often that it has at most this probability by chance.
+_CHANCE = 1e-6
 
 
 def table_problems(
@@ -90,8 +94,7 @@ def table_problems(
     them: without `id`, they tell equal rows.
     """
     if time is not None:
-        intervals = [*_intervals(frame, features, time, id)]
-        yield from intervals or [*entry_not_given(frame, features, time)]
+        yield from entry_not_given(frame, features, time)
         yield from _kinds_of_events(frame, features, id)
         if starts := start_dates(frame, time, target):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
@@ -117,7 +120,11 @@ def table_problems(
         yield from mixed_units(frame[name], [*_SENTINELS])
     for name in features:
         yield from _spellings(frame[name])
-    yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
+    # Two numbers are determined as two codes are.
+    codes = [name for name in features if _is_text(frame[name]) or frame[name].nunique() == 2]
+    yield from _nested(
+        frame, [*codes, *(name for name in categorical if name in features and name not in codes)]
+    )
 
 
 def refuse_totals(frame: pd.DataFrame) -> None:
@@ -149,7 +156,7 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
     same = several.groupby(["patient", "time"]).size().gt(1)
     if same.sum() >= _FEWEST_SAME and same.mean() > 0.5:
         n, had = rows["patient"].nunique(), rows.loc[rows["event"], "patient"].nunique()
-        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} instead of {arg('id')}."
+        unit = f" If each row is a unit of its own, as each eye is, pass {arg('clusters', id)} and no {arg('id')}."
         unit = unit if may_be_given("clusters") else ""
         raise ArgumentError(
             "id",
@@ -171,14 +178,22 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             f"to repeat patients, whose events then count {multiple} times. {remedy}",
         )
         return
+    same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
+    if visits := next((name for name in features if _numbers_visits(coded(frame[name])[0], same)), None):
+        yield ArgumentWarning(
+            "id",
+            f"{int(same.sum()):,} rows have the time and event of the row above, and hardly ever its {visits!r}, as "
+            f"different visits of one patient have: rows seem to repeat patients, whose events then count several "
+            f"times. {remedy}",
+        )
+        return
     had = np.flatnonzero(event > 0)
     at = np.unique(np.column_stack([event[had], time[had]]), axis=0, return_inverse=True)[1].ravel()
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
     if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
         return
     # What rises with time, such as the date last seen, is equal where times are.
-    since = pd.Series(time[had]).rank()
-    told = [name for name in features if not _follows(frame[name].iloc[had], since)]
+    told = [name for name in features if not _follows(frame[name].iloc[had], time[had])]
     codes = {name: coded(frame[name])[0][had] for name in told}
     # Where many patients have the same time, those who also have the same age are compared.
     known = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
@@ -197,30 +212,48 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             return
 
 
-def _follows(column: pd.Series[Any], since: pd.Series[Any]) -> bool:
-    """Whether the numbers of a column (n,) have nearly the order of the times, given as ranks (n,)."""
+def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
+    """Whether rows that are the `same` as the row above (n - 1,) have its code (n,) far less often than by chance."""
+    chance = float(((np.unique(codes, return_counts=True)[1] / len(codes)) ** 2).sum())
+    equal = float((codes[1:] == codes[:-1])[same].mean()) if same.any() else 1.0
+    if equal >= chance or chance == 1:
+        return False
+    # Chernoff's bound of the probability of so few.
+    rare = (1 - equal) * np.log((1 - equal) / (1 - chance)) + (equal and equal * np.log(equal / chance))
+    return bool(same.sum() * rare > -np.log(_CHANCE))
+
+
+def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
+    """Whether the numbers of a column (n,) have nearly the order of the times, or equal some of them."""
     if not holds_numbers(column) or column.nunique() < 2:
         return False
-    return bool(abs(pd.Series(floats(column)).rank().corr(since)) > _RANK_CORRELATION)
+    values = floats(column)
+    order = pd.Series(values).rank().corr(pd.Series(time).rank())
+    return bool(abs(order) > _RANK_CORRELATION) or same_times(values, time) > _SAME_TIMES
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
     """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`."""
-    rows = pd.DataFrame({"code": codes, "at": at, "near": at // _NEAR, "within": within})
-
-    def alike(*same: str) -> FloatArray:
-        return rows.groupby([*same])["code"].transform("size").to_numpy(np.float64)
-
-    tied, near = alike("within", "at") - 1, alike("within", "near") - alike("within", "at")
+    near_at = at // _NEAR
+    tied = _rows_like(within, at) - 1
+    near = _rows_like(within, near_at) - tied - 1
     known = (tied > 0) & (near > 0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    equal, share = alike("within", "at", "code"), (alike("code") / len(rows))[known]
+    equal, share = _rows_like(within, at, codes), (_rows_like(codes) / len(codes))[known]
     observed = ((equal - 1) / np.maximum(tied, 1))[known]
-    expected = ((alike("within", "near", "code") - equal) / np.maximum(near, 1))[known]
+    expected = ((_rows_like(within, near_at, codes) - equal) / np.maximum(near, 1))[known]
     beyond, possible = (observed - expected).sum(), (1 - expected).sum()
     deviation = np.sqrt((2 * share * (1 - share) * (1 / tied[known] + 1 / near[known])).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
+
+
+def _rows_like(*codes: IntArray) -> FloatArray:
+    """Return how many rows have the codes of each row (n,) in every one of some columns."""
+    place = np.zeros(len(codes[0]), np.intp)
+    for one in codes:
+        place = np.unique(place * (one.max() + 2) + one + 1, return_inverse=True)[1]
+    return np.bincount(place)[place].astype(np.float64)
 
 
 def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
@@ -275,11 +308,12 @@ def copied_rows(
 
 def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
     """Say that a column seems to number patients who have several rows, and what to do."""
+    other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
     same = f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
     return (
         f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
-        f"value: it seems to number patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in "
-        f"{arg('categorical')} if it is a feature."
+        f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
+        f"{arg('numeric')} or in {arg('categorical')}{other}."
     )
 
 
@@ -309,27 +343,40 @@ def _clusters(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[ArgumentWar
         )
 
 
-def _intervals(
-    frame: pd.DataFrame, features: Sequence[str], time: str, id: str | None
-) -> Iterator[ArgumentWarning]:
-    """Warn where rows are intervals (start, stop] of a patient's time: each starts where the one before ends."""
+def interval_start(
+    frame: pd.DataFrame, columns: Iterable[str], time: str, id: str | None
+) -> tuple[str, int] | None:
+    """Return the first of some columns at which a row of a patient starts, in nearly all where the row before ends.
+
+    It comes with the number of such rows, which are intervals (start, stop] of a patient's time; None if there is none.
+    """
+    if not holds_numbers(frame[time]):
+        return None
     who = id or next(filter(is_id_name, frame.columns), None)
-    stop = to_floats(frame[time])
+    stop = floats(frame[time])
     order = np.arange(len(frame)) if who is None else np.lexsort((stop, pd.factorize(frame[who])[0]))
-    for name in features:
-        if not holds_numbers(frame[name]) or not (floats(frame[name]) < stop).all():
+    for name in columns:
+        if not holds_numbers(frame[name]) or np.mean(floats(frame[name]) < stop) < _BEFORE_TIME:
             continue
         start = floats(frame[name])[order]
-        later = start[1:] > start.min()
+        later = start[1:] > np.nanmin(start)
         follows = int((later & (start[1:] == stop[order][:-1])).sum())
         if follows >= _FEWEST_INTERVALS and follows > 0.8 * later.sum():
-            patient = "" if id else ", and id with the column that names the patient"
-            yield ArgumentWarning(
-                "entry",
-                f"column {name!r} equals the time of the row before in {follows:,} rows, and lies before {time!r} in "
-                f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
-                f"is the start, pass {arg('entry', name)}{patient}.",
-            )
+            return name, follows
+    return None
+
+
+def refuse_intervals(frame: pd.DataFrame, columns: Iterable[str], time: str, id: str | None) -> None:
+    """Raise if rows are intervals of a patient's time that start at one of some columns: no row starts at time 0."""
+    if found := interval_start(frame, columns, time, id):
+        name, follows = found
+        patient = "" if id else ", and id with the column that names the patient"
+        raise ArgumentError(
+            "entry",
+            f"column {name!r} equals the time of the row before in {follows:,} rows, and lies before {time!r}: rows "
+            f"seem to be intervals of a patient's time that start there. Pass {arg('entry', name)}{patient}; or "
+            f"name it in {arg('numeric')} if it is a feature.",
+        )
 
 
 def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> Iterator[ArgumentWarning]:
@@ -481,7 +528,8 @@ def refuse_sentinels(frame: pd.DataFrame) -> None:
         columns = listing(
             [arg("numeric", [str(name)]) for name in frame.columns if [*sentinels(frame[name])]], 4
         )
-        raise ArgumentError("missing", f"{' '.join(told[:4])} If it is an amount, pass {columns}.")
+        questions = " ".join([told[0], *map(first_upper, told[1:4])])
+        raise ArgumentError("missing", f"{questions} If it is an amount, pass {columns}.")
 
 
 def sentinels(column: pd.Series[Any]) -> Iterator[str]:
@@ -548,6 +596,9 @@ def alike(first: str, second: str) -> bool:
     short, long = sorted(("".join(found) for found in words), key=len)
     if short == long or _SHORT.get(short) == long:
         return bool(short)
+    if len(short) == 1 and short.isalpha() and len(long) >= _FEWEST_LETTERS and long[1] != short:
+        # Not I and IIIA.
+        return long.startswith(short)
     differing = [sorted(pair, key=len) for pair in zip(*words, strict=False) if pair[0] != pair[1]]
     if len(words[0]) != len(words[1]) or len(differing) != 1:
         return False

@@ -42,6 +42,7 @@ from drosurv.tables.problems import (
     copied_rows,
     entry_not_given,
     numbered_patients,
+    refuse_intervals,
     refuse_repeated_outcomes,
     refuse_sentinels,
     refuse_totals,
@@ -89,7 +90,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
         if names_people(spec, column) and spec not in categorical:
             raise ArgumentError(
                 "groups",
-                f"{arg('groups')} column {spec!r} holds names of people, which no page may show: leave it out.",
+                f"{arg('groups')} column {spec!r} holds names, which no page may show: leave it out.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
@@ -181,7 +182,10 @@ class SurvivalTable:
             others = [str(name) for name in frame.columns if name not in (*not_features, *numeric)]
             for name, constant in unnamed_ids(frame, free, others):
                 raise ArgumentError("id", numbered_patients(name, constant, frame))
-        used = _features(frame, features, not_features)
+        if columns.time is not None and columns.entry is None:
+            others = [name for name in frame.columns if name not in (*not_features, *numeric)]
+            refuse_intervals(frame, others, columns.time, id)
+        used, events = _features(frame, features, not_features), frame[columns.event]
         if drop_missing_target:
             frame = _keep_rows(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
@@ -193,6 +197,7 @@ class SurvivalTable:
         refuse_sentinels(frame[[name for name in known_columns if name not in (*categorical, *numeric)]])
         if frame[list(columns.names)].notna().all(axis=None):
             columns = columns.resolved(frame)
+            columns.refuse_empty(events)
         labelled = group_labels(frame, groups, categorical)
         patients = patient_numbers(frame, None if id is None else frame[id], columns.names)
         if clusters is not None:
@@ -439,6 +444,10 @@ class SurvivalTable:
             patients=self.patients[rows],
         )
 
+    def with_groups(self, groups: Sequence[str], categorical: Sequence[str] = ()) -> SurvivalTable:
+        """Return the table with other groups, as :func:`group_labels` defines them."""
+        return replace(self, sensitive_features=group_labels(self.frame, groups, categorical))
+
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into training patients and a held-out share, with equal event rates.
 
@@ -651,7 +660,7 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
         name for name in frame.columns if name not in (*others, *found) and names_people(name, frame[name])
     ]
     for name in people:
-        warn_caller(f"column {name!r} holds names of people and is no feature.", category=TableNote)
+        warn_caller(f"column {name!r} holds names and is no feature.", category=TableNote)
     return [*found, *people]
 
 

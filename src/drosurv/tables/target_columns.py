@@ -28,6 +28,7 @@ from drosurv.patients.outcome_names import (
 from drosurv.patients.target import BoolArray, FloatArray, Surv, number_of_cause, parse_competing_target
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, how_read, time_between, unit_between
+from drosurv.tables.number_texts import like_number
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.values import (
     first_wrong,
@@ -44,6 +45,8 @@ from drosurv.tables.values import (
 
 # A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
+# A larger share of empty rows may mean that the event did not happen.
+_MOST_EMPTY = 0.05
 # Texts among causes that mean censored; letters may be anything.
 _CENSORED = ALIVE | {"0", *(word for word in NO if len(word) > 1)}
 
@@ -353,6 +356,23 @@ class TargetColumns:
                 "missing",
                 f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
                 f"{remedy} to leave those rows out, or correct them.",
+            )
+
+    def refuse_empty(self, events: pd.Series[Any]) -> None:
+        """Raise if many rows of the event column are empty, and no value says that the event did not happen.
+
+        Empty then seems to say so, and only patients with an event would be left.
+        """
+        empty, held = int(events.isna().sum()), labels(events).value_counts()
+        codes = not self.causes
+        others = [str(value) for value in held.index if value != label(self.event_value)]
+        said = any(value_word(one) in _CENSORED or (codes and like_number(one)) for one in others)
+        if empty > _MOST_EMPTY * len(events) and not said:
+            raise ArgumentError(
+                "event",
+                f"event column {self.event!r} is empty in {counted(empty, 'row')}, and none of its values, "
+                f"{_with_counts(held)}, says that the event did not happen. If empty means that, write 0 there; if the "
+                "outcome of those rows is not known, remove them.",
             )
 
     def _named_causes(self, counts: pd.Series[int]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.errors import ArgumentWarning, row_number
 from drosurv.patients.outcome_names import words
 from drosurv.patients.target import FloatArray
-from drosurv.presentation import counted, listing
+from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.values import floats, holds_numbers, label_counts, labels
 
 _UNITS = {"day", "days", "d", "week", "weeks", "month", "months", "mo", "year", "years", "y"}
@@ -44,7 +44,7 @@ def _are_units(column: pd.Series[Any]) -> bool:
 
 
 def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[ArgumentWarning]:
-    """Warn of a column whose numbers fall into two sets far apart, or of ages that nobody has.
+    """Warn of a column whose numbers fall into two sets far apart, or of ages that are not all in years.
 
     Numbers in `also` mean missing values, of which other warnings tell.
     """
@@ -54,12 +54,13 @@ def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[
     values = np.where(np.isin(values, list(also)), np.nan, values)
     known = np.unique(values[np.isfinite(values)])
     above = values > _OLDEST
-    if {"age", "alter"} & set(words(name)) and 0 < above.sum() < np.isfinite(values).sum() / 2:
+    in_years = {"age", "alter"} & set(words(name)) and unit_in(name) in ("", "years")
+    if in_years and 0 < above.sum() < np.isfinite(values).sum() / 2:
         yield ArgumentWarning(
             None,
-            f"column {name!r} holds {counted(int(above.sum()), 'age')} above {_OLDEST}, up to {known[-1]:g} (first: "
-            f"row {row_number(int(above.argmax()), column)}): mistyped, or in another unit than the others. Correct "
-            "them.",
+            f"column {name!r} holds {counted(int(above.sum()), 'number')} above {_OLDEST}, up to {known[-1]:g} (first: "
+            f"row {row_number(int(above.argmax()), column)}), which are no ages in years. Are all in months? If not, "
+            "correct them.",
         )
         return
     cut = _cut(known)

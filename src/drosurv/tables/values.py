@@ -97,6 +97,11 @@ def may_be_quoted(text: str, rows: int) -> bool:
     return bool(known) or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
 
 
+def is_limit(text: str) -> bool:
+    """Whether a text says that a number lies beyond a limit, as <5 does."""
+    return _LIMIT.fullmatch(text.strip()) is not None
+
+
 def means_absent(text: str) -> bool:
     """Whether a text says that a value is not known; "none" may also be zero."""
     plain = text.strip().casefold()

@@ -34,7 +34,7 @@ from drosurv.presentation.progress import bar
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.report import AuditReport, Page, audit
-from drosurv.report.section import Part, Section
+from drosurv.report.evidence import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote

@@ -43,7 +43,7 @@ class Comparison:
     `rules` are the subgroups that the repaired model found; `group` is the subgroup of the table, "" for none. The
     table has one row per model: ``gain`` and ``c_index`` of all held-out patients; of the subgroup the mean
     ``predicted`` risk `by` a time, the ``observed`` one with its interval ``low`` to ``high``
-    (:mod:`drosurv.metrics.observed_risk`), and ``group_gain``; ``seconds`` of training. A gain is in log likelihood per
+    (:mod:`drosurv.metrics.risk_strata`), and ``group_gain``; ``seconds`` of training. A gain is in log likelihood per
     patient over the null model.
     """
 

@@ -15,8 +15,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.patients.observation import Rows
-from drosurv.patients.one_row_each import one_row_each
+from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import of_any_cause, parse_target, with_fields
 from drosurv.predictions.any_model import columns_used
 from drosurv.predictions.given import ask_unit_of_score

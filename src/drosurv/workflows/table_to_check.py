@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, call, row_number
+from drosurv.patients.observation import Rows
 from drosurv.patients.target import BoolArray
-from drosurv.presentation import cause_in_words, counted, listing
+from drosurv.presentation import cause_in_words, counted, first_upper, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, names_people, patient_columns
@@ -64,9 +65,11 @@ class WantedColumns:
         others = ("time", "event", "entry", "id", "start", "end")
         refuse_same_column(self.clusters, {role: getattr(self, role) for role in others})
         rest = frame.drop(columns=[name for name in (self.start, self.clusters) if name is not None])
-        named = {role: getattr(self, role) for role in ("event", "id", "groups", "entry")}
+        named = {role: getattr(self, role) for role in ("event", "id", "entry")}
         no_ids = [*self.drop, *self.categorical, *self.numeric]
-        found = guess_columns(rest, time=self.end or self.time, drop=no_ids, **named)
+        # Those that are not given are guessed when it is known which columns are left out.
+        groups = self.groups or ()
+        found = guess_columns(rest, time=self.end or self.time, drop=no_ids, groups=groups, **named)
         columns = TargetColumns(
             None if self.start else found.time,
             found.event,
@@ -83,6 +86,7 @@ class WantedColumns:
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
             columns = columns.resolved(frame[known])
+        columns.refuse_empty(frame[found.event])
         if self.cause is not None:
             found = replace(found, notes=(*found.notes, _judged_cause(frame[known], columns, self.cause)))
         # Raises if the unit that is given contradicts the columns.
@@ -154,7 +158,13 @@ def prepare_table(
         found, columns = wanted.guess(frame)
         problems: list[str] = []
         usable = _usable_rows(frame, columns, problems)
-        patients, left_out = _patients(frame[usable], found, columns, wanted, table_name, problems)
+        patients, left_out = _patients(frame[usable], found, columns, wanted, problems)
+        if wanted.groups is None:
+            others = [name for name in (*columns.names, wanted.clusters, *left_out) if name is not None]
+            features = list(patients.X.columns)
+            found = found.with_groups(patients.frame.drop(columns=others), features)
+            patients = patients.with_groups(found.groups, wanted.categorical)
+        problems += _remaining(patients, found, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
     missing = [
         f"column {name!r} holds numbers, but {quoted(texts)} in {counted(sum(texts.values()), 'row')}, taken as "
@@ -181,7 +191,6 @@ def _patients(
     found: GuessedColumns,
     columns: TargetColumns,
     wanted: WantedColumns,
-    table_name: str,
     problems: list[str],
 ) -> tuple[SurvivalTable, dict[str, str]]:
     """Return the patients and features that can be used, and the columns that cannot be; add to `problems`."""
@@ -190,16 +199,25 @@ def _patients(
     others = {*columns.names, found.id, wanted.clusters, *wanted.drop}
     refused, useless = _unusable_columns(frame, others, wanted.categorical)
     left_out = refused | useless
-    patients = SurvivalTable.parse(
-        frame,
-        columns,
-        groups=found.groups,
-        drop=[*wanted.drop, *left_out],
-        categorical=list(wanted.categorical),
-        numeric=list(wanted.numeric),
-        id=found.id,
-        clusters=wanted.clusters,
-    )
+    try:
+        patients = SurvivalTable.parse(
+            frame,
+            columns,
+            groups=found.groups,
+            drop=[*wanted.drop, *left_out],
+            categorical=list(wanted.categorical),
+            numeric=list(wanted.numeric),
+            id=found.id,
+            clusters=wanted.clusters,
+        )
+        Rows.parse(patients.trained_y, judged=False, require_event=False)
+    except ArgumentError as error:
+        if error.argument != "id" or "id" not in found.guessed:
+            raise
+        guess = (
+            f"column {found.id!r} was taken as id; if it names no patients, pass {arg('drop', [found.id])}"
+        )
+        raise ArgumentError("id", f"{guess}. {first_upper(str(error))}") from error
     several, n_rows = patients.n_with_several_events, len(patients)
     if several:
         patients = patients.until_first_event()
@@ -228,7 +246,14 @@ def _patients(
         why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
         raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
     problems += [*leaks.values(), *left_out.values()]
-    problems += [
+    return patients, left_out | leaks
+
+
+def _remaining(
+    patients: SurvivalTable, found: GuessedColumns, wanted: WantedColumns, table_name: str
+) -> list[str]:
+    """Return what is wrong with the patients and features that are used."""
+    problems = [
         f"the groups of {name!r} cannot be compared: all patients are in one, {of.iloc[0]}."
         for name, of in patients.sensitive_features.items()
         if len(of.unique()) == 1
@@ -236,8 +261,7 @@ def _patients(
     given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}
     texts = map(str, patients.problems(table_name, **given))
     # The question about entry times stands beside the guesses.
-    problems += [text for text in texts if text != found.question]
-    return patients, left_out | leaks
+    return [*problems, *(text for text in texts if text != found.question)]
 
 
 def _unusable_columns(
@@ -251,7 +275,7 @@ def _unusable_columns(
             useless[name] = f"column {name!r} was left out: it names patients."
             continue
         if names_people(name, frame[name]) and name not in categorical:
-            useless[name] = f"column {name!r} was left out: it holds names of people."
+            useless[name] = f"column {name!r} was left out: it holds names."
             continue
         try:
             with warnings.catch_warnings(action="ignore"):

@@ -24,7 +24,6 @@ from drosurv.estimators.coefficients.proportional_hazards import MOST_TESTED, UN
 from drosurv.estimators.coefficients.summary import sized
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
-from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.patients.observation import given_arguments
 from drosurv.patients.target import (
@@ -36,7 +35,7 @@ from drosurv.patients.target import (
     with_fields,
     y_field,
 )
-from drosurv.predictions.any_model import columns_used
+from drosurv.predictions.any_model import columns_used, plain_cox
 from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import fold_parts, require_supported

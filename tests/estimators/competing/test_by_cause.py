@@ -223,6 +223,8 @@ def test_a_wrong_cause_is_found_among_both_and_named_on_the_page(evaluated):
     # The model, which does not know the site, expects too few events of cause 2 in b and too many in a.
     wrong = {(k, row.group) for k, row in found if row.status == "miscalibrated"}
     assert wrong == {(2, "a"), (2, "b")}
+    few = findings_by_cause(predicted, y, Rows(), members, relevance=20.0)
+    assert {row.status for _, row in few if row.p < 0.05} == {"clear"}
     report = audit(model, X, y, sensitive_features=pd.Series(group, name="site"), search_rules=False)
     said = [s.text for s in report.parts["causes"].statements if s.concern]
     assert len(said) == 2

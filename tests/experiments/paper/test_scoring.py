@@ -4,7 +4,7 @@ import pytest
 
 from drosurv.estimators import CoxPH
 from drosurv.metrics import concordance_fractions, concordance_index
-from drosurv.patients.replicates import replicate_rng, seed_sequence
+from drosurv.patients.draws import replicate_rng, seed_sequence
 from drosurv.patients.target import Surv
 from experiments.paper.scoring import HeldOut, interval_columns
 

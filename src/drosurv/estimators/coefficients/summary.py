@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2, norm
 
 from drosurv.errors import InputError, as_number, require
-from drosurv.patients.replicates import in_parallel, replicate_rng, seed_sequence
+from drosurv.patients.draws import in_parallel, replicate_rng, seed_sequence
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation import (
     Column,

@@ -9,8 +9,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import Row
 from drosurv.presentation import Column, Table, aligned, moment, plain
 from drosurv.report.charts import forest
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import PATIENTS, WHO, Part, Section, judged_counts
+from drosurv.report.evidence import PATIENTS, WHO, Evidence, Part, Section, judged_counts
 from drosurv.report.sections.first_section import group_rows
 
 ENDS = ("low", "high")

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, rows_by_group, whose
 from drosurv.evaluation.by_cause import at_middle, findings_by_cause
+from drosurv.evaluation.evaluator import rows_by_group, whose
 from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.verdict import PROBLEMS
+from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import (
     Column,
     Statement,
@@ -32,8 +33,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import EXPECTED, PATIENTS, WHO, Part, Section
+from drosurv.report.evidence import EXPECTED, FEWEST, PATIENTS, WHO, Evidence, Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
@@ -405,6 +405,7 @@ def collect_causes(evidence: Evidence) -> Part | None:
         evidence.rows,
         rows_by_group(evidence.attributes),
         level=evidence.level,
+        relevance=evidence.relevance,
         time_unit=evidence.time_unit,
     )
     wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import DECISIONS, named
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.words import ALL_PATIENTS, percent
+from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import (
     Column,
     Statement,
@@ -25,8 +26,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import PATIENTS, WHO, Part, Section
+from drosurv.report.evidence import PATIENTS, WHO, Evidence, Part, Section
 
 _READINGS = 24
 

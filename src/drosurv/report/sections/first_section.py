@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
 from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
 from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, events_sentence, period
+from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
     Column,
@@ -27,8 +28,7 @@ from drosurv.presentation import (
     with_interval,
 )
 from drosurv.report.charts import Picture, picture
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import PATIENTS, Part, Section, judged_counts
+from drosurv.report.evidence import PATIENTS, Evidence, Part, Section, judged_counts
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"

@@ -23,8 +23,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import PATIENTS, WHO, Part, Section, judged_counts
+from drosurv.report.evidence import FEWEST, PATIENTS, WHO, Evidence, Part, Section, judged_counts
 
 
 def collect(evidence: Evidence) -> Part | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.evaluation.attributes import compared_attributes
+from drosurv.evaluation.evaluator import compared_attributes
 from drosurv.presentation import (
     Column,
     Table,
@@ -24,8 +24,7 @@ from drosurv.presentation import (
     plain,
     written,
 )
-from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.section import Part, Section
+from drosurv.report.evidence import FEWEST, Evidence, Part, Section
 
 # Largest number of entries of a setting that are shown.
 _LONGEST = 12

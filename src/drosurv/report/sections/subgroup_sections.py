@@ -21,8 +21,7 @@ from drosurv.repairs import RepairedCox
 from drosurv.repairs.bayes_factors import likelihood_gains_of, poisson_ridge
 from drosurv.repairs.expected import Expected, expected_of_frozen, reference_times
 from drosurv.repairs.repair import HeldOutNumber
-from drosurv.report.evidence import Evidence
-from drosurv.report.section import EVENTS, EXPECTED, PATIENTS, Part, Section
+from drosurv.report.evidence import EVENTS, EXPECTED, PATIENTS, Evidence, Part, Section
 
 WHOLE = "whole follow-up"
 SIGNIFICANT = (

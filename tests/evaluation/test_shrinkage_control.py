@@ -3,7 +3,6 @@ import pytest
 
 from drosurv import metrics
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.reference import disparities, shrinkage_control
 from drosurv.metrics.partial_likelihood import gain_over_null
 from drosurv.predictions import as_predictions
 
@@ -21,7 +20,7 @@ def prepared(train, held_out, risk, reference, **options):
 
 
 def control_of(*args, **options):
-    return shrinkage_control(prepared(*args, **options))
+    return prepared(*args, **options).control
 
 
 def test_the_curve_is_every_metric_of_the_scaled_scores(model, train, held_out):
@@ -88,7 +87,7 @@ def test_a_useless_model_equals_silence_and_a_better_one_the_best_scaling(model,
 
 def test_without_a_reference_there_is_no_control(train, held_out):
     ready = prepared(train, held_out, np.zeros(len(held_out.y)), None)
-    assert shrinkage_control(ready) is None
+    assert ready.control is None
 
 
 def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
@@ -97,15 +96,15 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     reference = model.predict(held_out.X)
     exact = prepared(train, held_out, 0.4 * reference, reference)
     key = ("overall", "individual_disparity")
-    true = disparities(exact, reference)[key]
-    of_all = disparities(exact, 0.4 * reference)[key]
-    assert not shrinkage_control(exact).notes
-    monkeypatch.setattr("drosurv.evaluation.reference.SAMPLED_PAIRS", 10_000)
+    true = exact.disparities(reference)[key]
+    of_all = exact.disparities(0.4 * reference)[key]
+    assert not exact.control.notes
+    monkeypatch.setattr("drosurv.paper.shrinkage.SAMPLED_PAIRS", 10_000)
     sampled = prepared(train, held_out, 0.4 * reference, reference)
-    near = disparities(sampled, reference)[key]
+    near = sampled.disparities(reference)[key]
     assert near != true
     assert near == pytest.approx(true, rel=0.2)
-    control = shrinkage_control(sampled)
+    control = sampled.control
     assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
     assert sampled.papers_metrics["overall", "all", "individual_disparity"] == pytest.approx(of_all)
