@@ -1,4 +1,4 @@
-"""Base class of all survival models: fit, scores, survival curves and times, and baseline hazards of what is trained."""
+"""Base class of all survival models: fit, scores, survival curves and times; baseline hazards of trained models."""
 
 from __future__ import annotations
 
