@@ -400,7 +400,7 @@ def listed(values: list[str] | None) -> Names:
 
 def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
-    from drosurv.estimators.base import all_estimators
+    from drosurv.estimators.all_models import all_estimators
 
     return {_plain(name): cls for name, cls in all_estimators(causes=True)}
 
