@@ -20,7 +20,7 @@ MODELS = {
     "split": DROCoxSplit(random_state=1),
     "split, one side": DROCoxSplit(random_state=1, sides="one", n1=0.3, recalibrate=False),
     "forest": SubgroupRobustCox(random_state=1, recalibrate=False, n_trees=4),
-    "repaired": RepairedCox(CoxPH(), max_conditions=1, folds=3, random_state=0),
+    "repaired": RepairedCox(CoxPH(), random_state=0),
     "mini-batches": CoxPH(MLP((3,), batch_size=200, max_iter=2), random_state=1),
     "mini-batches, early stopping": CoxPH(
         MLP((3,), batch_size=150, max_iter=2, early_stopping=True), random_state=1
