@@ -145,7 +145,7 @@ def test_the_sentence_takes_the_intervals_of_an_audit():
     shown = {"everybody": (0.9, 1.52), "women": (0, 1.01)}
     said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, intervals=shown, n_columns=0)
     assert (
-        "0.90 to 1.52 times the predicted events cannot be excluded for everybody and 0.00 to 1.01 times for women"
+        "0.90 to 1.52 times the predicted events (adjusted) cannot be excluded for everybody and 0.00 to 1.01 times for women"
         in said
     )
     assert said.endswith("So 1.5 times is excluded for women (the judged group with the fewest events).")

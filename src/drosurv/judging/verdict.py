@@ -235,7 +235,7 @@ def _what_is_unclear(wide: Sequence[FindingRow], gains: Sequence[FindingRow]) ->
         low, high = min(row.low for row in wide), max(row.high for row in wide)
         yield (
             f"Cannot tell for {whom}: up to {ratio_text(high)} times, or down to {ratio_text(low)} times, the "
-            "predicted events cannot be excluded."
+            "predicted events (adjusted) cannot be excluded."
         )
     if gains:
         yield (
@@ -256,7 +256,7 @@ def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
     if everybody.status == "unclear":
         return (
             f"{start}: no problem is shown, but all patients together may have {ratio_text(everybody.low)} to "
-            f"{ratio_text(everybody.high)} times the predicted events."
+            f"{ratio_text(everybody.high)} times the predicted events (adjusted)."
         )
     return ""
 
