@@ -67,7 +67,7 @@ def test_wheel_and_sources_hold_every_file_of_the_package(dist):
     assert {str(path.relative_to(ROOT)) for path in files} <= in_sources & in_wheel
 
 
-# Every eighth patient of one of the three datasets: all take longer, and are in files that the test above looks for.
+# Every sixteenth patient of one of the three datasets: all take longer, and are in files that the test above looks for.
 DEMO = """
 from importlib import import_module
 
@@ -77,7 +77,7 @@ from drosurv.cli import main
 print(drosurv.__file__)
 demo = import_module("drosurv.workflows.demo")
 patients = demo.datasets()[demo.WILMS]()
-demo.datasets = lambda random_state=0: {demo.WILMS: lambda: patients.take(range(0, len(patients), 8))}
+demo.datasets = lambda random_state=0: {demo.WILMS: lambda: patients.take(range(0, len(patients), 16))}
 main()
 """
 

@@ -50,7 +50,7 @@ from drosurv.curves import StepFunction, parse_survival
 from drosurv.datasets import Dataset, make_hidden_minority, split
 from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, MissingPackage
 from drosurv.evaluation import get_scorer
-from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.evaluator import parse_attributes
 from drosurv.losses.cox_partial import cox_partial
 from drosurv.losses.full_likelihood import Intervals, PiecewiseExponential, full_likelihood
 from drosurv.losses.summed_likelihood import StratifiedLikelihood

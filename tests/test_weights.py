@@ -19,13 +19,15 @@ MODEL = CoxPH(l2=0.1).fit(X, Y)
 
 def evaluated(X, y, groups):
     found = evaluate(MODEL, X, y, sensitive_features=groups, subgroups={"young": X["x2"] < 0}, threshold=0.5)
-    return {name: getattr(found, name) for name in ("table", "groups", "decisions", "calibration")}
+    return {
+        name: getattr(found, name) for name in ("table", "groups", "decisions", "calibration", "findings")
+    }
 
 
 def certified(X, y, groups):
     found = certify(MODEL, X, y, alpha=0.3, n_bootstrap=59, horizon=1.0)
     names = ("observed", "expected", "ratio", "low", "high", "brier")
-    return {"all patients": pd.Series({name: found.overall[name] for name in names})}
+    return {"all patients": pd.Series({name: found.overall[name] for name in names}), "bounds": found.bounds}
 
 
 def compared(X, y, groups):

@@ -9,9 +9,9 @@ import numpy as np
 
 from drosurv import metrics as library
 from drosurv.curves import Baseline, SurvivalCurves
-from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import spread
 from drosurv.evaluation.data import hazards_exist
+from drosurv.evaluation.evaluator import Attribute, intersection_of, parse_attributes
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_order import PairOrder

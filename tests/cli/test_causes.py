@@ -11,7 +11,7 @@ from drosurv import Surv
 
 pytestmark = pytest.mark.sections("verdict", "causes", "method")
 
-TIMES = ("3", "6", "9", "12", "18", "24")
+TIMES = ("3", "12", "24")
 # What a table calls its two causes, and the first of them in a sentence.
 CALLED = {"texts": ("cancer", "other death", "'cancer'"), "codes": ("1", "2", "cause 1")}
 TARGET = ("--time", "months", "--event", "cause")
@@ -152,10 +152,9 @@ def test_one_cause_of_a_saved_model_is_repaired(drosurv, files, patients, tmp_pa
     assert ratio[male].mean() > 1.4 * ratio[~male].mean()
 
 
-@pytest.mark.parametrize("name", ["texts", "codes"])
-def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, files, patients, tmp_path, name):
+def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, files, patients, tmp_path):
     X, _ = patients
-    made, (first, second, in_words) = files / f"made_{name}.csv", CALLED[name]
+    made, (first, second, in_words) = files / "made_texts.csv", CALLED["texts"]
     given = (
         "repair",
         "--predictions",
@@ -291,10 +290,10 @@ def test_tables_of_incidences_are_audited(drosurv, files, tmp_path):
         ("texts", "1", "Cause by cause"),
         ("codes", "any", "The event is an event of any cause."),
     ):
-        made, page = files / f"made_{name}.csv", tmp_path / f"{name}_{cause}.md"
-        assert (
-            "sex m" in drosurv.ok("audit", "--predictions", made, *given, "--cause", cause, "-o", page).stdout
-        )
+        made, page = tmp_path / f"made_{name}.csv", tmp_path / f"{name}_{cause}.md"
+        pd.read_csv(files / made.name).head(250).to_csv(made, index=False)
+        given_cause = ("audit", "--predictions", made, *given, "--cause", cause, "-o", page)
+        assert "sex m" in drosurv.ok(*given_cause).stdout
         assert said in page.read_text()
     # One column alone, whose name says no cause, is the incidence of the cause that is named.
     table = pd.read_csv(files / "made_codes.csv").rename(columns={"incidence_1_12": "risk_12"})

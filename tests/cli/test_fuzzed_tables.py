@@ -39,7 +39,7 @@ def random_table(rng):
 def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
     rng, fits = random.Random(seed), 0
     plain, robust = ["--model", "cox", "--set", "l2=0.1"], ["--model", "dro-cox", "--ball", "cvar"]
-    for _ in range(15):
+    for _ in range(10):
         data, model = tmp_path / "d.csv", tmp_path / "m"
         table, options = random_table(rng)
         data.write_bytes(table)
@@ -52,4 +52,4 @@ def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
         if result.exit_code == 0:
             drosurv.ok("predict", model, data, "--times", "1,2")
             fits += 1
-    assert 3 <= fits <= 12
+    assert 2 <= fits <= 8

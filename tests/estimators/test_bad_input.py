@@ -16,7 +16,6 @@ from drosurv import (
     Surv,
     all_estimators,
 )
-from drosurv.estimators.network_estimator import NetworkEstimator
 
 # A null model and a repaired one state otherwise what they cannot take.
 ESTIMATORS = [cls for name, cls in all_estimators() if name not in ("NullModel", "RepairedCox")]
@@ -36,14 +35,6 @@ def raw_target(event, time):
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
 def cls(request):
-    return request.param
-
-
-@pytest.fixture(
-    params=[cls for cls in ESTIMATORS if issubclass(cls, NetworkEstimator)], ids=lambda cls: cls.__name__
-)
-def with_network(request):
-    """Estimators that share the parameters of a network and its training."""
     return request.param
 
 
@@ -74,20 +65,12 @@ def test_masked_arrays_and_dates_are_refused_by_name(cls):
         fit(cls(), pd.DataFrame(X, columns=list("abc")).assign(b=pd.Timestamp("2020-01-01")), y)
 
 
+# The others are in tests/test_messages.py.
 TARGETS = [
     (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 5: nan"),
-    (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 5: inf"),
-    (
-        lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, -1.0, y["time"])),
-        r"negative time \(row 5",
-    ),
     (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
     (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"same time, 7\.0, for every patient"),
-    (lambda y: y["time"], "structured array whose first two fields"),
     (lambda y: None, "structured array whose first two fields"),
-    (lambda y: (y["event"], y["time"]), r"drosurv\.Surv\.from_arrays"),
-    (lambda y: pd.DataFrame(y), r"drosurv\.Surv\.from_dataframe"),
-    (lambda y: y.astype([("event", "i8"), ("time", "f8")]), "must be bool"),
     (lambda y: y[:50], "same number of rows, got 60 and 50"),
 ]
 
@@ -127,14 +110,10 @@ PARAMETERS = [
     ({"network": "cnn"}, "network must be one of .* or a callable .* got 'cnn'"),
     ({"network": 3}, "network must be .* got 3"),
     ({"max_iter": 0}, "max_iter must be .* got 0"),
-    ({"max_iter": 2.5}, "max_iter must be .* got 2.5"),
     ({"lr": 0.0}, "lr must be .* got 0.0"),
-    ({"lr": np.nan}, "lr must be .* got nan"),
-    ({"lr": np.inf}, "lr must be .* got inf"),
     ({"l2": -1.0}, "l2 must .* got -1.0"),
     ({"l2": np.inf}, "l2 must .* got inf"),
     ({"tol": -1e-3}, "tol must .* got -0.001"),
-    ({"tol": np.nan}, "tol must .* got nan"),
     ({"network": MLP(dropout="some")}, r"dropout must lie in \[0, 1\), got 'some'"),
     ({"network": MLP(dropout=1)}, r"dropout must lie in \[0, 1\), got 1"),
     ({"network": MLP(validation_fraction=None)}, r"validation_fraction must lie in \(0, 1\), got None"),
@@ -149,11 +128,10 @@ PARAMETERS = [
 ]
 
 
-def test_parameters_outside_their_range_are_refused(with_network):
-    X, y = sample()
-    for parameters, message in PARAMETERS:
-        with pytest.raises(ValueError, match=message):
-            fit(with_network(**parameters), X, y)
+@pytest.mark.parametrize(("parameters", "message"), PARAMETERS, ids=str)
+def test_shared_parameters_outside_their_range_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        CoxPH(**parameters).fit(*sample())
 
 
 def test_a_fit_that_fails_leaves_no_model(cls):
@@ -182,33 +160,28 @@ def test_a_training_that_diverges_leaves_no_model():
 
 
 def test_unknown_rules_for_ties_are_refused(cls):
-    X, y = sample()
     with pytest.raises(ValueError, match=r"ties must be .*'breslow'.*, got 'exact'"):
-        fit(cls(ties="exact"), X, y)
+        fit(cls(ties="exact"), *sample())
+
+
+@pytest.mark.parametrize("cls", [DROCox, DROCoxSplit])
+def test_unknown_balls_are_refused(cls):
+    with pytest.raises(ValueError, match=r"ball must be one of .* got 'kl'"):
+        cls(ball="kl").fit(*sample())
 
 
 @pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if "alpha" in cls().get_params()])
 def test_alpha_outside_its_range_is_refused(cls):
     X, y = sample()
-    for alpha in (0.0, -0.1, 1.1, np.nan, "0.2x", [0.1, 0.2]):
+    for alpha in (0.0, 1.1, [0.1, 0.2]):
         with pytest.raises(ValueError, match=r"alpha .*\(0, 1\].* got"):
             fit(cls(alpha=alpha), X, y)
-
-
-@pytest.mark.parametrize("cls", [DROCox, DROCoxSplit])
-def test_unknown_balls_are_refused(cls):
-    X, y = sample()
-    with pytest.raises(ValueError, match=r"ball must be one of .* got 'kl'"):
-        cls(ball="kl").fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"n1": 0.0}, r"n1 must lie in \(0, 1\), as D1's share .* got 0.0"),
-        ({"n1": 1.0}, r"n1 must lie in \(0, 1\), as D1's share .* got 1.0"),
-        ({"n1": "half"}, "n1 must lie in .* as D1's share .* got 'half'"),
-        ({"n1": np.nan}, "n1 must lie in .* as D1's share .* got nan"),
         ({"n1": 0.001}, "n1=0.001 leaves D1 empty among 60 patients"),
         ({"n1": 0.999, "shuffle": False}, "n1=0.999 leaves D2 empty among 60 patients"),
         ({"n1": 0.001, "shuffle": False}, "n1=0.001 leaves D1 empty among 60 patients"),
@@ -239,7 +212,5 @@ def test_networks_that_break_their_contract_are_refused():
         ValueError, match=r"one score per patient, shape \(60,\) or \(60, 1\); it returned \(60, 2\)"
     ):
         CoxPH(network=lambda d: torch.nn.Linear(d, 2), solver="adam").fit(X, y)
-    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module .* it returned float"):
-        CoxPH(network=float).fit(X, y)
     with pytest.raises(TypeError, match="network is a Linear; pass a function"):
         CoxPH(network=torch.nn.Linear(3, 1)).fit(X, y)

@@ -173,11 +173,6 @@ def test_the_same_seed_gives_the_same_model(cls):
     np.testing.assert_array_equal(again.predict(X), fitted(cls).predict(X))
 
 
-def test_names_of_columns_are_checked(cls):
-    with pytest.raises(ValueError, match="feature names"):
-        fitted(cls).predict(X.rename(columns={"age": "weight"}))
-
-
 def test_bad_input_is_an_error_that_names_it(cls):
     # In a table a hole is filled; in an array it is an error.
     holes = X.to_numpy().copy()

@@ -26,6 +26,7 @@ from drosurv.estimators import network_estimator
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import calibration_slope
 from drosurv.patients.target import parse_target, with_fields
+from drosurv.solvers import convex, solver
 from experiments import rivals
 
 N = 400
@@ -88,6 +89,35 @@ def test_the_factor_is_the_best_one_on_the_folds(ties):
     fold = kept_folds(model)
     expected = best_factor(held_out_scores(model, fold), Y, fold, ties=ties)
     assert model.recalibration_ == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("least", [1000, 100_000], ids=["sorted", "given order"])
+@pytest.mark.parametrize(
+    "model", [DROCox(alpha=0.2), DROCox(alpha=0.2, ties="efron"), DROCoxSplit(alpha=0.5)], ids=str
+)
+def test_folds_solved_together_equal_folds_trained_anew(model, least, monkeypatch):
+    """So many patients and features that the solver takes the Hessian from a sample."""
+    rng = np.random.default_rng(0)
+    X_many = rng.normal(size=(6000, 24)) * rng.uniform(0.1, 10.0, 24)
+    died = rng.exponential(size=6000) * np.exp(-X_many[:, :3] @ (0.4 / X_many[:, :3].std(axis=0)))
+    end = rng.exponential(2.0, size=6000)
+    y = Surv.from_arrays(died <= end, np.ceil(200 * np.minimum(died, end)) / 200)
+    solved = []
+
+    def together(*arguments):
+        solved.extend(convex.minimise_together(*arguments))
+        return solved
+
+    monkeypatch.setattr(convex, "_SORTED", least)
+    monkeypatch.setattr(solver, "minimise_together", together)
+    found = clone(model).set_params(random_state=0).fit(X_many, y).recalibration_
+    assert len(solved) == 5
+    assert all(x is not None for x in solved)
+    monkeypatch.setattr(
+        network_estimator, "coefficients_without", lambda result, options, parts: [None] * len(parts)
+    )
+    anew = clone(model).set_params(random_state=0, tol=1e-12).fit(X_many, y)
+    assert found == pytest.approx(anew.recalibration_, rel=1e-6)
 
 
 def factor_of(scores, y):

@@ -180,17 +180,6 @@ def test_strata_that_are_copies_of_all_patients_change_nothing():
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_weights_count_as_copies():
-    copies = DATA.loc[np.repeat(DATA.index, DATA["weight"])]
-    # Of known groups: a forest would be grown anew on the copies.
-    weighted = fit(group_dro(), weight=DATA["weight"], fields=ENTRY, **KNOWN)
-    copied = fit(
-        group_dro(), copies, fields=ENTRY, **{name: values[copies.index] for name, values in KNOWN.items()}
-    )
-    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-4)
-    assert weighted.objective_ == pytest.approx(copied.objective_, abs=1e-8)
-
-
 def test_strata_may_have_clocks_of_their_own():
     # The same patients on one clock: within a stratum a unit of time changes nothing.
     same_clock = DATA.assign(time=DATA["time"] / DATA["slow"])

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.evaluation.attributes import (
+from drosurv.evaluation.evaluator import (
     Count,
     SmallGroupWarning,
     intersection_of,

@@ -128,9 +128,11 @@ def test_hospitals_count_copies_of_patients_once():
 
 
 def test_errors_that_cannot_be_excluded_are_those_of_one_row_each():
-    how = {"n_bootstrap": 59}
+    how, litter = {"n_bootstrap": 59}, pd.Series(ROWS, name="litter")
     one = drosurv.certify(MODEL, TEST.X, TEST.y, **how)
-    five = drosurv.certify(MODEL, TEST.X.iloc[ROWS], with_fields(TEST.y[ROWS], clusters=ROWS), **how)
+    five = drosurv.certify(MODEL, TEST.X.iloc[ROWS], with_fields(TEST.y[ROWS], clusters=litter), **how)
+    assert five.n_patients == COPIES * N
+    assert five.summary().endswith("There are 1,500 patients in 300 clusters (litter).")
     assert one.design_effect == 1
     assert five.design_effect == pytest.approx(COPIES, rel=0.01)
     sentence = excluded_errors(1500, 5 * 240, n_columns=4, design_effect=5)
@@ -176,17 +178,6 @@ def test_models_are_compared_by_cluster():
     five = drosurv.compare(models, TEST.X.iloc[ROWS], with_fields(TEST.y[ROWS], clusters=ROWS), **how)
     for name in ("difference", "difference_low", "difference_high"):
         np.testing.assert_allclose(five[name], one[name], atol=2e-3)
-
-
-def test_bounds_count_the_patients_of_clusters():
-    found = drosurv.certify(
-        MODEL,
-        TEST.X.iloc[ROWS],
-        with_fields(TEST.y[ROWS], clusters=pd.Series(ROWS, name="litter")),
-        n_bootstrap=59,
-    )
-    assert found.n_patients == COPIES * N
-    assert found.summary().endswith("There are 1,500 patients in 300 clusters (litter).")
 
 
 def test_folds_keep_clusters_together():

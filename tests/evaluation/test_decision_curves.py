@@ -104,14 +104,14 @@ def test_with_causes_the_benefit_is_that_of_the_incidence():
 
 
 def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_again():
-    risk, _, target = patients(500, 4)
+    risk, _, target = patients(300, 4)
     thresholds, rng = np.array([0.2, 0.5]), np.random.default_rng(5)
 
     def curve(rows):
         return decision_curves({ALL: OutcomesAtHorizon.of(target, risk, 1.0, rows=rows)}, thresholds)
 
-    draws = [curve(rng.integers(500, size=500))["net_benefit"] for _ in range(60)]
-    found = curve(np.arange(500))
+    draws = [curve(rng.integers(300, size=300))["net_benefit"] for _ in range(60)]
+    found = curve(np.arange(300))
     # Two correlated thresholds need between 1.96 and 2.24 standard errors.
     ratio = (found["high"] - found["low"]) / 2 / np.std(draws, axis=0)
     assert ((ratio > 1.7) & (ratio < 2.6)).all()

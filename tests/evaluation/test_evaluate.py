@@ -19,8 +19,8 @@ from drosurv import metrics
 from drosurv.errors import ArgumentError
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
-from drosurv.evaluation.attributes import with_intersections
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluator import with_intersections
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import brier_times

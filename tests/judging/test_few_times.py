@@ -58,12 +58,37 @@ def short_for_high_risks(rng, x):
 def test_observed_over_expected_events_of_right_predictions_are_near_one(censored):
     ratios, slopes = [], []
     for seed in range(12):
-        found = judged(*weibull(seed, 1_500, censored=censored)[:4])
+        found = judged(*weibull(seed, 1_000, censored=censored)[:4])
         values = {q.question: q.estimate.value for q in asked(found)}
         ratios.append(values["level"])
         slopes.append(values["slope"])
     for values in (ratios, slopes):
         assert abs(np.mean(values) - 1) < 3.5 * np.std(values, ddof=1) / np.sqrt(12) + 0.005
+
+
+@pytest.mark.parametrize("at", [(5.0,), (1.0, 3.0, 5.0), tuple(np.linspace(0.1, 5, 50))], ids=len)
+def test_right_predictions_are_right_in_every_period_of_diagnosis_where_the_study_ends_for_all_at_once(at):
+    """Patients diagnosed from 2010 to 2020 are followed until the middle of 2020."""
+    ratios, plain, wrong = [], [], 0
+    for seed in range(8):
+        year = np.random.default_rng([41, seed]).uniform(2010, 2020, 800)
+        given = weibull(
+            seed, 800, at, lambda rng, x, year=year: np.minimum(2020.5 - year, rng.exponential(33, 800))
+        )
+        _, S, time, event, _ = given
+        found = asked(judged(*given[:4]), [year < 2015, year >= 2015])
+        # A tenth of the second period was followed for five years, which is not always enough to judge it.
+        levels = [q.estimate.value for q in found if q.question == "level" and q.group != "1"]
+        ratios.append(levels)
+        observed = 1 - KaplanMeier.of(Target(event, time)).at(np.array([5.0]))[0]
+        plain.append(observed / (1 - S[:, -1]).mean())
+        wrong += any(row.status in PROBLEMS for row in findings(found, 0.95))
+    error = np.std(ratios, axis=0, ddof=1) / np.sqrt(8)
+    assert (np.abs(np.mean(ratios, axis=0) - 1) < 3 * error + 0.005).all()
+    # The end of the study has nothing to do with risk: the plain estimate is right for everybody too.
+    if len(at) < 50:
+        assert np.array(ratios)[:, 0] == pytest.approx(plain, abs=0.08)
+    assert wrong <= 1
 
 
 def test_a_column_without_effect_changes_no_number():

@@ -114,7 +114,7 @@ def test_swapped_groups_are_found():
 
 
 def test_the_gain_prefers_the_right_hazards():
-    y, S, g, _ = draw("exponential", 3, n=3_000)
+    y, S, g, _ = draw("exponential", 3, n=1_500)
     at = np.array([1.0, 3.0])
     gain = {}
     for power in (0.6, 1.0, 1.8):
@@ -166,19 +166,21 @@ def test_an_interval_without_predicted_events_hides_nothing_and_is_named_if_roun
 
 
 def test_a_fitted_model_is_judged_with_its_estimation_error():
-    rng = np.random.default_rng(5)
-
     def patients(n):
         X = rng.normal(size=(n, 3))
         T, C = rng.exponential(np.exp(-X @ [0.6, 0.4, 0.0])), rng.uniform(0.5, 3, n)
         return X, Surv.from_arrays(T <= C, np.minimum(T, C))
 
-    (X, y), (X_test, y_test) = patients(100), patients(2_000)
-    judged = judged_patients(as_predictions(CoxPH().fit(X, y), X_test, 2_000), y_test)
-    everyone = np.ones(2_000)
-    own, error = judged.residuals.covariance(everyone).sum(), judged.error.covariance(everyone).sum()
-    # Twenty times as many patients as in training.
-    assert error / own == pytest.approx(20, rel=0.35)
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        (X, y), (X_test, y_test) = patients(100), patients(2_000)
+        judged = judged_patients(as_predictions(CoxPH().fit(X, y), X_test, 2_000), y_test)
+        everyone = np.ones(2_000)
+        own, error = judged.residuals.covariance(everyone).sum(), judged.error.covariance(everyone).sum()
+        found.append(error / own * y["event"].mean() / y_test["event"].mean())
+    # Twenty times as many patients as in training: the mean of 12 has a standard error of 0.6.
+    assert np.mean(found) == pytest.approx(20, abs=1.5)
 
 
 def test_tables_are_known_throughout_if_their_steps_are_small():

@@ -554,7 +554,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
         return X, Surv.from_arrays(time <= end, np.minimum(time, end))
 
     X, y = drawn(600)
-    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(40)]
+    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(100)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_of_frozen(one, X, target, np.ones(1)).hazard[inside].sum() for one in models]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
@@ -564,7 +564,8 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     place = int(np.argmax(agree))
     assert agree[place] > 0.99
     error = judged.error.of_subgroups(subgroups.sums_of_parts)
-    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.5)
+    # The variance over 100 models has a standard error of 14 %.
+    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.25)
     # The same as that of a group.
     for place in (3, 40):
         alone = judged.error.covariance(subgroups.members(place) * 1.0)

@@ -296,6 +296,35 @@ def test_take_equals_the_loss_of_those_patients(member):
     np.testing.assert_allclose(everyone(part, scores[None, rows])[0], wanted, rtol=1e-10, atol=1e-12)
 
 
+def test_without_some_patients_it_is_the_loss_of_the_others(member):
+    target, scores, weight, X = sample(6)
+    left_out = np.random.default_rng(1).random(len(scores)) < 0.3
+    kept = np.flatnonzero(~left_out)
+    full = member.prepare(target, weight)
+    found, wanted = full.without(left_out), full.take(kept)
+    np.testing.assert_allclose(found(scores[None]), wanted(scores[None, kept]), rtol=1e-10, atol=1e-12)
+    q = np.random.default_rng(2).random((1, len(wanted.rows)))
+    gradient = found.pullback(q)[0]
+    np.testing.assert_allclose(gradient[:, kept], wanted.pullback(q)[0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gradient[:, left_out], 0.0, atol=1e-15)
+    np.testing.assert_allclose(found.hessian(q, X), wanted.hessian(q, X[kept]), rtol=1e-9, atol=1e-12)
+
+
+def test_in_order_of_time_it_is_the_same_loss(member):
+    target, scores, weight, X = sample(7)
+    loss = member.prepare(target, weight)
+    found, order = loss.sorted_by_time()
+    assert (np.diff(target.time[order]) >= 0).all()
+    np.testing.assert_allclose(found(scores[None, order]), loss(scores[None]), rtol=1e-12, atol=1e-14)
+    q = np.random.default_rng(2).random((1, len(loss.rows)))
+    np.testing.assert_allclose(found.pullback(q)[0], loss.pullback(q)[0][:, order], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found.hessian(q, X[order]), loss.hessian(q, X), rtol=1e-10, atol=1e-12)
+    first = np.arange(len(scores)) < 12
+    np.testing.assert_allclose(
+        found.without(first[order])(scores[None, order]), loss.without(first)(scores[None]), rtol=1e-12
+    )
+
+
 def test_a_single_patient_has_loss_zero(member):
     for event in (True, False):
         target = Target(np.array([event]), np.array([3.0]))

@@ -69,18 +69,6 @@ def test_torch_losses_use_autograd_or_weights_where_curvature_is_small():
     np.testing.assert_array_equal(straight.curvature(weights), weights)
 
 
-def test_curvature_of_weights_equals_that_of_copies():
-    weight = np.random.default_rng(2).integers(1, 4, N).astype(float)
-    copies = np.repeat(np.arange(N), weight.astype(int))
-    scores = np.random.default_rng(3).normal(size=(1, N))
-    one, many = CoxPartial(TARGET, weight=weight), CoxPartial(TARGET.take(copies))
-    one(scores)
-    many(scores[:, copies])
-    by_weight = one.curvature(weight[None, one.rows])
-    by_copy = many.curvature(np.ones((1, len(many.rows))))
-    np.testing.assert_allclose(by_weight[0], np.bincount(copies, by_copy[0]), rtol=1e-12)
-
-
 @pytest.mark.parametrize("spread", [1.0, 150.0, 400.0])
 def test_curvature_equals_the_definition_for_scores_far_apart(spread):
     """The diagonal sum of p (1 - p), with shares from differences of scores, which never leave the floats."""

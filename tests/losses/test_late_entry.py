@@ -220,6 +220,21 @@ def test_take_equals_the_loss_of_those_patients_with_entry_and_strata(kind):
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
 
 
+@each_kind
+@each_tie
+def test_without_some_patients_it_is_the_loss_of_the_others_with_entry_and_strata(kind, ties):
+    target, scores, weight, _ = sample(4, strata=KINDS[kind][0], entry=KINDS[kind][1])
+    left_out = np.arange(len(target)) % 3 == 0
+    kept = np.flatnonzero(~left_out)
+    found = CoxPartial(target, ties, weight).without(left_out)
+    wanted = define(scores[0, kept], target.take(kept), weight[kept], ties)
+    np.testing.assert_allclose(everyone(found, scores)[0][kept], wanted, rtol=1e-10, atol=1e-12)
+    fewer = CoxPartial(target, ties, weight).take(kept)
+    fewer(np.ascontiguousarray(scores[:, kept]))
+    q = np.random.default_rng(0).random((len(scores), len(fewer.rows)))
+    np.testing.assert_allclose(found.pullback(q)[0][:, kept], fewer.pullback(q)[0], rtol=1e-9, atol=1e-12)
+
+
 def test_sums_over_windows_follow_the_definition():
     target, *_ = sample(5, n=500, latest=80)
     times = EventTimes.of(target)

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.paper.penalties import RPGroup, RPIndividual, unit_rows
+from drosurv.paper.penalties import RPGroup, RPIndividual
 from drosurv.paper.penalties.censoring_aware import pairs_within
+from drosurv.paper.penalties.pairs import unit_rows
 from drosurv.patients.target import Target
 
 

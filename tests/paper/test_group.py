@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.paper.penalties import KeyaGroup, KeyaIntersectional, group_gap, log_ratio_gap
+from drosurv.paper.penalties import KeyaGroup, KeyaIntersectional
+from drosurv.paper.penalties.group import group_gap, log_ratio_gap
 from drosurv.patients.target import Target
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.paper.penalties import KeyaIndividual, unit_rows
-from drosurv.paper.penalties.pairs import AllPairs
+from drosurv.paper.penalties import KeyaIndividual
+from drosurv.paper.penalties.pairs import AllPairs, unit_rows
 from drosurv.patients.target import Target
 
 

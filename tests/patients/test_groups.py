@@ -3,7 +3,7 @@ import pandas as pd
 import polars
 import pytest
 
-from drosurv.evaluation.attributes import named_columns
+from drosurv.evaluation.evaluator import named_columns
 from drosurv.judging.rules import Condition
 from drosurv.patients.groups import parse_groups
 from drosurv.tables.survival_table import group_labels

@@ -46,18 +46,6 @@ def test_the_criterion_falls_round_by_round(name, make):
     assert found.history[-1] < found.history[0] - 0.01
 
 
-def test_a_patient_of_weight_two_is_two_patients():
-    X, target = patients()
-    weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
-    copies = np.repeat(np.arange(len(X)), weight.astype(int))
-    by_weight = Criterion(CoxPartial(target, weight=weight), ChiSquare(0.5), weight / weight.sum())
-    by_copy = Criterion(CoxPartial(target.take(copies)), ChiSquare(0.5), uniform(len(copies)))
-    one = boost(Growth(X, by_weight, lr=0.1, weight=weight), 20)
-    other = boost(Growth(X[copies], by_copy, lr=0.1), 20)
-    np.testing.assert_allclose(one.trees().scores(X), other.trees().scores(X), atol=1e-6)
-    np.testing.assert_allclose(one.scores(), one.trees().scores(X), atol=1e-12)
-
-
 def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
     import lightgbm
 

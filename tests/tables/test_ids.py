@@ -7,8 +7,7 @@ import pytest
 from drosurv.errors import ArgumentWarning
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import guess_columns
-from drosurv.tables.ids import counts_rows, names_patients, names_people, unnamed_ids
-from drosurv.tables.rows import row_numbers
+from drosurv.tables.ids import counts_rows, names_patients, names_people, row_numbers, unnamed_ids
 
 RNG = np.random.default_rng(0)
 
@@ -74,10 +73,26 @@ def test_equal_rows_of_different_patients_are_no_copies():
 def test_names_tell_patients_from_amounts():
     sorted_numbers = pd.Series(np.cumsum(RNG.integers(1, 9, 200)), name="income")
     assert not counts_rows(sorted_numbers)
+    # As a table has that was sorted after its rows were numbered.
+    shuffled = pd.Series(RNG.permutation(200) + 1)
+    assert counts_rows(shuffled.rename("rownames"))
+    assert not counts_rows(shuffled.rename("platelets"))
+    assert not counts_rows((shuffled // 2).rename("rownames"))
     assert counts_rows(sorted_numbers.rename("seqno"))
     assert counts_rows(pd.Series(range(1, 201), name="anything"))
     assert names_patients("MRN", sorted_numbers)
     assert not names_patients("income", sorted_numbers)
+
+
+def test_what_is_constant_by_chance_tells_no_patients():
+    """Seven pairs of rows have the same value, and both rows the same sex and stage."""
+    values = np.r_[np.arange(123), np.arange(7), np.arange(7) + 200]
+    sex = np.where(np.arange(137) % 2, "f", "m")
+    sex[123:130] = sex[:7]
+    frame = pd.DataFrame(
+        {"t2": values, "sex": sex, "stage": np.r_[np.arange(123) % 3, np.arange(14) % 7 % 3]}
+    )
+    assert numbered(frame, ["t2", "sex", "stage"]) == []
 
 
 def test_rows_of_different_people_are_not_of_one_patient(visits):

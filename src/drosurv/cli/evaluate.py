@@ -68,7 +68,7 @@ def evaluate(
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
     """
     from drosurv.evaluation import evaluate as evaluated
-    from drosurv.evaluation.attributes import with_intersections
+    from drosurv.evaluation.evaluator import with_intersections
     from drosurv.predictions.any_model import training_follow_up
     from drosurv.workflows.saved_model import OpenedModel
 
@@ -116,7 +116,7 @@ def _events_and_survival(table: pd.DataFrame, *, of_cause: bool) -> pd.DataFrame
     """Return the printed table of events, of survival or incidence at the horizon, and of the gain over no model."""
     import pandas as pd
 
-    from drosurv.evaluation.attributes import whose
+    from drosurv.evaluation.evaluator import whose
 
     rows, gain = plain_rows(table), Column.measured("gain", "gain")
 
@@ -138,7 +138,7 @@ def _events_and_survival(table: pd.DataFrame, *, of_cause: bool) -> pd.DataFrame
 
 def _decisions(table: pd.DataFrame) -> pd.DataFrame:
     """Return the printed table of decisions, one row per group: sensitivity, specificity, net benefit, ..."""
-    from drosurv.evaluation.attributes import whose
+    from drosurv.evaluation.evaluator import whose
 
     cell = Column.measured("value", "value")
     shown = table.assign(
@@ -153,7 +153,7 @@ def _decisions(table: pd.DataFrame) -> pd.DataFrame:
 def _show(result: EvaluationResult, title: str, time_unit: str, *, of_cause: bool) -> None:
     import pandas as pd
 
-    from drosurv.evaluation.attributes import whose
+    from drosurv.evaluation.evaluator import whose
     from drosurv.evaluation.result_views import times_tables
 
     gaps = [(label, row) for metric, label in _GAPS.items() for row in result.gaps(metric)]
@@ -200,8 +200,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str, *, of_cause: boo
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
     """Print incidence, calibration and concordance of each cause at the middle one of the horizons."""
-    from drosurv.evaluation.attributes import whose
     from drosurv.evaluation.data import middle
+    from drosurv.evaluation.evaluator import whose
 
     horizon = middle(sorted(table["horizon"].unique()))
     shown = table[table["horizon"] == horizon].rename(

@@ -1,8 +1,14 @@
 """Predicted survival curves: one protocol for those of models, arrays, step functions and formulas."""
 
 from drosurv.curves.competing import CompetingCurves
-from drosurv.curves.fitted import Baseline, FittedCurves, ScoreValues, checked_times
-from drosurv.curves.step_function import StepFunction, step_functions
+from drosurv.curves.fitted import (
+    Baseline,
+    FittedCurves,
+    ScoreValues,
+    StepFunction,
+    checked_times,
+    step_functions,
+)
 from drosurv.curves.survival_curves import (
     CurveType,
     PointCurves,
@@ -19,12 +25,9 @@ from drosurv.curves.values import (
     LARGEST_HAZARD,
     CurveValues,
     ModelValues,
-    RowIndex,
-    SummedHazard,
     SumValues,
     TableValues,
     checked_survival,
-    columns_of,
     interpolate,
     minus_log,
     rounding_unit,
@@ -40,19 +43,16 @@ __all__ = [
     "FittedCurves",
     "ModelValues",
     "PointCurves",
-    "RowIndex",
     "ScoreValues",
     "SmoothCurves",
     "StepCurves",
     "StepFunction",
     "SumValues",
-    "SummedHazard",
     "SurvivalCurves",
     "TableValues",
     "checked_survival",
     "checked_times",
     "checked_total",
-    "columns_of",
     "curves_of_functions",
     "curves_of_type",
     "interpolate",

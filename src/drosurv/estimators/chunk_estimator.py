@@ -41,8 +41,9 @@ from drosurv.tables.encoder import checked_features, encode_features
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000
-# Most Newton steps to the best factor of recalibration, and the relative precision at which they stop.
-_NEWTON_STEPS, _PRECISION = 100, 1e-12
+# Most Newton steps to the best factor of recalibration, and the relative size of the last one: the error that it leaves
+# is about its square.
+_NEWTON_STEPS, _PRECISION = 100, 1e-7
 
 
 def features_on_device(estimator: Any, X: Any, y: Any) -> Any:

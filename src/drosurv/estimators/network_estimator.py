@@ -27,28 +27,29 @@ from drosurv.errors import (
     require_extra,
     warn_caller,
 )
-from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.base import cox_baseline
 from drosurv.estimators.chunk_estimator import best_factor, features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
 from drosurv.losses.cox_partial import TIES, CoxPartial
-from drosurv.losses.loss import constant_features
+from drosurv.losses.loss import block_sums, constant_features
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import batches, is_tensor
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import Options, Result, TrainingData, solve
-from drosurv.solvers.convex import subtract_centre
 from drosurv.solvers.device import check_device, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, network_scores, restored
-from drosurv.solvers.solver import coefficients_nearby, nearby
+from drosurv.solvers.solver import coefficients_without
 
 SOLVERS = ("auto", "adam", "convex")
 # Settings of networks and trees that the solvers use.
 _TRAINING = ("max_iter", "batch_size", "early_stopping", "validation_fraction", "n_iter_no_change")
+# Held-out patients whose features are copied at a time.
+_TOGETHER = 4096
 # Folds of recalibration.
 N_FOLDS = 5
 # With fewer events recalibrate="auto" does not recalibrate: the standard error of the factor, about
@@ -285,29 +286,27 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         # Train a copy, because `_problem` may set attributes of its estimator.
         other, held_out = clone(self).set_params(verbose=False), []
         options = other._options([other])
-        near = nearby(result, options)
         # In the order of times, the losses read memory in order.
-        fold, ordered = fold[data.target.order], data.take(data.target.order)
-        event = ordered.target.event
-        if near is not None:
-            subtract_centre(ordered.X, ordered.mass @ ordered.X, ordered.target.compared)
-        for k in range(N_FOLDS):
-            training, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            if not event[rest].any():
-                continue
-            with self._training_on_folds() as trained:
-                part = other._problem(ordered.take(training), [other])
-                network = (
-                    solve(part, options).network if near is None else coefficients_nearby(part, options, near)
-                )
-            if not trained:
-                return result
-            left_out = ordered.take(rest)
-            loss, scores = left_out.cox_loss(self.ties), network_scores(network, left_out.X)
-            if not constant_features(scores[:, None], loss.compared)[0]:
-                held_out.append(HeldOut(loss, ordered.mass[rest][loss.rows][None], scores - scores.mean()))
-            # Not in memory beside those of the next fold.
-            del part, left_out
+        order, scores = data.target.order, np.empty(len(fold))
+        in_order, folds = fold[order], np.flatnonzero(np.bincount(fold[data.target.event])).tolist()
+        networks: list[Any] = coefficients_without(result, options, [fold == k for k in folds])
+        result.linear = None
+        for k, network in zip(folds, networks, strict=True):
+            if network is None:
+                with self._training_on_folds() as trained:
+                    part = other._problem(data.take(order[in_order != k]), [other])
+                    network = solve(part, options).network
+                if not trained:
+                    return result
+                # Not in memory beside those of the next fold.
+                del part
+            rows, rest = np.flatnonzero(fold == k), order[in_order == k]
+            for part in batches(len(rows), _TOGETHER):
+                scores[rows[part]] = network_scores(network, data.X[rows[part]])
+            loss, left_out = data.cox_loss(self.ties, rest), scores[rest]
+            if not constant_features(left_out[:, None], loss.compared)[0]:
+                mass = data.mass[rest[loss.rows]]
+                held_out.append(HeldOut(loss, mass[None], left_out - left_out.mean()))
         factor = self._checked_factor(best_factor(held_out))
         if factor is None:
             return result
@@ -386,6 +385,10 @@ class HeldOut:
     mass: FloatArray
     scores: FloatArray
 
+    def __post_init__(self) -> None:
+        self._powers = np.stack([self.scores, self.scores**2], axis=1)
+        self._pull = block_sums(self.mass, self.loss.block, len(self.loss.event_times))[0]
+
     @property
     def spread(self) -> float:
         """Difference between the highest and the lowest score."""
@@ -394,6 +397,11 @@ class HeldOut:
     def derivatives(self, factor: float) -> tuple[float, float]:
         """Return first and second derivative of the mean loss."""
         self.loss(factor * self.scores[None])
+        if self.loss.efron is None:
+            # Means over the patients at risk of the scores and of their squares.
+            first, second = self.loss.risk_sets.means(self._powers).T
+            own = self.mass[0] @ self.scores[self.loss.rows]
+            return float(self._pull @ first - own), float(self._pull @ (second - first**2))
         slope = float(self.loss.pullback(self.mass)[0][0] @ self.scores)
         return slope, float(self.loss.hessian(self.mass, self.scores[:, None])[0, 0])
 

@@ -14,8 +14,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.data import log_hazard, middle
+from drosurv.evaluation.evaluator import parse_attributes, rows_by_group
 from drosurv.judging.adjustment import RELEVANCE, Question
 from drosurv.judging.few_times import horizon_among, predicted_time, times_to_judge
 from drosurv.judging.from_predictions import judged_patients, judged_times, require_an_event

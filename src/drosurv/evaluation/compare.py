@@ -11,10 +11,9 @@ import pandas as pd
 
 from drosurv.curves import rounding_unit
 from drosurv.errors import ArgumentError, arg, as_names, check_mapping, warn_caller
-from drosurv.evaluation.attributes import warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import Evaluator, Key, within
+from drosurv.evaluation.evaluator import Evaluator, Key, warn_of_undefined, whose, within
 from drosurv.evaluation.group_table import judged_numbers
 from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import at_times, judged_times, without_event

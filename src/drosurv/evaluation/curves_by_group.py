@@ -23,10 +23,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from drosurv.evaluation.attributes import rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.data import Horizon
-from drosurv.evaluation.evaluator import Evaluator, Key
+from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
 from drosurv.evaluation.risks_by_time import OutcomesAtHorizon, outcomes_at, together
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates

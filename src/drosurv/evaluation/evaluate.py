@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, each_warning_once
-from drosurv.evaluation.attributes import compared_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import (
@@ -28,7 +27,7 @@ from drosurv.evaluation.data import (
     ranking_time,
     standardised_features,
 )
-from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.evaluator import Evaluator, compared_attributes, warn_of_small_groups
 from drosurv.evaluation.group_table import (
     frame_of,
     group_table,

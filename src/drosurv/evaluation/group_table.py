@@ -14,10 +14,18 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
-from drosurv.evaluation.attributes import Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
 from drosurv.evaluation.data import EvaluationData, Horizon, Subset, clusters_within
-from drosurv.evaluation.evaluator import Evaluator, Key, RowKey, most_different, within
+from drosurv.evaluation.evaluator import (
+    Count,
+    Evaluator,
+    Key,
+    RowKey,
+    most_different,
+    warn_of_undefined,
+    whose,
+    within,
+)
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, NEW_GROUP, funnel
+from drosurv.evaluation.evaluator import whose
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.paper.shrinkage import disparity_column
 from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text

@@ -12,10 +12,10 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
+from drosurv.evaluation.evaluator import text_of, whose
 from drosurv.evaluation.group_table import Kind, Row, rows_in
 from drosurv.evaluation.result_views import document, statements
 from drosurv.evaluation.risks_by_time import no_risks
@@ -243,12 +243,6 @@ class EvaluationResult:
         for row in self.select(kind="group"):
             groups.setdefault(row.attribute, []).append(row.group)
         return headings(groups)
-
-    @property
-    def small_groups(self) -> tuple[tuple[str, str], ...]:
-        """Attribute and label of the groups that are too small to be judged."""
-        found = (row for row in self.select(kind="group") if row.status == "small group")
-        return tuple(dict.fromkeys((row.attribute, row.group) for row in found))
 
     def select(
         self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None

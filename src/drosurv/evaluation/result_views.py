@@ -15,8 +15,8 @@ import pandas as pd
 
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes_long
-from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.verdict import Judgement

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import ArgumentError, arg, require
-from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import Evaluator
+from drosurv.evaluation.evaluator import Attribute, Evaluator, intersection_of, parse_attributes
 from drosurv.judging.from_predictions import outcomes, require_event_of
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined

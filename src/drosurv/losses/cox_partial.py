@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from drosurv.errors import check_choice, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, RiskSums, by_rows, weighted_gram
-from drosurv.patients.arrays import distinct
+from drosurv.patients.arrays import distinct, inverse
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class CoxPartial(ConvexLoss):
         self.rows, self.event_times, self.block, self.risk_sets, self.event_strata = found
         self.efron: EfronTies | None = None
         if ties == "efron" and len(self.event_times) < len(self.rows):
-            self.efron = EfronTies(self.rows, self.block, weight)
+            self.efron = EfronTies(self.rows, self.block, weight, len(self.event_times))
 
     @property
     def compared(self) -> IntArray:
@@ -132,6 +133,27 @@ class CoxPartial(ConvexLoss):
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.ties, weight, offset)
 
+    def sorted_by_time(self) -> tuple[Self, IntArray] | None:
+        """See :meth:`Loss.sorted_by_time`."""
+        if not isinstance(self.risk_sets, RiskSets):
+            return None
+        part, order, position = copy(self), self.target.order, inverse(self.target.order)
+        part.target = self.target.take(order)
+        part.weight, part.offset = (None if v is None else v[order] for v in (self.weight, self.offset))
+        part.rows, part.risk_sets = position[self.rows], self.risk_sets.moved(position)
+        if self.efron is not None:
+            part.efron = EfronTies(part.rows, part.block, part.weight, len(self.event_times))
+        return part, order
+
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`Loss.without`."""
+        part, kept = copy(self), ~left_out[self.rows]
+        part.rows, part.block = self.rows[kept], self.block[kept]
+        part.risk_sets = self.risk_sets.without(left_out)
+        if self.efron is not None:
+            part.efron = EfronTies(part.rows, part.block, self.weight, len(self.event_times))
+        return part
+
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """Return the losses in torch, in order of time; None with entry times, strata or offsets."""
@@ -193,9 +215,9 @@ class EfronTies:
     their risk set.
     """
 
-    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
+    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None, n_times: int) -> None:
         self.rows, self.block = rows, block
-        self.count = np.bincount(block)
+        self.count = np.bincount(block, minlength=n_times)
         # k/m (E,) with k = 0..m-1 for the m tied events of each time: the term of Efron's mean of each event.
         before = np.arange(len(block)) - (np.cumsum(self.count) - self.count)[block]
         self.step: FloatArray = before / self.count[block]

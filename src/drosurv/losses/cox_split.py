@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
@@ -13,6 +14,7 @@ from drosurv.errors import require_extra
 from drosurv.losses.cox_partial import StackedTargets, events_at_risk, subtract_from_events, weighted_log_risk
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, stack
 from drosurv.losses.risk_sets import RiskSets, weighted_gram
+from drosurv.patients.arrays import inverse
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -44,10 +46,13 @@ class CoxSplit(ConvexLoss):
         self.offset = offset
         self.n = len(target)
         scored = [in_first, ~in_first] if both else [in_first]
-        self.sides = [ScoredHalf(target, half, weight) for half in scored]
         self.halves: list[IntArray] = [np.flatnonzero(half) for half in scored]
-        self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
-        ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
+        self._join([ScoredHalf(target, half, weight) for half in scored])
+
+    def _join(self, sides: list[ScoredHalf]) -> None:
+        self.sides = sides
+        self.rows: IntArray = np.concatenate([side.rows for side in sides])
+        ends = np.cumsum([0, *(len(side.rows) for side in sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
 
     @property
@@ -100,6 +105,23 @@ class CoxSplit(ConvexLoss):
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both, offset)
+
+    def sorted_by_time(self) -> tuple[Self, IntArray] | None:
+        """See :meth:`Loss.sorted_by_time`."""
+        if not self.target.is_plain:
+            return None
+        part, order, position = copy(self), self.target.order, inverse(self.target.order)
+        part.target, part.in_first = self.target.take(order), self.in_first[order]
+        part.weight, part.offset = (None if v is None else v[order] for v in (self.weight, self.offset))
+        part.halves = [np.sort(position[half]) for half in self.halves]
+        part._join([side.moved(position) for side in self.sides])
+        return part, order
+
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`Loss.without`."""
+        part = copy(self)
+        part._join([side.without(left_out) for side in self.sides])
+        return part
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
@@ -161,6 +183,20 @@ class ScoredHalf:
         self._times = len(times)
         # Derivative (B, E) of each loss in the log sum over its risk set.
         self.others_share: FloatArray = np.empty(0)
+
+    def moved(self, position: IntArray) -> ScoredHalf:
+        """Return the same of patients whose numbers (n,) have changed."""
+        part = copy(self)
+        assert isinstance(self.risk_sets, RiskSets), "without entry times and strata"
+        part.rows, part.risk_sets = position[self.rows], self.risk_sets.moved(position)
+        return part
+
+    def without(self, left_out: BoolArray) -> ScoredHalf:
+        """Return the same without some patients (n,)."""
+        part, kept = copy(self), ~left_out[self.rows]
+        part.rows, part.block = self.rows[kept], self.block[kept]
+        part.risk_sets = self.risk_sets.without(left_out)
+        return part
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the losses (B, E) of these events at the scores (B, n) of all patients."""

@@ -21,8 +21,9 @@ level: its value is exp(level) times the stored number.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numba
 import numpy as np
@@ -146,6 +147,12 @@ class LateEntryRiskSets(RiskSums):
         self._n_times, self._patients = len(times.time), len(times.begin)
         self._runs = Runs.of(times)
         self._flat: BoolArray = np.zeros(0, np.bool_)
+
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`RiskSums.without`."""
+        part, kept = copy(self), (~left_out).astype(np.float64)
+        part.weight = kept * self.weight if len(self.weight) else kept
+        return part
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """See :meth:`RiskSums.log_sums`."""

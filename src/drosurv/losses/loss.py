@@ -93,6 +93,20 @@ class Loss(ABC):
     def take(self, rows: IntArray) -> Self:
         """Return the same loss of some of the patients."""
 
+    def sorted_by_time(self) -> tuple[Self, IntArray] | None:
+        """Return the loss of the same patients in order of time, and that order (n,); None if it is not offered.
+
+        Losses keep their order. Sums over risk sets of many patients then read memory in order, which is faster.
+        """
+        return None
+
+    def without(self, left_out: BoolArray) -> Self | None:
+        """Return the loss of the patients not left out (n,), as a function of the scores of all; None if not offered.
+
+        It shares the memory of this loss: derivatives are those of the last call of either.
+        """
+        return None
+
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n) of the losses weighted by (B, E), each in one patient's score, for trees.
 

@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from copy import copy
+from typing import Self
 
 import numba
 import numpy as np
 
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # exp(700) is near the largest float.
 _HIGHEST = 700.0
@@ -60,6 +62,10 @@ class RiskSums(ABC):
     # What the derivatives need from the last call, one row for each row of the batch.
     _saved: tuple[FloatArray, ...] = ()
     _means: FloatArray | None = None
+
+    @abstractmethod
+    def without(self, left_out: BoolArray) -> Self:
+        """Return the same risk sets without some patients (n,); nobody may be at risk at some of the event times."""
 
     @abstractmethod
     def log_sums(self, scores: FloatArray) -> FloatArray:
@@ -121,6 +127,18 @@ class RiskSets(RiskSums):
         self.first: IntArray = np.searchsorted(time[self.order], event_times, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
 
+    def moved(self, position: IntArray) -> Self:
+        """Return the same risk sets of patients whose numbers (n,) have changed."""
+        part = copy(self)
+        part.order = position[self.order]
+        return part
+
+    def without(self, left_out: BoolArray) -> Self:
+        """See :meth:`RiskSums.without`; both share the memory for what derivatives need."""
+        part, kept = copy(self), (~left_out[self.order]).astype(np.float64)
+        part.sorted_weight = kept * self.sorted_weight if len(self.sorted_weight) else kept
+        return part
+
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """See :meth:`RiskSums.log_sums`."""
         batch, n = len(scores), len(self.order)
@@ -175,7 +193,7 @@ def log_sums(
 ) -> None:
     """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that derivatives need."""
     n, times = order.shape[0], first.shape[0]
-    start = first[0] if times else n
+    start, running = first[0] if times else n, np.empty(_CHUNK)
     for b in range(scores.shape[0]):
         row, risk = scores[b], risks[b]
         lowest, highest = np.inf, -np.inf
@@ -184,7 +202,8 @@ def log_sums(
             risk[i] = value
             lowest = value if value < lowest else lowest
             highest = value if value > highest else highest
-        if highest - lowest < FLAT:
+        flat = highest - lowest < FLAT
+        if flat:
             levels[b, :] = highest
         else:
             highest, end = -np.inf, n
@@ -202,8 +221,21 @@ def log_sums(
             if weight.shape[0]:
                 for i in range(part.shape[0]):
                     part[i] *= weight[low + i]
-        total, level, end = 0.0, -np.inf, n
-        for k in range(times - 1, -1, -1):
+        total, level, end, k = 0.0, -np.inf, n, times - 1
+        if flat:
+            while k >= 0 and first[k] == n:
+                sums[b, k] = 0.0
+                k -= 1
+            # First sums from all patients on: loops over the patients between two event times are too short to be fast.
+            for high in range(n, start, -_CHUNK):
+                low = max(high - _CHUNK, start)
+                for i in range(high - 1, low - 1, -1):
+                    total += risk[i]
+                    running[i - low] = total
+                while k >= 0 and first[k] >= low:
+                    sums[b, k] = running[first[k] - low]
+                    k -= 1
+        for k in range(-1 if flat else times - 1, -1, -1):
             if levels[b, k] != level:
                 total = total * math.exp(level - levels[b, k]) if total > 0.0 else 0.0
                 level = levels[b, k]
@@ -226,14 +258,25 @@ def pull_back(
 ) -> None:
     """Kernel of :meth:`RiskSets.pullback`."""
     n, times = order.shape[0], first.shape[0]
+    added = np.empty(_CHUNK)
     for b in range(cotangent.shape[0]):
         risk, row = risks[b], out[b]
         for i in range(first[0] if times else n):
             row[order[i]] = 0.0
         # `mass` is sum_k c_k exp(level - L_k), where exp(L_k - level_k) is the saved sum.
         # Levels decrease with time, so rescaling never overflows.
-        mass, level = 0.0, np.inf
-        for k in range(times):
+        mass, level, k = 0.0, np.inf, 0
+        flat = times > 0 and levels[b, 0] == levels[b, times - 1]
+        for low in range(first[0] if flat else n, n, _CHUNK):
+            high = min(low + _CHUNK, n)
+            added[:] = 0.0
+            while k < times and first[k] < high:
+                added[first[k] - low] += cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
+                k += 1
+            for i in range(low, high):
+                mass += added[i - low]
+                row[order[i]] = risk[i] * mass
+        for k in range(times if flat else 0, times):
             if levels[b, k] != level:
                 mass = mass * math.exp(levels[b, k] - level) if mass != 0.0 else 0.0
                 level = levels[b, k]

@@ -208,45 +208,24 @@ def brier_estimates(
     weight: FloatArray | None = None,
     *,
     null: FloatArray | None = None,
-    grid: Grid = "inside",
 ) -> BrierEstimates:
     """Brier score, averaged over k times, and skill of n patients, with the influence of each patient.
 
     They are those of :func:`integrated_brier_score` and :func:`brier_skill`, with the censoring distribution of these
-    patients; influences include that on its estimate.
-
-    Parameters
-    ----------
-    target : Target
-        Outcomes; of one of several causes, survival is one minus the incidence.
-    survival : SurvivalCurves or (n, k) array
-        Predictions.
-    times : (k,) array
-        Ascending; at a single time, the score is that of this time.
-    weight : (n,) array, optional
-        Patient weights.
-    null : (k,) array, optional
-        Survival under the null model. By default it is the Kaplan-Meier curve of these patients, and influences include
-        that on the curve; of a curve of other patients they do not, and `by_null` tells how the skill depends on it.
-    grid : "inside" or "table"
-        How ties of events and censoring are weighted.
-
-    Returns
-    -------
-    BrierEstimates
-        NaN if these patients were not followed until the last time.
+    patients; influences include that on its estimate. NaN if the patients were not followed until the last of the
+    `times` (k,). Of one of several causes, survival (n, k) is one minus the incidence. The survival (k,) under the
+    `null` model is by default the Kaplan-Meier curve of these patients, and influences include that on the curve; of a
+    curve of other patients they do not, and `by_null` tells how the skill depends on it.
     """
     n, weight = len(target), np.ones(len(target)) if weight is None else weight
-    censoring, published = Incidence.of_censoring(target, weight), grid == "table"
-    # Just after t, G is the probability of not being censored at t either.
-    of_events, of_free = (np.nextafter(at, np.inf) if published else at for at in (target.time, times))
-    observed, free = censoring.free_at(of_events), censoring.free_at(of_free)
+    censoring = Incidence.of_censoring(target, weight)
+    observed, free = censoring.free_at(target.time), censoring.free_at(times)
     if not (len(times) and (free > 0).all() and weight.any()):
         return BrierEstimates(Estimate.undefined(n), Estimate.undefined(n), np.zeros(len(times)))
     inverse = np.divide(1.0, observed, out=np.zeros(n), where=target.ended & (observed > 0))
     # Patients are known to be free of any event at so many of the times.
-    reached = np.searchsorted(times, target.time if published else free_until(target), side="left")
-    at, total, share = np.concatenate([of_events, of_free]), float(weight.sum()), _shares(times)
+    reached = np.searchsorted(times, free_until(target), side="left")
+    at, total, share = np.concatenate([target.time, times]), float(weight.sum()), _shares(times)
     after = np.append(np.cumsum(share[::-1])[::-1], 0.0)[reached]
 
     def score(before: FloatArray, later: FloatArray, of_free: FloatArray) -> tuple[float, FloatArray]:

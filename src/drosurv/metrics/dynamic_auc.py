@@ -113,8 +113,6 @@ def auc_estimate(
     risk: FloatArray,
     times: FloatArray,
     weight: FloatArray | None = None,
-    *,
-    grid: Grid = "inside",
 ) -> Estimate:
     """Mean AUC over k times as :func:`dynamic_auc` defines it, with the influence of each of n patients.
 
@@ -122,20 +120,16 @@ def auc_estimate(
     nobody had the event, or at which nobody is known to be free of it, are left out; NaN without any other time.
     """
     weight = np.ones(len(target)) if weight is None else weight
-    counted, published = weight > 0, grid == "table"
-    at = auc_times_of(target.take(counted), times, grid)
+    counted = weight > 0
+    at = auc_times_of(target.take(counted), times, "inside")
     if len(at) == 0:
         return Estimate.undefined(len(target))
     order = stable_order(risk)
     sorted_target, mass = target.take(order), weight[order]
     censoring, curve = Incidence.of_censoring(target, weight), Incidence.of(target, weight)
-    # Just after t, G is the probability of not being censored at t either.
-    of_events, of_free = (
-        np.nextafter(each, np.inf) if published else each for each in (sorted_target.time, at)
-    )
-    observed, free = censoring.free_at(of_events), censoring.free_at(of_free)
+    observed, free = censoring.free_at(sorted_target.time), censoring.free_at(at)
     inverse = np.divide(1.0, observed, out=np.zeros(len(order)), where=sorted_target.ended & (observed > 0))
-    until = sorted_target.time if published else free_until(sorted_target)
+    until = free_until(sorted_target)
     # Patients of positions first to last - 1 in the order are tied with each patient.
     new = np.concatenate(([True], np.diff(risk[order]) > HARRELL_TOLERANCE))
     starts = np.append(np.flatnonzero(new), len(order))
@@ -174,7 +168,7 @@ def auc_estimate(
     influence = np.empty(len(order))
     influence[order] = own
     terms = np.concatenate([of_ended, of_times])
-    change = censoring.derivative_of_inverse(np.concatenate([of_events, of_free]), terms)
+    change = censoring.derivative_of_inverse(np.concatenate([sorted_target.time, at]), terms)
     if len(at) > 1:
         # The shares of the times depend on the incidence.
         apart = np.where(share > 0, np.nan_to_num(auc) - mean, 0.0) / incidence.sum()

@@ -42,42 +42,7 @@ def likelihood_gains(
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
 ) -> FloatArray:
-    r"""Each patient's log likelihood under the model minus that under the null model, (n,).
-
-    .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
-              \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
-
-    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same for the training
-    patients' Nelson-Aalen hazard. The mean over a group says how much better than the null model the group is
-    predicted; negative means worse. It does not depend on the unit of time. The partial likelihood cannot be compared
-    between groups: a correct model loses partial likelihood on low-risk groups, because their gain is counted in the
-    risk sets of other patients.
-
-    Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
-    functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
-    of :func:`drosurv.evaluate` differ there: they are log scores at those times, which need outcomes weighted for
-    censoring by a model of it, and assume nothing between the times. They also differ in the last interval: few
-    patients remain there, and `evaluate` weights the hazards in parts of it by the time for which patients were
-    observed.
-
-    Parameters
-    ----------
-    y_train : structured array or FollowUp
-        Training targets, for the null model and the intervals. If they are those of the test patients
-        (``FollowUp.of_test_patients``), the null model was fitted to the patients it is scored on; the gains are
-        corrected for that.
-    y_test, survival, times
-        Target and predicted curves of the test patients, as in :func:`integrated_brier_score`.
-    n_intervals : int, optional
-        Number of intervals between quantiles of the training event times. Hazards are constant on each. By default 20,
-        or fewer, with at least five events in each, if the null model was fitted to the scored patients.
-    hazard_floor : float
-        Smallest hazard, in units of the training patients' mean hazard; without it an event where the model predicts a
-        hazard of 0 would have an infinite loss.
-    survival_floor : float
-        Smallest survival probability; without it a patient alive at a predicted survival of 0 would
-        have an infinite loss.
-    """
+    """Each patient's log likelihood under the model minus that under the null model, (n,); see `likelihood_gain`."""
     follow_up = FollowUp.parse(y_train)
     target = metric_target(y_test, name="y_test", weighted=True)
     curves = parse_survival(survival, len(target), times)
@@ -174,14 +139,53 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
 
 
 def likelihood_gain(
-    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, sample_weight: Any = None, **options: Any
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    sample_weight: Any = None,
+    n_intervals: int | None = None,
+    hazard_floor: float = 1e-6,
+    survival_floor: float = 1e-10,
 ) -> float:
-    """Mean gain in log likelihood per patient over the null model: the mean of :func:`likelihood_gains`.
+    r"""Mean gain in log likelihood per patient over the null model.
+
+    The gain of a patient is the log likelihood under the model minus that under the null model,
+
+    .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
+              \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
+
+    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same for the training
+    patients' Nelson-Aalen hazard. The mean over a group says how much better than the null model the group is
+    predicted; negative means worse. It does not depend on the unit of time. The partial likelihood cannot be compared
+    between groups: a correct model loses partial likelihood on low-risk groups, because their gain is counted in the
+    risk sets of other patients.
+
+    Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
+    functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
+    of :func:`drosurv.evaluate` differ there: they are log scores at those times, which need outcomes weighted for
+    censoring by a model of it, and assume nothing between the times. They also differ in the last interval: few
+    patients remain there, and `evaluate` weights the hazards in parts of it by the time for which patients were
+    observed.
 
     Parameters
     ----------
-    y_train, y_test, survival, times, **options
-        As in :func:`likelihood_gains`.
+    y_train : structured array or FollowUp
+        Training targets, for the null model and the intervals. If they are those of the test patients
+        (``FollowUp.of_test_patients``), the null model was fitted to the patients it is scored on; the gains are
+        corrected for that.
+    y_test, survival, times
+        Target and predicted curves of the test patients, as in :func:`integrated_brier_score`.
+    n_intervals : int, optional
+        Number of intervals between quantiles of the training event times. Hazards are constant on each. By default 20,
+        or fewer, with at least five events in each, if the null model was fitted to the scored patients.
+    hazard_floor : float
+        Smallest hazard, in units of the training patients' mean hazard; without it an event where the model predicts a
+        hazard of 0 would have an infinite loss.
+    survival_floor : float
+        Smallest survival probability; without it a patient alive at a predicted survival of 0 would
+        have an infinite loss.
     sample_weight : (n,) array, optional
         Patient weights.
 
@@ -198,7 +202,8 @@ def likelihood_gain(
     >>> likelihood_gain(y, y, survival, times=[1.0, 2.0, 3.0], n_intervals=2) > 0
     True
     """
-    gains = likelihood_gains(y_train, y_test, survival, times, **options)
+    how: dict[str, Any] = {"hazard_floor": hazard_floor, "survival_floor": survival_floor}
+    gains = likelihood_gains(y_train, y_test, survival, times, n_intervals=n_intervals, **how)
     weight = parse_weights(given_weight(y_test, sample_weight), len(gains))
     return float(weighted_mean(gains, weight, "the likelihood gain"))
 

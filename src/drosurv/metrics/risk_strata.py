@@ -6,7 +6,6 @@ need not hold for everybody, only among patients of like risk. No model of censo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -188,15 +187,12 @@ class EventsByTime:
         """The mean of the `outcomes`, without each of them: effects on the weights of others have the sum 0."""
         return float(self.weight @ (self.events + self._changes)) / float(self.weight.sum())
 
-    @cached_property
+    @property
     def _changes(self) -> FloatArray:
         """What conditional risks change in the outcomes (n,)."""
-        found = np.zeros(len(self.weight))
-        for rows, given in self._given_risks():
-            found[rows] = given.changes()
-        return found
+        return self._given_risks[0]
 
-    @cached_property
+    @property
     def variances_by_censoring(self) -> FloatArray:
         r"""Variances (n,) that censoring adds to the `outcomes` if predictions are right.
 
@@ -205,15 +201,14 @@ class EventsByTime:
         They do not depend on the patient's own outcome. Squares of a few large weights do, and are too small just where
         the sum is too small.
         """
-        found = np.zeros(len(self.weight))
-        for rows, given in self._given_risks():
-            found[rows] = given.variances()
-        return found
+        return self._given_risks[1]
 
-    def _given_risks(self) -> Iterator[tuple[IntArray, _GivenRisk]]:
-        """Yield the rows and the conditional risks of each stratum in which patients were censored by the time."""
+    @cached_property
+    def _given_risks(self) -> tuple[FloatArray, FloatArray]:
+        """What conditional risks change in the outcomes (n,), and the variances (n,), where patients were censored."""
+        changes, variances = np.zeros(len(self.weight)), np.zeros(len(self.weight))
         if self.risk is None:
-            return
+            return changes, variances
         happened = Incidence.of(replace(self.target, entry=None), self.weight)
         total = -np.log1p(-np.minimum(happened.at(np.array([self.time])), _MOST_RISK))[0]
         for rows, censoring in self._censoring:
@@ -223,7 +218,9 @@ class EventsByTime:
             elapsed = times / self.time
             if total > 0:
                 elapsed = -np.log1p(-np.minimum(happened.at(times), _MOST_RISK)) / total
-            yield rows, _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
+            given = _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
+            changes[rows], variances[rows] = given.changes(), given.variances()
+        return changes, variances
 
     def share(self) -> Estimate:
         """Return the observed risk: the mean of the weighted events."""

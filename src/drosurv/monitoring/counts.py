@@ -14,7 +14,7 @@ import pandas as pd
 
 from drosurv.curves import PointCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, arg, as_number, check_choice, require, row_number, warn_caller
-from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.evaluator import parse_attributes
 from drosurv.patients.arrays import batches
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import label_codes

@@ -19,7 +19,7 @@ from drosurv.errors import (
     require,
     warn_caller,
 )
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.judging.excluded_errors import Interval, excluded_sentence
 from drosurv.metrics.scores import metric_target
 from drosurv.monitoring.counts import Calendar, Log, Series, curves_to_monitor, patient_numbers

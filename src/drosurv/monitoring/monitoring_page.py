@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.files import write_file
 from drosurv.monitoring.counts import days
 from drosurv.patients.groups import EVERYONE

@@ -173,6 +173,13 @@ def batches(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
+def inverse(order: IntArray) -> IntArray:
+    """Return the position (n,) of each row in an order of all rows (n,)."""
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    return position
+
+
 def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     """Return the distinct values (K,) of ascending ones (m,), and the index (m,) of each among them."""
     new = np.ones(len(ascending), dtype=np.bool_)

@@ -73,15 +73,19 @@ class Target:
     @cached_property
     def compared(self) -> IntArray:
         """Stratum (n,) of each patient; -1 for patients who are at risk at no event time."""
-        stratum = np.zeros(len(self), np.intp) if self.stratum is None else self.stratum
-        happened, last = self.time[self.event], np.full(stratum.max() + 1, -np.inf)
-        first = -last
-        np.minimum.at(first, stratum[self.event], happened)
-        np.maximum.at(last, stratum[self.event], happened)
-        at_risk = self.time >= first[stratum]
+        happened, stratum = self.time[self.event], self.stratum
+        if stratum is None:
+            first, last = happened.min(initial=np.inf), happened.max(initial=-np.inf)
+        else:
+            ends = np.full(stratum.max() + 1, -np.inf)
+            starts = -ends
+            np.minimum.at(starts, stratum[self.event], happened)
+            np.maximum.at(ends, stratum[self.event], happened)
+            first, last = starts[stratum], ends[stratum]
+        at_risk = self.time >= first
         if self.entry is not None:
-            at_risk &= self.entry < last[stratum]
-        return np.where(at_risk, stratum, -1)
+            at_risk &= self.entry < last
+        return np.where(at_risk, 0 if stratum is None else stratum, -1)
 
     def take(self, rows: NDArray[Any]) -> Target:
         """Return the target of some rows (indices or a mask)."""

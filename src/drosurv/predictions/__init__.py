@@ -7,7 +7,6 @@ from drosurv.predictions.predicted import (
     as_predictions,
     of_causes,
     require_model,
-    score_type,
 )
 
 __all__ = [
@@ -17,5 +16,4 @@ __all__ = [
     "as_predictions",
     "of_causes",
     "require_model",
-    "score_type",
 ]

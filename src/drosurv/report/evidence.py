@@ -15,9 +15,9 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.data import Horizon, curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
+from drosurv.evaluation.evaluator import Attribute, parse_attributes, rows_by_group
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors

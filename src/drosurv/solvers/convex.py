@@ -14,14 +14,17 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from drosurv.losses.loss import constant_features
 from drosurv.objectives.objective import Evaluation
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear
@@ -39,13 +42,15 @@ _SMALLEST_STEP = 1e-24
 _RIDGE = 1e-12
 # After convergence take at most this many further steps, until the gap is this share of the tolerance.
 _POLISHING_STEPS = 3
-_POLISHED = 1e-5
+POLISHED = 1e-5
 # In these steps the objective may increase by this share, the rounding error of features in float32.
 _NOISE = 1e-8
 # Iterations before a differentiable objective is smoothed: if it takes longer, its optimum is at a kink.
 _BEFORE_SMOOTHING = 150
 # Near the minimum of a similar problem smoothing begins with this share of the objective instead of a tenth.
 _NEAR = 0.01
+# Steps of several problems together shrink fast if each gap is at most this share of the last.
+_FAST = 0.25
 # Double a step while the slope at its end is at least this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LARGEST_STEP = 1e3
@@ -58,6 +63,10 @@ _NEWTON_WORK = 3e6
 # With averages over neighbourhoods it takes n (d + K) averages.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
+# Patients whose features are summed at a time, so that they stay in the cache.
+_BLOCK = 2048
+# From this many patients on their numbers do not fit into the cache, and they are sorted by time.
+_SORTED = 50_000
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
@@ -279,7 +288,7 @@ def _minimise_smooth(problem: ConvexProblem, x: FloatArray, tol: float, max_iter
             lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
             status = "converged"
-        polished_enough = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
+        polished_enough = gap <= POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
         if status == "converged" and polished_enough:
             break
         if problem.separated:
@@ -338,32 +347,36 @@ class LinearProblem(ConvexProblem):
 
     A point z consists of theta and the change of the extra parameters from their start. The criterion must be convex
     and without penalty. If the loss allows it, a `centre` (d,) is subtracted from the features, which only reduces
-    rounding errors. With a solution `near`, its Hessians are used, and features are centred already.
+    rounding errors. `X` are the centred features; of many patients they are computed when the full Hessian is needed.
     """
 
     _evaluation: Evaluation
 
-    def __init__(
-        self, X: FloatArray, criterion: Criterion, l2: float = 0.0, near: Nearby | None = None
-    ) -> None:
+    def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
+        self._order: IntArray | None = None
         self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
-        self.d: int = X.shape[1]
+        self.n, self.d = X.shape
         loss, self.centre = criterion.loss, np.zeros(self.d)
-        if loss.shift is not None and near is None:
+        if loss.shift is not None:
             self.centre = criterion.patient_mass @ X
         # A constant feature matters if adding a constant to the scores changes the loss.
         constants_matter = loss.shift is None and loss.compared is None
-        self.X = X if constants_matter or near is not None else centred(X, self.centre, loss.compared)
-        self._rotation: FloatArray | None = None
+        self._constant = (
+            np.zeros(self.d, np.bool_) if constants_matter else constant_features(X, loss.compared)
+        )
+        if len(X) >= _SORTED and (found := criterion.sorted_by_time()):
+            self.criterion, self._order = found
+        self._given, self._rotation = X, None
         if self.d > len(X):
+            self.X = self._centred()
             # Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum. Without
             # a ridge penalty there are many optima; the features are scaled first, so that the one that is found does
             # not depend on their units.
             size = self.X.std(axis=0) if l2 == 0 else np.ones(self.d)
             size[size == 0] = 1.0
             directions, root = np.linalg.qr((self.X / size).T)
-            self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, len(X)
+            self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, self.n
         n_extra = criterion.loss.n_extra
         # Coefficients are ordered by output.
         self.outputs: int = criterion.loss.n_outputs
@@ -371,10 +384,25 @@ class LinearProblem(ConvexProblem):
         self.size: int = self.n_coefficients + n_extra
         ridges = np.full(self.n_coefficients, l2), np.full(n_extra, criterion.loss.extra_ridge)
         self.ridge: FloatArray = np.concatenate(ridges)
-        self.network = Linear(self.X, np.zeros((self.outputs, self.d)))
+        start = np.zeros((self.outputs, self.d))
+        if self._rotation is None:
+            self.network = Linear(X, start, self.centre, self._order)
+            self.network.columns[self._constant] = 0.0
+        else:
+            self.network = Linear(self.X, start)
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
-        self.sample = near if near is not None and near.hessians is not None else self._sampled()
+        self.sample = self._sampled()
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """The centred features (n, d)."""
+        return self._centred()
+
+    def _centred(self, rows: IntArray | slice = slice(None)) -> FloatArray:
+        if self._order is not None:
+            rows = self._order[rows]
+        return centred(self._given[rows], self.centre, self._constant)
 
     def coefficients(self, z: FloatArray) -> FloatArray:
         """Return the coefficients (d,) of a point; with several outputs, (outputs, d)."""
@@ -383,39 +411,71 @@ class LinearProblem(ConvexProblem):
         return theta[0] if self.outputs == 1 else theta
 
     def nearby(self, theta: FloatArray) -> Nearby | None:
-        """Return the start for similar problems, given the minimum theta (d,); None if theirs may have another size."""
+        """Return the start for similar problems, given the minimum theta (d,), at which this problem is.
+
+        None if theirs may have another size.
+        """
         if self._rotation is not None or self.size != self.d:
             return None
         if not self.smooth:
             return Nearby(theta, None)
-        self.value(theta)
-        return Nearby(theta, self.curvature())
+        if not np.array_equal(self._z, theta):
+            self.value(theta)
+        fixed, changing = self.curvature()
+        if isinstance(self.sample, LinearProblem):
+            # What a sample leaves uncertain is mostly this term, which is in both Hessians.
+            correction = self._squares() - self.sample._squares()
+            fixed, changing = fixed + correction, changing + correction
+        return Nearby(theta, (fixed, changing))
+
+    def _squares(self) -> FloatArray:
+        """Return the first term of the Hessian: the sum of squares of the features, weighted by second derivatives."""
+        (weights,) = self.criterion.loss.curvature(self.criterion.loss_weights(self._evaluation))
+        columns, out = self.network.columns, np.zeros((self.d, self.d))
+        for rows in batches(self.n, _BLOCK):
+            part = columns[:, rows] * np.sqrt(weights[rows])
+            out += part @ part.T
+        return out
+
+    def without(self, left_out: BoolArray) -> Self | None:
+        """Return the problem of the patients not left out (n,), with the same centre; None if it is not offered.
+
+        Both share memory: all methods but ``value`` refer to the last point given to ``value`` of either.
+        """
+        criterion = self.criterion.without(left_out if self._order is None else left_out[self._order])
+        if criterion is None:
+            return None
+        other = copy.copy(self)
+        other.criterion, other._first = criterion, np.nan
+        return other
 
     def _sampled(self) -> Self | None:
         """Return the problem of a random sample of the patients, where Newton begins; None if none is large enough."""
         size = self._sample_size()
-        if size is None or size >= len(self.X):
+        if size is None or size >= self.n:
             return None
-        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(len(self.X))[:size])
+        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(self.n)[:size])
         other = copy.copy(self)
-        other.criterion, other.X, other.sample = self.criterion.take(rows), self.X[rows], None
+        other.criterion, other.sample, other.n = self.criterion.take(rows), None, size
+        other.X = self._centred(rows)
         rows = other.criterion.loss.rows
         # Every block needs more losses than there are features.
         if min(int(np.isin(rows, block).sum()) for block in other.criterion.blocks) <= self.d:
             return None
         if self.criterion.loss.n_extra == 0:
             # A feature that is constant in the sample must become exactly zero.
-            other.X = centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss.compared)
+            constant = constant_features(other.X, other.criterion.loss.compared)
+            other.X = centred(other.X, other.criterion.patient_mass @ other.X, constant)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
         # Along a feature that varies in the data but not in the sample, Newton steps would be infinite.
         other.value(np.zeros(self.size))
         diagonal = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
-        ranges = np.ptp(self.X, axis=0)
+        ranges = np.ptp(self.network.columns, axis=1)
         return None if (diagonal < _FLAT * ranges**2).any() else other
 
     def _sample_size(self) -> int | None:
         """Return the number of patients from which to compute the Hessian; None for all."""
-        n, around = len(self.X), self.criterion.neighborhoods
+        n, around = self.n, self.criterion.neighborhoods
         if around is not None:
             affordable = int(_AVERAGED_WORK / self.size)
             return affordable if n > affordable and isinstance(around, TakesPatients) else None
@@ -439,11 +499,13 @@ class LinearProblem(ConvexProblem):
 
     def value(self, z: FloatArray) -> float:
         """Return the objective at z, the current point of the methods below."""
-        self._z = z
-        theta, extra = z[: self.n_coefficients], z[None, self.n_coefficients :]
-        self.network.parameters[0] = theta.reshape(self.outputs, self.d)
+        self.network.parameters[0] = z[: self.n_coefficients].reshape(self.outputs, self.d)
         scores = self.network.scores()
-        self._scores = scores if self.outputs == 1 else np.ascontiguousarray(scores.T)[None]
+        return self.value_of(z, scores if self.outputs == 1 else np.ascontiguousarray(scores.T)[None])
+
+    def value_of(self, z: FloatArray, scores: FloatArray) -> float:
+        """Return the objective at z, the current point of the methods below, given its scores (1, n)."""
+        self._z, self._scores, extra = z, scores, z[None, self.n_coefficients :]
         self._losses = self.criterion.losses(self._scores, self.criterion.loss.start + extra)
         if not np.isfinite(self._losses).all():
             return np.inf
@@ -456,11 +518,14 @@ class LinearProblem(ConvexProblem):
 
     def gradient(self) -> FloatArray:
         """Return the gradient."""
-        weights = self.criterion.loss_weights(self._evaluation)
-        by_score, by_extra = self.criterion.loss.pullback(weights)
+        by_score, by_extra = self.slopes()
         by_output = by_score if self.outputs == 1 else np.ascontiguousarray(by_score[0].T)
         slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
         return slope + self.ridge * self._z
+
+    def slopes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient, without the ridge, in the scores and in the extra parameters."""
+        return self.criterion.loss.pullback(self.criterion.loss_weights(self._evaluation))
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
@@ -476,15 +541,57 @@ class LinearProblem(ConvexProblem):
         return 0.5 * float(self.ridge @ self._z**2)
 
 
-def centred(X: FloatArray, centre: FloatArray, compared: IntArray | None) -> FloatArray:
-    """Subtract the centre. Features that are constant within every set of compared patients become exactly zero."""
-    out: FloatArray = np.array(X, dtype=np.result_type(X, centre))
-    subtract_centre(out, centre, compared)
+def centred(X: FloatArray, centre: FloatArray, constant: BoolArray) -> FloatArray:
+    """Subtract the centre; features that are `constant` (d,) among compared patients become exactly zero."""
+    out: FloatArray = X - centre
+    out[:, constant] = 0.0
     return out
 
 
-def subtract_centre(X: FloatArray, centre: FloatArray, compared: IntArray | None) -> None:
-    """Do what :func:`centred` does in place."""
-    constant = constant_features(X, compared)
-    X -= centre
-    X[:, constant] = 0.0
+def minimise_together(
+    problems: Sequence[LinearProblem], near: Nearby, precision: float
+) -> list[FloatArray | None]:
+    """Find the minima of problems with the same features, given that of a similar one and its Hessian.
+
+    Each round takes a step in all problems; their scores are one product with the features, and so are their gradients.
+    A problem is solved if the square of the next step is expected to be less than the `precision`, relative to that of
+    the coefficients; lengths are those of changes of the scores. It is None if the steps do not shrink fast.
+    """
+    assert near.hessians is not None, "the problems are smooth"
+    inverse, columns, ridge = _inverse(near.hessians[1]), problems[0].network.columns, problems[0].ridge
+    x, found = np.tile(near.x, (len(problems), 1)), dict[int, FloatArray]()
+    memory, inverses = [_Steps(maxlen=_MEMORY) for _ in problems], [inverse] * len(problems)
+    last: dict[int, tuple[FloatArray, FloatArray, float]] = {}
+    left = list(range(len(problems)))
+    slopes = np.empty((len(problems), columns.shape[1]))
+    enough = precision * float(near.x @ near.hessians[1] @ near.x)
+    while left:
+        slopes = np.matmul(x[left], columns, out=slopes[: len(left)])
+        for k, row in zip(left, slopes, strict=True):
+            value = problems[k].value_of(x[k], row[None])
+            # In place of the scores, which are not needed any more.
+            row[:] = problems[k].slopes()[0][0] if np.isfinite(value) else np.nan
+        gradients, going = ridge * x[left], []
+        for part in batches(columns.shape[1], _BLOCK):
+            gradients += slopes[:, part] @ columns[:, part].T
+        for k, gradient in zip(left, gradients, strict=True):
+            gap, shrinkage = float(gradient @ inverse @ gradient), 1.0
+            if k in last:
+                step, before, last_gap = last[k]
+                shrinkage = gap / last_gap
+                change = gradient - before
+                if not memory[k] and step @ change > 0.0:
+                    # The Hessian of a sample is too large or too small by about the same factor in all directions.
+                    inverses[k] = inverse * (last_gap / float(step @ change))
+                memory[k].add(step, change)
+            solved = gap * shrinkage <= enough
+            if solved or (gap < np.inf and (k not in last or shrinkage < _FAST)):
+                step = memory[k].direction(gradient, inverses[k])
+                x[k] += step
+                last[k] = step, gradient, gap
+                if solved:
+                    found[k] = x[k]
+                else:
+                    going.append(k)
+        left = going
+    return [found.get(k) for k in range(len(problems))]

@@ -16,7 +16,8 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Blocks, Evaluation
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.arrays import inverse
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.solvers.penalty import Penalty
 
@@ -52,16 +53,22 @@ class Criterion:
         self.neighborhoods, self.null_losses = neighborhoods, null_losses
         self.penalty = penalty
         self.penalty_weight = np.ones(1) if penalty_weight is None else penalty_weight
-        self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
-        self.whole = blocks is None
+        self.whole, self._blocks = blocks is None, blocks
         self.merges_censored = neighborhoods is None and null_losses is None and not objective.by_patient
-        members = self.blocks
-        if self.merges_censored:
-            self._loss_of, self.mass, members = _merge(loss, mass, self.blocks)
-        else:
-            self._loss_of, self.mass = np.arange(loss.n), mass
-        self._by_block = None if self.whole else Blocks(objective, members)
+        members, self.mass = blocks, mass
+        if self.merges_censored and blocks is None:
+            censored = np.ones(loss.n, dtype=np.bool_)
+            censored[loss.rows] = False
+            self.mass = np.append(mass[loss.rows], np.sum(mass, where=censored))
+        elif self.merges_censored:
+            self.mass, members = _merge(self._loss_of, mass, loss.rows, self.blocks)
+        self._by_block = None if members is None else Blocks(objective, members)
         self.objective: Objective = objective if self._by_block is None else self._by_block
+
+    @property
+    def blocks(self) -> Sequence[IntArray]:
+        """Rows of each block."""
+        return [np.arange(self.loss.n)] if self._blocks is None else self._blocks
 
     @property
     def least_scale(self) -> float:
@@ -115,11 +122,20 @@ class Criterion:
         weights = evaluation.weights
         if not self.merges_censored:
             return weights if self.neighborhoods is None else self.neighborhoods.adjoint(weights)
-        share = np.zeros(self.loss.n)
-        used = self._loss_of >= 0
-        total = self.mass[self._loss_of[used]]
+        share, loss_of = np.zeros(self.loss.n), self._loss_of
+        used = loss_of >= 0
+        total = self.mass[loss_of[used]]
         share[used] = self.patient_mass[used] / np.where(total > 0, total, 1.0)
-        return np.where(used, weights[:, np.maximum(self._loss_of, 0)] * share, 0.0)
+        return np.where(used, weights[:, np.maximum(loss_of, 0)] * share, 0.0)
+
+    @property
+    def _loss_of(self) -> IntArray:
+        """The loss number (n,) of each patient if censored patients are merged; -1 outside of all blocks."""
+        loss_of = np.full(self.loss.n, -1, dtype=np.intp)
+        for k, rows in enumerate(self.blocks):
+            loss_of[rows] = len(self.loss.rows) + k
+        loss_of[self.loss.rows] = np.arange(len(self.loss.rows))
+        return loss_of
 
     def block_masses(self) -> list[FloatArray]:
         """Return the masses in each block, summing to one, in the order of the losses, the merged loss last."""
@@ -165,6 +181,33 @@ class Criterion:
         other.objective = self.objective.smoothed(smoothing)
         return other
 
+    def sorted_by_time(self) -> tuple[Criterion, IntArray] | None:
+        """Return the criterion of the same patients in order of time, and that order (n,); None if not offered."""
+        found = self.loss.sorted_by_time() if self.merges_censored and self.penalty is None else None
+        if found is None:
+            return None
+        # Losses keep their order, so that the objective and their masses stay the same.
+        other, (other.loss, order) = copy.copy(self), found
+        position, other.patient_mass = inverse(order), self.patient_mass[order]
+        other._blocks = None if self.whole else [np.sort(position[rows]) for rows in self.blocks]
+        return other, order
+
+    def without(self, left_out: BoolArray) -> Criterion | None:
+        """Return the criterion of the patients not left out (n,), for the scores of all; None if it is not offered.
+
+        Both share memory: derivatives are those of the last call of either.
+        """
+        loss = self.loss.without(left_out) if self.merges_censored and self.penalty is None else None
+        if loss is None or len(loss.rows) == 0:
+            return None
+        blocks = None if self.whole else [rows[~left_out[rows]] for rows in self.blocks]
+        if blocks is not None and not all(np.isin(loss.rows, rows).any() for rows in blocks):
+            return None
+        mass = self.patient_mass * ~left_out
+        mass /= mass.sum()
+        # A copy, because an objective stores its last threshold.
+        return Criterion(loss, copy.copy(self.block_objective), mass, blocks)
+
     @property
     def divisible(self) -> bool:
         """Whether the criterion is defined for a subset of the patients."""
@@ -196,22 +239,16 @@ class Criterion:
 
 
 def _merge(
-    loss: Loss, mass: FloatArray, blocks: Sequence[IntArray]
-) -> tuple[IntArray, FloatArray, list[IntArray]]:
-    """Merge the patients without a loss: return loss numbers (n,), masses, and the losses of each block.
-
-    The loss number of a patient outside of all blocks is -1.
-    """
-    loss_of = np.full(loss.n, -1, dtype=np.intp)
-    loss_of[loss.rows] = np.arange(len(loss.rows))
-    masses, members = [mass[loss.rows]], []
+    loss_of: IntArray, mass: FloatArray, events: IntArray, blocks: Sequence[IntArray]
+) -> tuple[FloatArray, list[IntArray]]:
+    """Merge the patients without a loss, given loss numbers (n,): return masses and the losses of each block."""
+    masses, members = [mass[events]], []
     for k, rows in enumerate(blocks):
-        found, merged = loss_of[rows], len(loss.rows) + k
-        rest = rows[found < 0]
-        masses.append(np.array([mass[rest].sum()]))
-        loss_of[rest] = merged
-        members.append(np.concatenate([found[found >= 0], [merged]]).astype(np.intp))
-    return loss_of, np.concatenate(masses), members
+        found, merged = loss_of[rows], len(events) + k
+        own = found != merged
+        masses.append(np.array([mass[rows[~own]].sum()]))
+        members.append(np.append(found[own], merged))
+    return np.concatenate(masses), members
 
 
 def validation_criterion(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,9 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import Neighborhoods
 from drosurv.solvers.penalty import Penalty
+
+if TYPE_CHECKING:
+    from drosurv.solvers.convex import LinearProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +119,13 @@ class TrainingData:
         _, codes = np.unique(groups.codes[self.kept], return_inverse=True)
         return replace(self, codes=codes.astype(np.intp), n_groups=int(codes.max()) + 1)
 
-    def cox_loss(self, ties: str = "breslow") -> CoxPartial:
-        """Return the partial likelihood loss of these patients."""
-        return CoxPartial(self.target, ties, self.weight, self.rows.offset)
+    def cox_loss(self, ties: str = "breslow", rows: IntArray | None = None) -> CoxPartial:
+        """Return the partial likelihood loss of these patients, or of some rows."""
+        weight, offset = self.weight, self.rows.offset
+        if rows is None:
+            return CoxPartial(self.target, ties, weight, offset)
+        weight, offset = (None if values is None else values[rows] for values in (weight, offset))
+        return CoxPartial(self.target.take(rows), ties, weight, offset)
 
     @property
     def patient_weight(self) -> FloatArray | None:
@@ -288,7 +295,8 @@ class Result:
     `network` are coefficients (d,) or (K, d), a torch module or trees, `scores` (n,) or (n, K) those of the training
     patients, `extra` (K,) the extra parameters of the loss. `n_iter`, `status`, `gap` and `history` are the number of
     iterations, why training stopped, the certified relative gap (NaN without one), and the objective after each
-    iteration. `factor` is that by which recalibration has multiplied network and scores. `objective` is the final one,
+    iteration. `factor` is that by which recalibration has multiplied network and scores, `linear` the convex problem
+    that was solved. `objective` is the final one,
     with penalties; `losses` (1, m) are its arguments (losses, or averaged regrets), and `evaluation` is the objective
     at these.
     """
@@ -302,6 +310,7 @@ class Result:
     gap: float
     history: FloatArray
     factor: float | None = None
+    linear: LinearProblem | None = None
     objective: float = field(init=False)
     losses: FloatArray = field(init=False)
     evaluation: Evaluation = field(init=False)

@@ -18,13 +18,13 @@ from drosurv.losses import ConvexLoss
 from drosurv.objectives.balls import RobustObjective
 from drosurv.objectives.objective import Evaluation, Mean, Objective
 from drosurv.patients.draws import draw_places
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation.progress import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.boosting import Growth, best_round, boost
 from drosurv.solvers.compiled_adam import compiled_adam
-from drosurv.solvers.convex import LinearProblem, Minimum, Nearby, minimise
+from drosurv.solvers.convex import POLISHED, LinearProblem, Minimum, minimise, minimise_together
 from drosurv.solvers.criterion import validation_criterion
 from drosurv.solvers.device import (
     cuda_started,
@@ -75,6 +75,7 @@ def solve(problem: Problem, options: Options) -> Result:
         found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
         warn_unless_converged(options.name, found, problem.criterion.objective)
         result = _linear_result(problem, linear, found)
+        result.linear = linear
     elif solver == "trees":
         result = _grow_trees(problem, options)
     else:
@@ -83,20 +84,32 @@ def solve(problem: Problem, options: Options) -> Result:
     return _evaluate([result], options)[0]
 
 
-def coefficients_nearby(problem: Problem, options: Options, near: Nearby) -> FloatArray:
-    """Return the coefficients (d,) of a convex problem of centred features, starting at those of similar patients."""
-    linear = LinearProblem(problem.data.X, problem.criterion, options.l2, near)
-    found = minimise(linear, tol=options.tol, max_iter=options.max_iter, start=near.x)
-    warn_unless_converged(options.name, found, problem.criterion.objective)
-    return found.x
+def coefficients_without(
+    result: Result, options: Options, parts: Sequence[BoolArray]
+) -> list[FloatArray | None]:
+    """Return the coefficients (d,) of a convex model without each part (n,) of its training patients.
 
-
-def nearby(result: Result, options: Options) -> Nearby | None:
-    """Return what :func:`coefficients_nearby` starts from; None if the model has no convex problem of that kind."""
-    problem = result.problem
-    if result.status != "converged" or _choose_solver(problem, options) != "convex":
-        return None
-    return LinearProblem(problem.data.X, problem.criterion, options.l2).nearby(result.network)
+    They are found from those of all patients. None where the model has to be trained anew.
+    """
+    linear = result.linear
+    found: list[FloatArray | None] = [None] * len(parts)
+    near = linear.nearby(result.network) if linear is not None and result.status == "converged" else None
+    problems = [None if linear is None or near is None else linear.without(part) for part in parts]
+    there = [problem for problem in problems if problem is not None]
+    if near is None or not there:
+        return found
+    tol = there[0].tol if options.tol is None else options.tol
+    if near.hessians is not None:
+        for problem in there:
+            problem.sample = near
+        together = iter(minimise_together(there, near, POLISHED * tol))
+        found = [None if problem is None else next(together) for problem in problems]
+    return [
+        minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x
+        if x is None and problem is not None
+        else x
+        for problem, x in zip(problems, found, strict=True)
+    ]
 
 
 def solve_together(problems: Sequence[Problem], options: Options) -> list[list[Result]]:
@@ -155,8 +168,8 @@ def _with_neighborhoods(problem: Problem, options: Options) -> Problem:
     plain = replace(problem, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # The plain model is only used to find neighbourhoods: do not warn about its training.
-        model = solve(plain, replace(options, lr=options.lr[:1], verbose=False))
-    return replace(problem, neighborhoods=find(model.losses[0]))
+        regrets = solve(plain, replace(options, lr=options.lr[:1], verbose=False)).losses[0]
+    return replace(problem, neighborhoods=find(regrets))
 
 
 def _linear_result(problem: Problem, linear: LinearProblem, found: Minimum) -> Result:

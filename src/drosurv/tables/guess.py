@@ -23,7 +23,7 @@ from drosurv.patients.outcome_names import (
 )
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
-from drosurv.tables.dates import dates_in_numbers, holds_dates
+from drosurv.tables.dates import dates_in_numbers, holds_dates, holds_years
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
@@ -58,8 +58,6 @@ _SMALLEST_SHARE = 0.03
 _OLD, _OLDEST = 65, 120
 # Share of the values of a column that may be wrong.
 _SLIPS = 0.05
-# Whole numbers in this range are years of the calendar, not times.
-_CALENDAR_YEARS = 1900, 2100
 
 
 class UnknownColumns(ArgumentError):
@@ -296,7 +294,7 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
     # A few negative times may be mistakes.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
-    if values.min() >= _CALENDAR_YEARS[0] and values.max() <= _CALENDAR_YEARS[1] and (values % 1 == 0).all():
+    if holds_years(column):
         return 0.0
     if set(words(name)) & {"month", "monat", "mois"} and values.max() <= 12:
         # Of the calendar.

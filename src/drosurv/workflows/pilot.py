@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.curves import PointCurves
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPHCV
-from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.evaluator import parse_attributes
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import of_any_cause, parse_target
 from drosurv.predictions import as_predictions

@@ -1,8 +1,8 @@
 """Disparities between patients or groups as penalties in training."""
 
 from drosurv.paper.penalties.censoring_aware import RPGroup, RPIndividual
-from drosurv.paper.penalties.group import KeyaGroup, KeyaIntersectional, group_gap, log_ratio_gap
-from drosurv.paper.penalties.pairs import KeyaIndividual, unit_rows
+from drosurv.paper.penalties.group import KeyaGroup, KeyaIntersectional
+from drosurv.paper.penalties.pairs import KeyaIndividual
 from drosurv.solvers.penalty import PENALTIES, Penalty
 
 __all__ = [
@@ -13,7 +13,4 @@ __all__ = [
     "Penalty",
     "RPGroup",
     "RPIndividual",
-    "group_gap",
-    "log_ratio_gap",
-    "unit_rows",
 ]

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import rows_by_group, whose
 from drosurv.evaluation.by_cause import at_middle, findings_by_cause
+from drosurv.evaluation.evaluator import rows_by_group, whose
 from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
 from drosurv.judging.group_picture import MANY_GROUPS

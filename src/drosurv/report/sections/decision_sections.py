@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import DECISIONS, named
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.words import ALL_PATIENTS, percent

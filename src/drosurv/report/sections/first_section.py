@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS

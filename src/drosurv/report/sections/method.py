@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.evaluation.attributes import compared_attributes
+from drosurv.evaluation.evaluator import compared_attributes
 from drosurv.presentation import (
     Column,
     Table,

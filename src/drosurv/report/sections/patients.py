@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.attributes import Attribute, rows_by_group
+from drosurv.evaluation.evaluator import Attribute, rows_by_group
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.rules import readable_table
 from drosurv.metrics import FollowUp, log_rank_test, median_follow_up
