@@ -471,7 +471,8 @@ def test_the_timing_of_events_is_said_for_the_part_that_fits_least():
     said = findings([test], 0.95)[0].text
     assert said == (
         "The timing of events agrees with the predictions for sex f: from 2 to 4 years, where it fits least, "
-        "there were 1.10 (adjusted 0.71 to 1.49) times as many events as the predictions and the rest of the follow-up imply."
+        "there were 1.10 (adjusted 0.71 to 1.49) times as many events as the predictions and the rest of the follow-up "
+        "imply."
     )
     assert ": from time 2 to 4, where" in findings([test._replace(details={})], 0.95)[0].text
 

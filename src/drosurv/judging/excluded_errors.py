@@ -91,8 +91,10 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name]) / design_effect
-        error = errors[whom] = known.get(name, _around_one(z, own))
+        whom, own = name, float(groups[name]) / design_effect
+        error = errors[f"{name} (the judged group with the fewest events)"] = known.get(
+            name, _around_one(z, own)
+        )
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
-from drosurv.judging.words import SUBGROUP, events_sentence, per_hundred, risk_sentence, who
+from drosurv.judging.words import (
+    SUBGROUP,
+    events_sentence,
+    number_of_events,
+    per_hundred,
+    risk_sentence,
+    who,
+)
 from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
@@ -72,8 +79,9 @@ class PictureRow(NamedTuple):
             return f"{counts[0]}{interval} of 100, {counts[1]} expected"
         if not self.expected > 0:
             return ""
-        counts = [f"{number:,.1f}".removesuffix(".0") for number in (self.observed, self.expected)]
-        return f"{counts[0]} events, {counts[1]} expected"
+        observed = number_of_events(self.observed)
+        events = "event" if observed == "1" else "events"
+        return f"{observed} {events}, {number_of_events(self.expected)} expected"
 
     @property
     def words(self) -> str:

@@ -153,10 +153,15 @@ def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
 
 
 def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str], str]:
-    """Return the problems of each group in a few words, by attribute and group; those of one question are left out."""
+    """Return the problems of each group in a few words, by attribute and group; those of one question are left out.
+
+    If the number of events is wrong, that of an earlier time is not named as well.
+    """
     found: dict[tuple[str, str], list[str]] = {}
+    wrong = {(row.attribute, row.group) for row in rows if (row.status, row.question) == _WRONG}
     for row in rows:
-        if row.status in PROBLEMS and row.question in KINDS and row.question != but:
+        again = row.question == "level by a time" and (row.attribute, row.group) in wrong
+        if row.status in PROBLEMS and row.question in KINDS and row.question != but and not again:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
     return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
 

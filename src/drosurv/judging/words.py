@@ -221,11 +221,21 @@ def events_sentence(observed: float, expected: float, *, whom: str = "", by: str
     'Of age infants, 18 events were counted; 6.2 were expected during follow-up.'
     """
     of = f"Of {whom}, " if whom else ""
-    counts = [f"{number:,.1f}".removesuffix(".0") for number in (observed, expected)]
+    counts = [number_of_events(number) for number in (observed, expected)]
     if by:
         found = f"{of}{estimated_events(counts[0], by)}; {counts[1]} were expected."
         return found[0].upper() + found[1:]
-    return f"{of}{counts[0]} events were counted; {counts[1]} were expected during follow-up."
+    were = "event was" if counts[0] == "1" else "events were"
+    return f"{of}{counts[0]} {were} counted; {counts[1]} were expected during follow-up."
+
+
+def number_of_events(number: float) -> str:
+    """Return a number of events, with one decimal if it is below 100 and not whole.
+
+    >>> number_of_events(6.24), number_of_events(18), number_of_events(1157.8)
+    ('6.2', '18', '1,158')
+    """
+    return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}".removesuffix(".0")
 
 
 def estimated_events(number: str, by: str) -> str:
@@ -256,9 +266,7 @@ def period(since: float | None, until: float | None, unit: str = "") -> str:
 def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
     """Return the events of a significant subgroup and those that were predicted, with the ratio, in words."""
     when = period(row["since"], row["until"], unit)
-    observed, expected, events = (
-        f"{row[name]:,.1f}".removesuffix(".0") for name in ("observed", "expected", "events")
-    )
+    observed, expected, events = (number_of_events(row[name]) for name in ("observed", "expected", "events"))
     if when:
         some = "none" if observed == "0" else observed
         return (
