@@ -384,7 +384,7 @@ def test_cannot_tell_is_said_where_an_interval_includes_both_1_and_the_limit(low
     assert row.status == status
     if status == "unclear":
         assert row.text == (
-            f"Cannot tell for sex f: {low:.2f} to {high:.2f} times the predicted events cannot be excluded."
+            f"Cannot tell for sex f: {low:.2f} to {high:.2f} times the predicted events (adjusted) cannot be excluded."
         )
 
 
@@ -471,7 +471,8 @@ def test_the_timing_of_events_is_said_for_the_part_that_fits_least():
     said = findings([test], 0.95)[0].text
     assert said == (
         "The timing of events agrees with the predictions for sex f: from 2 to 4 years, where it fits least, "
-        "there were 1.10 (0.71 to 1.49) times as many events as the predictions and the rest of the follow-up imply."
+        "there were 1.10 (adjusted 0.71 to 1.49) times as many events as the predictions and the rest of the follow-up "
+        "imply."
     )
     assert ": from time 2 to 4, where" in findings([test._replace(details={})], 0.95)[0].text
 

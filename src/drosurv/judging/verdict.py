@@ -153,10 +153,15 @@ def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
 
 
 def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str], str]:
-    """Return the problems of each group in a few words, by attribute and group; those of one question are left out."""
+    """Return the problems of each group in a few words, by attribute and group; those of one question are left out.
+
+    If the number of events is wrong, that of an earlier time is not named as well.
+    """
     found: dict[tuple[str, str], list[str]] = {}
+    wrong = {(row.attribute, row.group) for row in rows if (row.status, row.question) == _WRONG}
     for row in rows:
-        if row.status in PROBLEMS and row.question in KINDS and row.question != but:
+        again = row.question == "level by a time" and (row.attribute, row.group) in wrong
+        if row.status in PROBLEMS and row.question in KINDS and row.question != but and not again:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
     return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
 
@@ -235,7 +240,7 @@ def _what_is_unclear(wide: Sequence[FindingRow], gains: Sequence[FindingRow]) ->
         low, high = min(row.low for row in wide), max(row.high for row in wide)
         yield (
             f"Cannot tell for {whom}: up to {ratio_text(high)} times, or down to {ratio_text(low)} times, the "
-            "predicted events cannot be excluded."
+            "predicted events (adjusted) cannot be excluded."
         )
     if gains:
         yield (
@@ -256,7 +261,7 @@ def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
     if everybody.status == "unclear":
         return (
             f"{start}: no problem is shown, but all patients together may have {ratio_text(everybody.low)} to "
-            f"{ratio_text(everybody.high)} times the predicted events."
+            f"{ratio_text(everybody.high)} times the predicted events (adjusted)."
         )
     return ""
 
