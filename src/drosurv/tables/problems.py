@@ -63,7 +63,7 @@ _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 _NEAR = 4
 # Nor is one whose ranks have a correlation above this with those of the times, or that equals so many, as the time of
 # a progression, or else of death, does.
-_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.05
+_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.2
 # Or if they differ from rows beside them in a column so often that it has at most this probability by chance.
 _CHANCE = 1e-6
 
@@ -226,7 +226,9 @@ def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
         return False
     values = floats(column)
     order = pd.Series(values).rank().corr(pd.Series(time).rank())
-    return bool(abs(order) > _RANK_CORRELATION) or same_times(values, time) > _SAME_TIMES
+    # Rows of one patient count once.
+    once = np.unique(np.column_stack([values, time]), axis=0)
+    return bool(abs(order) > _RANK_CORRELATION) or same_times(*once.T) > _SAME_TIMES
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
