@@ -72,7 +72,6 @@ from drosurv.metrics import (
     uno_concordance,
 )
 from drosurv.metrics.competing_risks import brier_score_by_cause
-from drosurv.metrics.concordance import concordance_counts
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.objectives import chi_square, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare
@@ -432,7 +431,6 @@ CASES = {
     "concordance: words": (lambda: concordance_index(TWO, ["high", "low"]), "risk"),
     "concordance: weight": (lambda: concordance_index(TWO, [1.0, 2.0], sample_weight=[1.0, -1.0]), "sample_weight"),
     "concordance: weights": (lambda: concordance_index(TWO, [1.0, 2.0], sample_weight=[1.0]), "sample_weight"),
-    "concordance: rule": (lambda: concordance_counts(TWO, [1.0, 2.0], rule="uno"), "rule"),
     "concordance: entry": (lambda: concordance_index(by_hand(("entry", "f8"), entry=9.0), np.arange(4.0)), "entry"),
     "concordance: strata": (lambda: concordance_index(TWO, [1.0, 0.0], strata=["x", None]), "strata"),
     "imparity: one group": (lambda: concordance_imparity(TWO, [1.0, 0.0], ["a"] * 2), "groups"),

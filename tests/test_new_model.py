@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import drosurv
 from drosurv import Surv, estimators
 from drosurv.cli.app import app
-from drosurv.estimators.base import add_models
+from drosurv.estimators.all_models import add_models
 from drosurv.evaluation import get_scorer
 
 from . import test_documents

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from drosurv.errors import ArgumentError
-from drosurv.estimators.baseline import cox_baseline, piecewise
+from drosurv.estimators.base import cox_baseline, piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import Loss

@@ -12,7 +12,7 @@ from drosurv._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
-    from drosurv.estimators.base import all_estimators as all_estimators
+    from drosurv.estimators.all_models import all_estimators as all_estimators
     from drosurv.estimators.coefficient_inference import summary as summary
     from drosurv.estimators.persistence import load as load
     from drosurv.estimators.persistence import save as save
@@ -68,7 +68,7 @@ _ALSO = {
     "RegularizedCox": "drosurv.paper",
     "MLP": "drosurv.estimators",
     "Trees": "drosurv.estimators",
-    "all_estimators": "drosurv.estimators.base",
+    "all_estimators": "drosurv.estimators.all_models",
 }
 # `__version__` and the subpackages are no part of it, as in scikit-learn: a star import brings functions and models.
 __all__ = list(_HOME)

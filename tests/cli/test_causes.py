@@ -252,7 +252,7 @@ def test_a_table_with_causes_is_checked_for_one_of_them(drosurv, files, patients
     text = page.read_text()
     for heading in ("Cause by cause", "What was read", "What repair does"):
         assert heading in text
-    found = drosurv.json(*given, "--cause", "2", "-o", page, "--save", tmp_path / "model")
+    found = drosurv.json(*given, "--cause", "other death", "-o", page, "--save", tmp_path / "model")
     assert (found["events"], found["cause"]) == (n, "other death")
     assert {row["cause"] for row in found["cox"]} == {"cancer", "other death"}
     assert library.load(tmp_path / "model")[-1].cause_names_ == ("cancer", "other death")

@@ -5,7 +5,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from drosurv.curves import StepFunction
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
-from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.base import cox_baseline
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp
 from drosurv.patients.target import Target

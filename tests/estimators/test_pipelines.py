@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 import drosurv
 from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators.pipelines import CURVES, add_curves_to_pipelines
+from drosurv.estimators.all_models import CURVES, add_curves_to_pipelines
 from drosurv.tables import TableEncoder
 
 

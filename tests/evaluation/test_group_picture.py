@@ -77,7 +77,7 @@ def test_risks_by_a_time_come_as_counts_of_100_patients():
     assert old.words == "25 (21 to 29) of 100, 50 expected"
     assert everybody.words == "38 (34 to 42) of 100, 40 expected"
     assert tiny.words == "fewer than 50 patients"
-    assert found.compares == "observed / predicted risk by 5 years"
+    assert found.axis_label == "observed / predicted risk by 5 years, intervals not adjusted"
     assert found.counts("a relapse") == (
         "By 5 years: of 100 patients of age old 25 (21 to 29) had a relapse; the model expected 50."
     )
@@ -87,7 +87,8 @@ def test_without_risks_events_are_compared(picture):
     words = {one.who: one.words for one in picture.rows}
     assert words["age infant"] == "40 events, 20 expected"
     assert words["age tiny"] == "fewer than 50 patients"
-    assert picture.compares == "observed / expected events"
+    # These intervals are those of the findings.
+    assert picture.axis_label == "observed / expected events, intervals adjusted"
     assert picture.counts() == "Of age old, 5 events were counted; 20 were expected during follow-up."
     right = picture_of([row("all", attribute="overall"), row("adult")])
     assert right.counts() == "20 events were counted; 20 were expected during follow-up."
@@ -105,10 +106,24 @@ def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
     assert words["age young"] == "20 events, 20 expected"
 
 
+def test_a_wrong_number_of_events_that_the_risk_does_not_show_is_named():
+    rows = [row("all", attribute="overall"), row("old", status="miscalibrated")]
+    risks = {key: risk(0.4, 0.38) for key in (("overall", "all"), ("age", "old"))}
+    for time, until in ((math.nan, "during follow-up"), (9.0, "by the last predicted time")):
+        found = [FindingRow("miscalibrated", "level", "age", "old", time)]
+        everybody, old = picture_of(rows, found, risks, "5 years").rows
+        assert old.low < 1 < old.high
+        assert old.words == f"38 (34 to 42) of 100, 40 expected, wrong number of events {until}"
+        assert "wrong" not in everybody.words
+    # Where the risk shows it, the ratio says enough.
+    shown = picture_of(rows, found, risks | {("age", "old"): risk(0.4, 0.2)}, "5 years").rows[1]
+    assert "wrong" not in shown.words
+
+
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))
-    assert head.endswith("observed / expected events, intervals not adjusted")
+    assert head.endswith("observed / expected events, intervals adjusted")
     # On a log axis, 1/4 is twice as far from 1 as 2.
     assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
     assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [

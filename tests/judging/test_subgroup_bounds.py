@@ -234,7 +234,7 @@ def test_the_number_of_events_of_all_patients_is_adjusted_for_the_search_as_in_a
     assert max(p / 2.75, 0.05) < found.overall["p"] < 1.25 / 0.75 * p
     low, high = found.overall["low"], found.overall["high"]
     assert low < 1 < found.overall["ratio"] < high
-    assert f"all patients: observed/expected 1.130 ({low:.3f} to {high:.3f})." in found.summary()
+    assert f"all patients: observed/expected 1.130 (adjusted {low:.3f} to {high:.3f})." in found.summary()
     assert found.to_dict()["overall"]["low"] == low
     assert found.rescaled is None
     # In an audit, which also asks about the slope and the gain.

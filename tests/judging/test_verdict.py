@@ -1,6 +1,7 @@
 """Findings and the verdict: one adjustment, each status of the guide, and sentences that agree with them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.verdict import (
     PROBLEMS,
     STATUSES,
+    briefly,
     data_problem,
     findings,
     judge,
@@ -343,6 +345,23 @@ def test_ratios_are_relevant_beyond_a_factor_and_slopes_beyond_a_difference(ques
             assert findings([test], 0.95, relevance=1.05)[0].status == status, value
 
 
+def test_the_verdict_names_other_groups_before_earlier_times_of_the_same():
+    asked = [*everybody(1.5), level_of("f", 1.4), level_of("m")]
+    for value, time in ((1.6, 1.0), (1.7, 2.0), (1.8, 3.0)):
+        number = replace(estimate(value, 0.05), time=time)
+        asked.append(Question("level by a time", "overall", "all", number, "miscalibrated", 0.005))
+    rows = findings(asked, 0.95)
+    found = judge(rows)
+    assert [text.split(":")[0] for text in found.texts[:2]] == [
+        "The number of events is wrong for all patients",
+        "The number of events is wrong for sex f",
+    ]
+    assert found.texts[-1] == "2 more of this kind: see below."
+    assert briefly(rows)["overall", "all"] == "wrong number of events"
+    alone = [row for row in rows if row.question == "level by a time"]
+    assert briefly(alone)["overall", "all"] == "wrong number of events by an earlier time"
+
+
 def test_the_odds_of_a_c_index_are_relevant_beyond_a_factor():
     # Of two patients, 0.487 over 0.513 is 1/1.053.
     for c_index, status in ((0.4881, "clear"), (0.487, "harm")):
@@ -384,7 +403,7 @@ def test_cannot_tell_is_said_where_an_interval_includes_both_1_and_the_limit(low
     assert row.status == status
     if status == "unclear":
         assert row.text == (
-            f"Cannot tell for sex f: {low:.2f} to {high:.2f} times the predicted events cannot be excluded."
+            f"Cannot tell for sex f: {low:.2f} to {high:.2f} times the predicted events (adjusted) cannot be excluded."
         )
 
 
@@ -471,7 +490,8 @@ def test_the_timing_of_events_is_said_for_the_part_that_fits_least():
     said = findings([test], 0.95)[0].text
     assert said == (
         "The timing of events agrees with the predictions for sex f: from 2 to 4 years, where it fits least, "
-        "there were 1.10 (0.71 to 1.49) times as many events as the predictions and the rest of the follow-up imply."
+        "there were 1.10 (adjusted 0.71 to 1.49) times as many events as the predictions and the rest of the follow-up "
+        "imply."
     )
     assert ": from time 2 to 4, where" in findings([test._replace(details={})], 0.95)[0].text
 

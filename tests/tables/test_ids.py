@@ -7,8 +7,7 @@ import pytest
 from drosurv.errors import ArgumentWarning
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import guess_columns
-from drosurv.tables.ids import counts_rows, names_patients, names_people, unnamed_ids
-from drosurv.tables.rows import row_numbers
+from drosurv.tables.ids import counts_rows, names_patients, names_people, row_numbers, unnamed_ids
 
 RNG = np.random.default_rng(0)
 

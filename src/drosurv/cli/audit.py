@@ -195,7 +195,7 @@ def _audit_model(
     """Audit a saved model with a table of patients; return warnings and the report."""
     from drosurv.report import Page
     from drosurv.report import audit as audited
-    from drosurv.tables.rows import patients_not_in
+    from drosurv.tables.ids import patients_not_in
     from drosurv.workflows.training import audit_folds
 
     opened, frame = judged.open(), file.format.read(data)

@@ -34,7 +34,7 @@ _BY_GROUP = (
     Column.measured("concordance_index", "c-index"),
     Column.measured("integrated_brier_score", "IBS"),
     Column.measured("brier_skill", "Brier skill"),
-    Column.measured("calibration_slope", "slope"),
+    Column.measured("calibration_slope", "slope, adjusted"),
 )
 _OVERALL = {
     "log_partial_likelihood": "log partial likelihood per event",

@@ -300,8 +300,8 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
             return table, None
         if path.is_file() and not force:
             from drosurv.errors import warn_caller
+            from drosurv.tables.ids import patients_not_in
             from drosurv.tables.reading import TableNote
-            from drosurv.tables.rows import patients_not_in
 
             if share is not None:
                 raise InputError(
@@ -400,7 +400,7 @@ def listed(values: list[str] | None) -> Names:
 
 def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
-    from drosurv.estimators.base import all_estimators
+    from drosurv.estimators.all_models import all_estimators
 
     return {_plain(name): cls for name, cls in all_estimators(causes=True)}
 

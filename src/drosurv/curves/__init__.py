@@ -1,8 +1,14 @@
 """Predicted survival curves: one protocol for those of models, arrays, step functions and formulas."""
 
 from drosurv.curves.competing import CompetingCurves
-from drosurv.curves.fitted import Baseline, FittedCurves, ScoreValues, checked_times
-from drosurv.curves.step_function import StepFunction, step_functions
+from drosurv.curves.fitted import (
+    Baseline,
+    FittedCurves,
+    ScoreValues,
+    StepFunction,
+    checked_times,
+    step_functions,
+)
 from drosurv.curves.survival_curves import (
     CurveType,
     PointCurves,

@@ -1,7 +1,7 @@
 """Estimators: survival models with the interface of scikit-learn."""
 
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
-from drosurv.estimators.base import add_models, all_estimators
+from drosurv.estimators.all_models import add_curves_to_pipelines, add_models, all_estimators
 from drosurv.estimators.cause_specific_cox import CauseSpecificCox
 from drosurv.estimators.coefficients import CoxTable, DesignCheck, ProportionalHazardsTest, check_design
 from drosurv.estimators.cox import CoxPH
@@ -13,7 +13,6 @@ from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.network_settings import MLP, Trees
 from drosurv.estimators.null_model import NullModel
-from drosurv.estimators.pipelines import add_curves_to_pipelines
 from drosurv.estimators.published_cox import PublishedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 

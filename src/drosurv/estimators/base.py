@@ -1,4 +1,4 @@
-"""Base class of all survival models: fit, scores, survival curves, and survival times."""
+"""Base class of all survival models: fit, scores, survival curves and times; baseline hazards of trained models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,11 +15,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.curves import CurveType, FittedCurves, checked_times, step_functions
+from drosurv.curves import Baseline, CurveType, FittedCurves, checked_times, step_functions
 from drosurv.errors import ArgumentError, arg, as_number, require
-from drosurv.estimators.baseline import fitted_curves
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
-from drosurv.files import import_files
+from drosurv.losses import ConvexLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.patients.arrays import batches, is_tensor
 from drosurv.patients.observation import Rows, given_rows, given_weight, with_offset
@@ -554,43 +555,51 @@ def _rows(values: Any, part: slice) -> Any:
     return values.iloc[part] if hasattr(values, "iloc") else values[part]
 
 
-def add_models(contents: dict[str, Any]) -> None:
-    """Add the models that the files of a package define to its names and to its ``__all__``."""
-    for module in import_files(contents["__name__"]):
-        for name, cls in vars(module).items():
-            public = name not in contents and not name.startswith("_")
-            if public and _is_model(cls) and cls.__module__ == module.__name__:
-                contents[name] = cls
-                contents["__all__"].append(name)
+def fitted_curves(result: Result) -> FittedCurves:
+    """Return the survival curves of a trained model; by default those of a Cox model, with the ties of the loss."""
+    problem = result.problem
+    if problem.curves is not None:
+        curves: FittedCurves = problem.curves(problem.data, result.scores, result.extra)
+        return curves
+    loss = problem.loss if isinstance(problem.loss, CoxPartial) else problem.data.cox_loss()
+    return cox_baseline(loss, problem.data, result.scores, result.extra)
 
 
-def _is_model(found: Any) -> bool:
-    """Whether something is a survival model, and not only the base class of others."""
-    return isinstance(found, type) and issubclass(found, SurvivalModel) and hasattr(found, "capabilities")
+def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
+    """Return the baseline of a partial likelihood, Breslow's or Efron's; with strata, one for each."""
+    jumps = loss.log_hazard_jumps(scores)
+    if loss.event_strata is None or data.target.stratum is None:
+        return Baseline.through(loss.event_times, jumps)
+    strata, stratum = data.rows.strata, loss.event_strata
+    times = np.unique(loss.event_times if loss.event_times.min() <= 0 else np.append(loss.event_times, 0.0))
+    log_cumulative = np.full((len(strata), len(times)), np.nan)
+    for k in np.unique(stratum):
+        inside = stratum == k
+        steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[inside])])
+        log_cumulative[k] = steps[np.searchsorted(loss.event_times[inside], times, side="right")]
+    return Baseline(times, log_cumulative, strata)
 
 
-# Subpackages that export estimators.
-_SUBPACKAGES = ("drosurv.estimators", "drosurv.paper", "drosurv.repairs")
+def piecewise(loss: ConvexLoss, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
+    """Return the baseline of a full likelihood, whose extra parameters are the logs of piecewise-constant hazards.
 
-
-def all_estimators(causes: bool = False) -> list[tuple[str, type[SurvivalModel]]]:
-    """Return the name and class of every survival model of drosurv, sorted by name.
-
-    Parameters
-    ----------
-    causes : bool
-        Whether to include models of competing risks, whose target is made by :meth:`drosurv.Surv.competing`.
-
-    Examples
-    --------
-    >>> import drosurv
-    >>> [name for name, _ in drosurv.all_estimators() if name.startswith("DROCox")]
-    ['DROCox', 'DROCoxSplit']
+    The cumulative hazard is computed at zero and at every event time.
     """
-    found = {}
-    for package in map(import_module, _SUBPACKAGES):
-        for name in package.__all__:
-            exported = getattr(package, name)
-            if _is_model(exported) and (causes or not getattr(exported, "_several_causes", False)):
-                found[name] = exported
-    return sorted(found.items())
+    strata, times = data.rows.strata, data.target.curve_times
+    if not isinstance(loss, StratifiedLikelihood):
+        return Baseline(times, _log_cumulative(loss, extra, times))
+    log_cumulative = np.full((len(strata), len(times)), np.nan)
+    for stratum, part in zip(loss.strata, loss.parts, strict=True):
+        # Curves are constant after the last event of the stratum.
+        last = data.target.take(part.rows).curve_times[-1]
+        log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
+    return Baseline(times, log_cumulative, strata)
+
+
+def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> FloatArray:
+    """Return the log cumulative hazard (T,) at each time, given log hazards psi (K,) on the intervals of the loss."""
+    assert isinstance(loss, PiecewiseExponential), "a full likelihood"
+    with np.errstate(divide="ignore"):
+        level = psi.max()
+        out: FloatArray = np.log(loss.intervals.exposure(times).cumulative(np.exp(psi - level))) + level
+    return out

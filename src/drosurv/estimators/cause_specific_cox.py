@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curves import Baseline, CompetingCurves, FittedCurves, StepCurves, SumValues, checked_times
 from drosurv.errors import InputError, check_alpha, check_count, check_number
-from drosurv.estimators.base import SurvivalModel, training_follow_up
-from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.base import SurvivalModel, piecewise, training_follow_up
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.coefficient_inference import (
     encoder_notes,

@@ -27,7 +27,7 @@ from drosurv.errors import (
     require_extra,
     warn_caller,
 )
-from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.base import cox_baseline
 from drosurv.estimators.chunk_estimator import best_factor, features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested

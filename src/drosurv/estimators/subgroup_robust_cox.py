@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg, check_count, require, warn_caller
-from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.base import piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.full_likelihood import PiecewiseExponential

@@ -29,7 +29,7 @@ from drosurv.evaluation.evaluator import (
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
-from drosurv.judging.words import SUBGROUP
+from drosurv.judging.words import SUBGROUP, adjusted_interval
 from drosurv.metrics.estimates import Estimates, Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
@@ -100,8 +100,9 @@ class Row(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The number with its interval."""
-        return with_interval(self.value, self.low, self.high)
+        """The number with its interval, and whether this is adjusted."""
+        number = with_interval(self.value, self.low, self.high)
+        return adjusted_interval(number) if self.adjusted else number
 
 
 def rows_in(table: pd.DataFrame) -> tuple[Row, ...]:

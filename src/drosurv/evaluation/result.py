@@ -24,7 +24,17 @@ from drosurv.judging.verdict import FindingRow, Judgement, judge, to_frame
 from drosurv.paper.shrinkage import ShrinkageControl
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import IntArray
-from drosurv.presentation import Column, Statement, Table, headings, in_years, moment, plain, plain_rows
+from drosurv.presentation import (
+    Column,
+    Statement,
+    Table,
+    headings,
+    in_years,
+    listing,
+    moment,
+    plain,
+    plain_rows,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -358,9 +368,10 @@ class EvaluationResult:
             *(Column.measured(name, CATALOGUE[name].label) for name in wanted),
         )
         caption = f"Evaluation of {self.settings.model}; summary() says it in words"
-        judged = "likelihood_gain" in wanted and self.settings.n_tests > 0
+        of_tests = {"likelihood_gain": "the likelihood gain", "calibration_slope": "the calibration slope"}
+        judged = [name for metric, name in of_tests.items() if metric in wanted and self.settings.n_tests > 0]
         notes = (
-            f"Intervals of the likelihood gain are adjusted for all {self.settings.n_tests:,} tests, others are not.",
+            f"Intervals of {listing(judged)} are adjusted for all {self.settings.n_tests:,} tests, others are not.",
         )
         return Table("evaluation", caption, columns, tuple(rows), notes if judged else ())
 

@@ -281,8 +281,8 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     return (
         Table(
             "of_100_patients",
-            f"Of 100 patients, how many had the event by each time, with {level} interval, and how many the model "
-            "expected",
+            f"Of 100 patients, how many had the event by each time, with {level} interval that is not adjusted, and "
+            "how many the model expected",
             (
                 Column("who", "Group"),
                 *(Column(f"{time:g}", f"By {moment(time, unit)}{in_years(time, unit)}") for time in times),
@@ -365,7 +365,10 @@ def document(result: Any, summary: Sequence[str]) -> str:
         parts += ["## Risks by time", times_tables(result, settings.time_unit)[1].to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):
         parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]
-    parts.append(f"_{100 * settings.level:g} % intervals._")
+    of_tests = (
+        "those of likelihood gains and calibration slopes for all tests, those of gaps for all attributes"
+    )
+    parts.append(f"_{100 * settings.level:g} % intervals. Adjusted are {of_tests}._")
     return "\n\n".join(parts) + "\n"
 
 

@@ -91,8 +91,10 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
     errors = {} if n_tests is None else {whom: error}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        whom, own = f"{name} (the judged group with the fewest events)", float(groups[name]) / design_effect
-        error = errors[whom] = known.get(name, _around_one(z, own))
+        whom, own = name, float(groups[name]) / design_effect
+        error = errors[f"{name} (the judged group with the fewest events)"] = known.get(
+            name, _around_one(z, own)
+        )
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
@@ -104,7 +106,8 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
         else:
             not_judged = f"{whom} of average risk has fewer than {LEAST_EVENTS:g} events and is not judged."
     if errors:
-        text = f"{excluded_sentence(patients, events, errors, until)} {first_upper(not_judged)}".rstrip()
+        adjusted = " (adjusted)" if intervals else ""
+        text = f"{excluded_sentence(patients, events, errors, until, adjusted)} {first_upper(not_judged)}".rstrip()
     else:
         text = f"{_start(patients, events, until)} {not_judged}"
     if error[1] is not None and error[1] <= exclude:
@@ -116,14 +119,19 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
     return f"{text} About {enough:,} patients would exclude {exclude:g} times for {whom}."
 
 
-def excluded_sentence(patients: int, events: float, errors: Mapping[str, Interval], until: str = "") -> str:
-    """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group."""
+def excluded_sentence(
+    patients: int, events: float, errors: Mapping[str, Interval], until: str = "", adjusted: str = ""
+) -> str:
+    """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group.
+
+    `adjusted` says that the intervals are adjusted, where others are shown too.
+    """
     ratios = {
         name: f"{ratio_text(low or 0.0)} to {ratio_text(high)} times"
         for name, (low, high) in errors.items()
         if high is not None and _is_known((low, high))
     }
-    said = " the predicted events cannot be excluded"
+    said = f" the predicted events{adjusted} cannot be excluded"
     known = [f"{text}{said if k == 0 else ''} for {name}" for k, (name, text) in enumerate(ratios.items())]
     unknown = [name for name, error in errors.items() if not _is_known(error)]
     text = _start(patients, events, until)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
-from drosurv.judging.words import SUBGROUP, events_sentence, per_hundred, risk_sentence, who
+from drosurv.judging.words import (
+    SUBGROUP,
+    events_sentence,
+    number_of_events,
+    per_hundred,
+    risk_sentence,
+    who,
+)
 from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
@@ -72,8 +79,9 @@ class PictureRow(NamedTuple):
             return f"{counts[0]}{interval} of 100, {counts[1]} expected"
         if not self.expected > 0:
             return ""
-        counts = [f"{number:,.1f}".removesuffix(".0") for number in (self.observed, self.expected)]
-        return f"{counts[0]} events, {counts[1]} expected"
+        observed = number_of_events(self.observed)
+        events = "event" if observed == "1" else "events"
+        return f"{observed} {events}, {number_of_events(self.expected)} expected"
 
     @property
     def words(self) -> str:
@@ -151,6 +159,11 @@ class GroupPicture:
         """What the axis shows."""
         return f"observed / predicted risk by {self.by}" if self.by else "observed / expected events"
 
+    @property
+    def axis_label(self) -> str:
+        """What the axis shows, and whether intervals are adjusted: those of events are, those of risks are not."""
+        return f"{self.compares}, intervals {'not adjusted' if self.by else 'adjusted'}"
+
     def counts(self, event: str = "the event", until: str = "") -> str:
         """Say what was observed and expected, in the group with the most serious problem or in everybody.
 
@@ -178,7 +191,7 @@ class GroupPicture:
             start = min(max(at - len(label) // 2, 0), _STRIP - len(label))
             if not "".join(axis[max(start - 1, 0) : start + len(label) + 1]).strip():
                 axis[start : start + len(label)] = label
-        lines = [f"{'':{width + 2}} patients  {self.compares}, intervals not adjusted".rstrip()]
+        lines = [f"{'':{width + 2}} patients  {self.axis_label}".rstrip()]
         for row in self.rows:
             mark = "! " if row.state in ("wrong", "found") else "  "
             patients = f"{row.patients:,}" if row.patients else ""
@@ -254,7 +267,7 @@ class GroupPicture:
         ax.set_xlim(1 / top, top)
         ax.minorticks_off()
         ax.set_xticks(list(self.ticks), [f"{tick:g}" for tick in self.ticks])
-        ax.set_xlabel(self.compares)
+        ax.set_xlabel(self.axis_label)
         return ax
 
 
@@ -266,10 +279,14 @@ def picture_of(
 ) -> GroupPicture:
     """Return the picture of a group table; of attributes with many groups, only those with a problem.
 
-    Problems that the ratio of a group does not show are named beside it. `risks` are the rows of a table of times, of
+    Problems that the ratio of a group does not show are named beside it: of risks, also a wrong number of events, if
+    their interval includes 1. `risks` are the rows of a table of times, of
     the time `by`, by attribute and group; without them events are compared.
     """
     problems = briefly(findings, but="level")
+    wrong = {
+        (row.attribute, row.group): row for row in findings if row.question == "level" and row.is_problem
+    }
     counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:
@@ -287,7 +304,12 @@ def picture_of(
         shown |= {end: _number(row[f"ratio_{end}"]) for end in ("low", "high")}
         if risks:
             shown |= beside_risk(risks.get((attribute, row["group"])), by)
-        note = row["why"] or problems.get((attribute, row["group"]), "")
+        key = attribute, row["group"]
+        named = [problems[key]] if key in problems else []
+        if risks and key in wrong and shown["low"] <= 1 <= shown["high"]:
+            until = "during follow-up" if math.isnan(wrong[key].time) else "by the last predicted time"
+            named.insert(0, f"wrong number of events {until}")
+        note = row["why"] or "; ".join(named)
         rows.append(
             PictureRow(
                 str(row["group"]) if attribute == SUBGROUP else who(attribute, row["group"]),

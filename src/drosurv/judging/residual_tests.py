@@ -278,7 +278,8 @@ def _both_reject(first: JudgedValue, second: JudgedValue) -> JudgedValue:
         roots = first.root(value), second.root(value)
         return min(roots, key=abs) if roots[0] * roots[1] > 0 else 0.0
 
-    nearer = float(np.clip(1.0, *sorted([first.value, second.value])))
+    lower, higher = sorted([first.value, second.value])
+    nearer = min(max(1.0, lower), higher)
     return JudgedValue(nearer, root)
 
 

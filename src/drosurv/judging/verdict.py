@@ -52,6 +52,11 @@ class FindingRow(NamedTuple):
         return who(self.attribute, self.group)
 
     @property
+    def is_problem(self) -> bool:
+        """Whether the finding is a problem."""
+        return self.status in PROBLEMS
+
+    @property
     def is_small(self) -> bool:
         """Whether a difference is significant, but too small to be a problem."""
         return self.status == "clear" and self.text.endswith(f"{SMALL}.")
@@ -153,12 +158,22 @@ def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
 
 
 def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str], str]:
-    """Return the problems of each group in a few words, by attribute and group; those of one question are left out."""
+    """Return the problems of each group in a few words, by attribute and group; those of one question are left out.
+
+    If the number of events is wrong, that of an earlier time is not named as well.
+    """
     found: dict[tuple[str, str], list[str]] = {}
+    again = _said_again(rows)
     for row in rows:
-        if row.status in PROBLEMS and row.question in KINDS and row.question != but:
+        if row.status in PROBLEMS and row.question in KINDS and row.question != but and row not in again:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
     return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
+
+
+def _said_again(rows: Sequence[FindingRow]) -> list[FindingRow]:
+    """Return the rows about earlier times of groups whose number of events is wrong by the last time, too."""
+    wrong = {(row.attribute, row.group) for row in rows if (row.status, row.question) == _WRONG}
+    return [row for row in rows if row.question == "level by a time" and (row.attribute, row.group) in wrong]
 
 
 def judge(
@@ -179,7 +194,9 @@ def judge(
     texts: Sequence[str]
     if problems:
         status = problems[0].status
-        same = [row.text for row in problems if row.status == status]
+        again = _said_again(problems)
+        # Other groups are named before the earlier times of the same group.
+        same = [row.text for row in sorted(problems, key=lambda row: row in again) if row.status == status]
         more = len(same) - _MOST_NAMED
         texts = (*same[:_MOST_NAMED], *([f"{more:,} more of this kind: see below."] if more > 0 else ()))
     else:
@@ -235,7 +252,7 @@ def _what_is_unclear(wide: Sequence[FindingRow], gains: Sequence[FindingRow]) ->
         low, high = min(row.low for row in wide), max(row.high for row in wide)
         yield (
             f"Cannot tell for {whom}: up to {ratio_text(high)} times, or down to {ratio_text(low)} times, the "
-            "predicted events cannot be excluded."
+            "predicted events (adjusted) cannot be excluded."
         )
     if gains:
         yield (
@@ -256,7 +273,7 @@ def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
     if everybody.status == "unclear":
         return (
             f"{start}: no problem is shown, but all patients together may have {ratio_text(everybody.low)} to "
-            f"{ratio_text(everybody.high)} times the predicted events."
+            f"{ratio_text(everybody.high)} times the predicted events (adjusted)."
         )
     return ""
 

@@ -113,7 +113,7 @@ def sentence(kind: Kind, status: str, found: Adjusted) -> str:
         return kind.clear.format(**_fields(name, found))
     if status == "unclear" and test.question == "level":
         low, high = ratio_text(found.low), ratio_text(found.high)
-        return f"Cannot tell for {name}: {low} to {high} times the predicted events cannot be excluded."
+        return f"Cannot tell for {name}: {low} to {high} times the predicted events (adjusted) cannot be excluded."
     if status == "unclear":
         gain = f"gain {_number(found)} per patient"
         return f"The model is not yet shown to predict {name} better than one curve: {gain}."
@@ -121,7 +121,16 @@ def sentence(kind: Kind, status: str, found: Adjusted) -> str:
 
 
 def _number(found: Adjusted) -> str:
-    return with_interval(found.value, found.low, found.high)
+    return adjusted_interval(with_interval(found.value, found.low, found.high))
+
+
+def adjusted_interval(number: str) -> str:
+    """Say of a number with its interval that this is adjusted for other tests.
+
+    >>> adjusted_interval("1.13 (1.07 to 1.18)"), adjusted_interval("1.13")
+    ('1.13 (adjusted 1.07 to 1.18)', '1.13')
+    """
+    return number.replace(" (", " (adjusted ", 1)
 
 
 def _p(found: Adjusted) -> str:
@@ -142,7 +151,7 @@ def _fields(name: str, found: Adjusted) -> dict[str, str]:
         "name": name,
         "patients": "Patients" if name == ALL_PATIENTS else f"Patients of {name}",
         "number": _number(found),
-        "times": f"{ratio_with_interval(found.value, found.low, found.high)} times",
+        "times": f"{adjusted_interval(ratio_with_interval(found.value, found.low, found.high))} times",
         "difference": _difference(found.value),
         "much": "little" if found.value >= 1 else "much",
         "p": _p(found),
@@ -161,7 +170,7 @@ def _difference(ratio: float) -> str:
 
 def slope(name: str, found: Adjusted) -> str:
     """Return the sentence about a wrong calibration slope."""
-    shown = ratio_with_interval(found.value, found.low, found.high)
+    shown = adjusted_interval(ratio_with_interval(found.value, found.low, found.high))
     number = f"calibration slope {shown}, 1 is right; {_p(found)}"
     if found.value >= 1:
         return f"Predicted risks of {name} differ too little ({number})."
@@ -212,11 +221,21 @@ def events_sentence(observed: float, expected: float, *, whom: str = "", by: str
     'Of age infants, 18 events were counted; 6.2 were expected during follow-up.'
     """
     of = f"Of {whom}, " if whom else ""
-    counts = [f"{number:,.1f}".removesuffix(".0") for number in (observed, expected)]
+    counts = [number_of_events(number) for number in (observed, expected)]
     if by:
         found = f"{of}{estimated_events(counts[0], by)}; {counts[1]} were expected."
         return found[0].upper() + found[1:]
-    return f"{of}{counts[0]} events were counted; {counts[1]} were expected during follow-up."
+    were = "event was" if counts[0] == "1" else "events were"
+    return f"{of}{counts[0]} {were} counted; {counts[1]} were expected during follow-up."
+
+
+def number_of_events(number: float) -> str:
+    """Return a number of events, with one decimal if it is below 100 and not whole.
+
+    >>> number_of_events(6.24), number_of_events(18), number_of_events(1157.8)
+    ('6.2', '18', '1,158')
+    """
+    return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}".removesuffix(".0")
 
 
 def estimated_events(number: str, by: str) -> str:
@@ -247,9 +266,7 @@ def period(since: float | None, until: float | None, unit: str = "") -> str:
 def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
     """Return the events of a significant subgroup and those that were predicted, with the ratio, in words."""
     when = period(row["since"], row["until"], unit)
-    observed, expected, events = (
-        f"{row[name]:,.1f}".removesuffix(".0") for name in ("observed", "expected", "events")
-    )
+    observed, expected, events = (number_of_events(row[name]) for name in ("observed", "expected", "events"))
     if when:
         some = "none" if observed == "0" else observed
         return (

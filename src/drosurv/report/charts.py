@@ -250,7 +250,7 @@ class Picture(NamedTuple):
 
 def picture(found: GroupPicture) -> Picture:
     """Return the picture of the groups for the page."""
-    column = Column("ratio", first_upper(found.compares), "value", ("low", "high"))
+    column = Column("ratio", first_upper(found.axis_label), "value", ("low", "high"))
     rows = [
         row._asdict()
         | {"numbers": row.numbers, "words": row.words}
@@ -259,7 +259,7 @@ def picture(found: GroupPicture) -> Picture:
     ]
     ticks = tuple(Tick(tick, f"{tick:g}") for tick in found.ticks)
     return Picture(
-        Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows, found.compares
+        Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows, found.axis_label
     )
 
 

@@ -331,12 +331,12 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         held = {text: counts[text] for text in others}
         here, rows = [f"{name}=*"], sum(held.values())
         limits = all(map(is_limit, others))
-        numbers = "write numbers, such as the limits" if limits else "correct the table"
+        remedy = "write numbers, such as the limits" if limits else "correct the table"
         raise ArgumentError(
             "missing",
             f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
             f"{counted(rows, 'row')}: if those texts mean a missing value, pass {arg('missing', here)}; if the "
-            f"column is a category, name it in {arg('categorical')}; or {numbers}.",
+            f"column is a category, name it in {arg('categorical')}; or {remedy}.",
         )
     texts = sorted(counts, key=lambda text: -counts[text])
     commas = list(filter(has_decimal_comma, texts))

@@ -236,12 +236,11 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     if not pairs:
         if event is None:
             _refuse_without_events(frame)
-        candidates = {"time": times if time is None else {}, "event": events if event is None else {}}
-        named = {
-            role: [repr(name) for name, score in one.items() if score >= 2]
-            for role, one in candidates.items()
-        }
-        maybe = "".join(f" The {role} may be {listing(found)}." for role, found in named.items() if found)
+        wanted = [
+            (role, one) for role, one in (("time", times), ("event", events)) if role in _missing(time, event)
+        ]
+        likely = [(role, [repr(name) for name, score in one.items() if score >= 2]) for role, one in wanted]
+        maybe = "".join(f" The {role} may be {listing(found)}." for role, found in likely if found)
         asked = " and ".join(arg(role, text="COLUMN") for role in _missing(time, event))
         remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
         raise _unknown(frame, time, event, remedy)

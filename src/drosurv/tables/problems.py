@@ -16,9 +16,8 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names
 from drosurv.presentation import counted, first_upper, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
-from drosurv.tables.ids import is_id_name, names_clusters
+from drosurv.tables.ids import is_id_name, names_clusters, row_numbers
 from drosurv.tables.leaks import same_times
-from drosurv.tables.rows import row_numbers
 from drosurv.tables.units import mixed_units, units_of_time
 from drosurv.tables.values import (
     coded,
@@ -90,7 +89,7 @@ def table_problems(
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
     are; nor whether `keep_columns` are known when a prediction is made; nor, with `clusters`, which column names them.
     `time` is the column of times, None if there
-    are entry times. `patients` are the numbers of the patients, as :func:`drosurv.tables.rows.patient_numbers` returns
+    are entry times. `patients` are the numbers of the patients, as :func:`drosurv.tables.ids.patient_numbers` returns
     them: without `id`, they tell equal rows.
     """
     if time is not None:

@@ -37,7 +37,14 @@ from drosurv.patients.target import (
 from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import in_future
-from drosurv.tables.ids import names_people, patient_columns, repeated_id, unnamed_ids
+from drosurv.tables.ids import (
+    names_people,
+    patient_columns,
+    patient_numbers,
+    repeated_id,
+    row_numbers,
+    unnamed_ids,
+)
 from drosurv.tables.problems import (
     copied_rows,
     entry_not_given,
@@ -51,7 +58,6 @@ from drosurv.tables.problems import (
     table_problems,
 )
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table, require_columns
-from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.units import units_of_time
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats

@@ -23,10 +23,9 @@ from drosurv.presentation import cause_label, counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.ids import names_of_rows
+from drosurv.tables.ids import names_of_rows, patient_numbers
 from drosurv.tables.problems import sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
-from drosurv.tables.rows import patient_numbers
 from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows.row_hashes import RowHashes, RowsSeen

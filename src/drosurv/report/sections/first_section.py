@@ -12,7 +12,7 @@ from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
 from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
-from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, events_sentence, period
+from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, events_sentence, number_of_events, period
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
@@ -98,7 +98,8 @@ def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]], unit: str
         if row["attribute"] == FOUND:
             shown = {key: row[key] for key in ("patients", "observed", "expected", "ratio", "note")}
             if named.by:
-                events = f"{row['observed']:,.4g} events, {row['expected']:,.1f} expected"
+                observed, expected = (number_of_events(row[name]) for name in ("observed", "expected"))
+                events = f"{observed} event{'' if observed == '1' else 's'}, {expected} expected"
                 how = " ".join(filter(None, (row["when"], row["note"])))
                 shown |= beside_risk(row["risk"], by) | {"note": f"{how}: {events}" if how else ""}
             subgroups.append(PictureRow(row["group"] if named.by else row["who"], "found", **shown))
