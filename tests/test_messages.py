@@ -817,6 +817,7 @@ CASES = {
     "time: text": (lambda: events([1, 0], ["3", "soon"]), "missing"),
     "time: decimal comma": (lambda: events([1, 0], ["3", "4,5"]), "missing"),
     "time: limit": (lambda: events([1, 0], ["4,5", "<0,5"]), "missing"),
+    "time: units": (lambda: events([1, 0, 0], ["4 months", "5 months", "3"]), "missing"),
     "time: dates": (lambda: events([1, 0], pd.to_datetime(["2020-01-01", "2021-01-01"])), "start"),
     "time: dates as text": (lambda: events([1, 0], ["2020-01-01", "2021-01-01"]), "start"),
     "time: an event": (lambda: events([1, 0], [True, False]), None, InputError),

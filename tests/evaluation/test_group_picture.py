@@ -106,6 +106,20 @@ def test_problems_that_the_ratio_does_not_show_are_named_beside_it():
     assert words["age young"] == "20 events, 20 expected"
 
 
+def test_a_wrong_number_of_events_that_the_risk_does_not_show_is_named():
+    rows = [row("all", attribute="overall"), row("old", status="miscalibrated")]
+    risks = {key: risk(0.4, 0.38) for key in (("overall", "all"), ("age", "old"))}
+    for time, until in ((math.nan, "during follow-up"), (9.0, "by the last predicted time")):
+        found = [FindingRow("miscalibrated", "level", "age", "old", time)]
+        everybody, old = picture_of(rows, found, risks, "5 years").rows
+        assert old.low < 1 < old.high
+        assert old.words == f"38 (34 to 42) of 100, 40 expected, wrong number of events {until}"
+        assert "wrong" not in everybody.words
+    # Where the risk shows it, the ratio says enough.
+    shown = picture_of(rows, found, risks | {("age", "old"): risk(0.4, 0.2)}, "5 years").rows[1]
+    assert "wrong" not in shown.words
+
+
 def test_the_text_has_dots_on_a_log_axis_around_1(picture):
     head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
     one = everybody.index("o", len("  all patients"))

@@ -1,6 +1,7 @@
 """Findings and the verdict: one adjustment, each status of the guide, and sentences that agree with them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.verdict import (
     PROBLEMS,
     STATUSES,
+    briefly,
     data_problem,
     findings,
     judge,
@@ -341,6 +343,23 @@ def test_ratios_are_relevant_beyond_a_factor_and_slopes_beyond_a_difference(ques
             )
             test = Question(question, "sex", "f", estimated, "miscalibrated", 0.005)
             assert findings([test], 0.95, relevance=1.05)[0].status == status, value
+
+
+def test_the_verdict_names_other_groups_before_earlier_times_of_the_same():
+    asked = [*everybody(1.5), level_of("f", 1.4), level_of("m")]
+    for value, time in ((1.6, 1.0), (1.7, 2.0), (1.8, 3.0)):
+        number = replace(estimate(value, 0.05), time=time)
+        asked.append(Question("level by a time", "overall", "all", number, "miscalibrated", 0.005))
+    rows = findings(asked, 0.95)
+    found = judge(rows)
+    assert [text.split(":")[0] for text in found.texts[:2]] == [
+        "The number of events is wrong for all patients",
+        "The number of events is wrong for sex f",
+    ]
+    assert found.texts[-1] == "2 more of this kind: see below."
+    assert briefly(rows)["overall", "all"] == "wrong number of events"
+    alone = [row for row in rows if row.question == "level by a time"]
+    assert briefly(alone)["overall", "all"] == "wrong number of events by an earlier time"
 
 
 def test_the_odds_of_a_c_index_are_relevant_beyond_a_factor():

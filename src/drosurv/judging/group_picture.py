@@ -279,10 +279,14 @@ def picture_of(
 ) -> GroupPicture:
     """Return the picture of a group table; of attributes with many groups, only those with a problem.
 
-    Problems that the ratio of a group does not show are named beside it. `risks` are the rows of a table of times, of
+    Problems that the ratio of a group does not show are named beside it: of risks, also a wrong number of events, if
+    their interval includes 1. `risks` are the rows of a table of times, of
     the time `by`, by attribute and group; without them events are compared.
     """
     problems = briefly(findings, but="level")
+    wrong = {
+        (row.attribute, row.group): row for row in findings if row.question == "level" and row.is_problem
+    }
     counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:
@@ -300,7 +304,12 @@ def picture_of(
         shown |= {end: _number(row[f"ratio_{end}"]) for end in ("low", "high")}
         if risks:
             shown |= beside_risk(risks.get((attribute, row["group"])), by)
-        note = row["why"] or problems.get((attribute, row["group"]), "")
+        key = attribute, row["group"]
+        named = [problems[key]] if key in problems else []
+        if risks and key in wrong and shown["low"] <= 1 <= shown["high"]:
+            until = "during follow-up" if math.isnan(wrong[key].time) else "by the last predicted time"
+            named.insert(0, f"wrong number of events {until}")
+        note = row["why"] or "; ".join(named)
         rows.append(
             PictureRow(
                 str(row["group"]) if attribute == SUBGROUP else who(attribute, row["group"]),

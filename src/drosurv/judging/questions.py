@@ -185,7 +185,7 @@ def _level(group: JudgedGroup) -> JudgedValue | None:
 
 @question(
     "level by a time",
-    briefly="wrong number of events by a time",
+    briefly="wrong number of events by an earlier time",
     wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
     clear="Events agree with the predictions for {name}{until}: observed/expected {number}.",
     small="{difference} events than expected{until} for {name} (observed/expected {number})",

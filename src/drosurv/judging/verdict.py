@@ -52,6 +52,11 @@ class FindingRow(NamedTuple):
         return who(self.attribute, self.group)
 
     @property
+    def is_problem(self) -> bool:
+        """Whether the finding is a problem."""
+        return self.status in PROBLEMS
+
+    @property
     def is_small(self) -> bool:
         """Whether a difference is significant, but too small to be a problem."""
         return self.status == "clear" and self.text.endswith(f"{SMALL}.")
@@ -158,12 +163,17 @@ def briefly(rows: Sequence[FindingRow], *, but: str = "") -> dict[tuple[str, str
     If the number of events is wrong, that of an earlier time is not named as well.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    wrong = {(row.attribute, row.group) for row in rows if (row.status, row.question) == _WRONG}
+    again = _said_again(rows)
     for row in rows:
-        again = row.question == "level by a time" and (row.attribute, row.group) in wrong
-        if row.status in PROBLEMS and row.question in KINDS and row.question != but and not again:
+        if row.status in PROBLEMS and row.question in KINDS and row.question != but and row not in again:
             found.setdefault((row.attribute, row.group), []).append(KINDS[row.question].briefly)
     return {key: "; ".join(dict.fromkeys(words)) for key, words in found.items()}
+
+
+def _said_again(rows: Sequence[FindingRow]) -> list[FindingRow]:
+    """Return the rows about earlier times of groups whose number of events is wrong by the last time, too."""
+    wrong = {(row.attribute, row.group) for row in rows if (row.status, row.question) == _WRONG}
+    return [row for row in rows if row.question == "level by a time" and (row.attribute, row.group) in wrong]
 
 
 def judge(
@@ -184,7 +194,9 @@ def judge(
     texts: Sequence[str]
     if problems:
         status = problems[0].status
-        same = [row.text for row in problems if row.status == status]
+        again = _said_again(problems)
+        # Other groups are named before the earlier times of the same group.
+        same = [row.text for row in sorted(problems, key=lambda row: row in again) if row.status == status]
         more = len(same) - _MOST_NAMED
         texts = (*same[:_MOST_NAMED], *([f"{more:,} more of this kind: see below."] if more > 0 else ()))
     else:

@@ -19,6 +19,8 @@ from drosurv.tables.number_texts import DATE, like_number, number
 
 # A text is quoted in messages only if so many rows have it, and if it is not longer than a label.
 FEWEST_QUOTED, _LONGEST_QUOTED = 5, 40
+# Texts in a larger share of the rows are not missing values.
+_MOSTLY = 0.5
 # Texts that mean that a value is not known.
 _ABSENT = re.compile(
     r"\?|--?|unknown|unk|n/k|nk|not known|not done|nd|n\.d\.|missing|none|k\.a\.|keine angabe|unbekannt|inconnue?|nr|"
@@ -163,12 +165,13 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         wrong = others if others.any() else wrong
-        comma = f"if the comma is a decimal mark, read the table with {arg('decimal', ',')}; otherwise "
-        raise ArgumentError(
-            "missing",
-            f"{role}{first_wrong(column, wrong, 'not a number')}: "
-            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in {arg('missing')}.",
-        )
+        here = arg("missing", [f"{column.name}=*"])
+        remedy = f"correct it, or pass {here} if such texts mean a missing value"
+        if has_decimal_comma(column[wrong].iloc[0]):
+            remedy = f"if the comma is a decimal mark, read the table with {arg('decimal', ',')}; otherwise {remedy}"
+        elif np.mean(wrong) > _MOSTLY:
+            remedy = "write numbers alone there, without their units"
+        raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
     return values
 
 
