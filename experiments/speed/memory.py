@@ -44,7 +44,17 @@ def peak_above_data(model, n, d, option):
     """Bytes above what the process held when the data lay ready, or None where this cannot be read."""
     if not STATUS.exists():
         return None
-    command = [sys.executable, "-W", "ignore", "-m", "bench.memory", model, str(n), str(d), option]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "experiments.speed.memory",
+        model,
+        str(n),
+        str(d),
+        option,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(ended.stdout.splitlines()[-1])
 

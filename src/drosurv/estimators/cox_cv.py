@@ -190,14 +190,17 @@ class CoxPHCV(SurvivalModel):
         folds, linear = self._folds(training), self.splines == "auto"
         # In the order of times, the losses read memory in order.
         by_time = training.target.order
-        sorted_rows = training.take(by_time)
-        search = Search(sorted_rows, folds[by_time], self.ties, self._knots, linear, self.n_events_)
+        search = Search(
+            training.take(by_time), folds[by_time], self.ties, self._knots, linear, self.n_events_
+        )
         if self.l2s is None:
             search.try_default_penalties(near)
         else:
             search.try_penalties([float(l2) for l2 in self.l2s])
         self.cv_results_, chosen = search.results(), search.best
         self.l2_, self.nonlinear_penalty_ = chosen.l2, chosen.nonlinear_penalty
+        # Its copy of the patients is not needed beside the columns below.
+        del search
         design = SplineDesign.learn(training.X, training.weight, chosen.knots)
         self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
         self.knots_ = dict(zip(feature_names(self), self._design.knots, strict=True))

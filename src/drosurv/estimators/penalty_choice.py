@@ -10,6 +10,7 @@ import numpy as np
 
 from drosurv.estimators.spline_design import SplineDesign, find_knots
 from drosurv.losses.cox_partial import CoxPartial
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
@@ -32,6 +33,8 @@ _CLEAR_GAIN, _KEPT = 2.0, 0.75
 MANY_ROWS, MOST_COLUMNS = 20_000, 400
 # The scores of at most this many models are in memory together.
 _TOGETHER = 8
+# Held-out patients whose design is computed at a time.
+_ROWS = 4096
 # Penalties that are tried first on either side of one near the best.
 _AROUND = 2
 
@@ -209,14 +212,16 @@ def cross_validated_likelihood(
                 # Each fold starts where the one before it began, if it has as many columns.
                 size = (int(n_knots), X.shape[1])
                 coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
-            others, scores = design.standardised(training.X[left_out]), np.empty(len(folds))
+            outside, scores = np.empty((len(path), len(left_out))), np.empty(len(folds))
+            for some in batches(len(left_out), _ROWS):
+                outside[:, some] = coef @ design.standardised(training.X[left_out[some]]).T
             for low in range(0, len(path), _TOGETHER):
                 some = slice(low, low + _TOGETHER)
-                for i, inside, outside in zip(
-                    path[some], coef[some] @ X.T, coef[some] @ others.T, strict=True
-                ):
-                    scores[rows], scores[left_out] = inside, outside
+                for i, inside, held_out in zip(path[some], coef[some] @ X.T, outside[some], strict=True):
+                    scores[rows], scores[left_out] = inside, held_out
                     out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, inside)
+            # Not in memory beside the next design.
+            del X
     return out
 
 

@@ -268,7 +268,6 @@ def martingale_residuals(
     discrete: bool = False,
     until: float | FloatArray = np.inf,
     parts: int = PARTS,
-    weight: FloatArray | None = None,
     clusters: IntArray | None = None,
 ) -> PatientResiduals:
     r"""Return residuals of curves that are known throughout, :math:`N_i(t) - \Lambda_i(\min(Y_i, t))` from entry on.
@@ -276,11 +275,10 @@ def martingale_residuals(
     `accumulated` returns each patient's summed hazard until k times each, and the sum of dLambda (1 - dLambda): (n, k)
     -> two (n, k). If events happen only at times at which the curves jump (`discrete`), the second sum is the variance,
     else the first. Events are counted `until` a horizon, or the ends of the curves (n,), in at most so many `parts`,
-    cut at quantiles of the expected events. `weight` and `clusters` (n,) are numbers of copies and of clusters.
+    cut at quantiles of the expected events. `clusters` (n,) are the numbers of clusters.
     """
     last = np.minimum(target.time, until)
     happened = target.event & (target.time <= until)
-    s = np.ones(len(target)) if weight is None else weight
     entry = None if target.entry is None else np.minimum(target.entry, last)
 
     candidates = _candidates(last, happened, parts)
@@ -288,7 +286,7 @@ def martingale_residuals(
     if entry is not None:
         before = accumulated(np.minimum.outer(entry, candidates))
         sums = sums[0] - before[0], sums[1] - before[1]
-    chosen = cut(s @ sums[0], parts)
+    chosen = cut(sums[0].sum(axis=0), parts)
     ends = candidates[chosen]
     expected, variances = (
         np.maximum(np.diff(until_ends[:, chosen], prepend=0.0, axis=1), 0.0) for until_ends in sums
@@ -302,7 +300,7 @@ def martingale_residuals(
         variances=variances if discrete else expected,
         ends=ends,
         time=target.time,
-        weight=s,
+        weight=np.ones(len(target)),
         clusters=clusters,
     )
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
-
-# A late bar appears after so many seconds.
-SECONDS = 3.0
 
 
 class ProgressCallback(Protocol):
@@ -21,12 +17,10 @@ class ProgressCallback(Protocol):
 
 
 @contextmanager
-def bar(
-    doing: str, of: int | None = None, *, shown: bool | None = None, late: bool = False
-) -> Iterator[ProgressCallback]:
+def bar(doing: str, of: int | None = None, *, shown: bool | None = None) -> Iterator[ProgressCallback]:
     """Show a progress bar on standard error; yield the function to call after each step.
 
-    By default it is shown if standard error is a terminal. A `late` bar appears only after three seconds.
+    By default it is shown if standard error is a terminal.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done=None, doing=None, of=None: None
@@ -38,20 +32,10 @@ def bar(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=console, transient=console.is_terminal)
     task = progress.add_task(doing, total=of)
-    begin, visible = time.monotonic(), not late
-    if visible:
-        progress.start()
 
     def update(done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
-        nonlocal visible
         step = 1 if done is None else None
         progress.update(task, advance=step, completed=done, description=doing, total=of)
-        if not visible and time.monotonic() - begin > SECONDS:
-            visible = True
-            progress.start()
 
-    try:
+    with progress:
         yield update
-    finally:
-        if visible:
-            progress.stop()

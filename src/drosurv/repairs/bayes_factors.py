@@ -98,6 +98,8 @@ class Residuals:
 
     def after(self, r: FloatArray) -> Residuals:
         """Return the residuals after hazards are multiplied by exp(r)."""
+        if not r.any():
+            return self
         factor = np.exp(r)
         over_time = None if self.over_time is None else self.over_time.times(factor)
         return replace(self, expected=self.expected * factor, over_time=over_time)

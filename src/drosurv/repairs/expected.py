@@ -62,11 +62,14 @@ class Expected:
         intervals = self.by_interval
         if intervals is not None:
             factor = np.divide(hazard, self.hazard, out=np.ones_like(hazard), where=self.hazard > 0)
-            intervals = intervals * factor[:, None]
+            if (factor != 1.0).any():
+                intervals = intervals * factor[:, None]
         return Expected(self.events, hazard, self.log_risk, intervals)
 
     def weighted(self, weight: FloatArray) -> Expected:
         """Return events and hazards multiplied by the patients' weights (n,)."""
+        if (weight == 1.0).all():
+            return self
         intervals = None if self.by_interval is None else weight[:, None] * self.by_interval
         return Expected(weight * self.events, weight * self.hazard, self.log_risk, intervals)
 

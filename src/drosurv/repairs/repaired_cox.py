@@ -220,9 +220,10 @@ class RepairedCox(RepairedPredictions):
             accepted = self._find(expected.weighted(weight), tables, folds, clusters, progress, over_time)
             if accepted:
                 # Once more, with predictions that do not depend on the fold on which a repair is checked.
-                without = [
-                    fits.joined(part).weighted(weight) for part in fits.without_each_fold(alone, progress)
-                ]
+                parts = fits.without_each_fold(alone, progress)
+                del alone
+                # Each part is freed when its patients are joined.
+                without = [fits.joined(parts.pop(0)).weighted(weight) for _ in range(len(parts))]
                 accepted = self._find(
                     expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
                 )

@@ -523,6 +523,11 @@ class LinearProblem(ConvexProblem):
         slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
         return slope + self.ridge * self._z
 
+    def forget(self) -> None:
+        """Free the memory of the last point."""
+        self._scores = self._losses = np.empty((1, 0))
+        self._evaluation = Evaluation(self._scores, self._scores, self._scores)
+
     def slopes(self) -> tuple[FloatArray, FloatArray]:
         """Return the gradient, without the ridge, in the scores and in the extra parameters."""
         return self.criterion.loss.pullback(self.criterion.loss_weights(self._evaluation))
@@ -571,6 +576,7 @@ def minimise_together(
             value = problems[k].value_of(x[k], row[None])
             # In place of the scores, which are not needed any more.
             row[:] = problems[k].slopes()[0][0] if np.isfinite(value) else np.nan
+            problems[k].forget()
         gradients, going = ridge * x[left], []
         for part in batches(columns.shape[1], _BLOCK):
             gradients += slopes[:, part] @ columns[:, part].T

@@ -195,7 +195,7 @@ class Criterion:
     def without(self, left_out: BoolArray) -> Criterion | None:
         """Return the criterion of the patients not left out (n,), for the scores of all; None if it is not offered.
 
-        Both share memory: derivatives are those of the last call of either.
+        Both share memory: derivatives are those of the last call of either, and `patient_mass` is that of all.
         """
         loss = self.loss.without(left_out) if self.merges_censored and self.penalty is None else None
         if loss is None or len(loss.rows) == 0:
@@ -203,10 +203,18 @@ class Criterion:
         blocks = None if self.whole else [rows[~left_out[rows]] for rows in self.blocks]
         if blocks is not None and not all(np.isin(loss.rows, rows).any() for rows in blocks):
             return None
-        mass = self.patient_mass * ~left_out
-        mass /= mass.sum()
         # A copy, because an objective stores its last threshold.
-        return Criterion(loss, copy.copy(self.block_objective), mass, blocks)
+        objective = copy.copy(self.block_objective)
+        if blocks is not None:
+            mass = self.patient_mass * ~left_out
+            return Criterion(loss, objective, mass / mass.sum(), blocks)
+        # Without another array of all patients.
+        other, censored = copy.copy(self), ~left_out
+        other.loss, other.block_objective, other.objective = loss, objective, objective
+        censored[loss.rows] = False
+        mass = np.append(self.patient_mass[loss.rows], np.sum(self.patient_mass, where=censored))
+        other.mass = mass / mass.sum()
+        return other
 
     @property
     def divisible(self) -> bool:
