@@ -85,8 +85,8 @@ from drosurv.predictions.given import read_columns, read_predictions
 from drosurv.solvers.neighborhoods import as_neighborhoods, forest, nearest_neighbors, subgroup_columns
 from drosurv.solvers.networks import ModuleBatch, build, mlp, module_scores
 from drosurv.tables import SurvivalTable, TableEncoder
+from drosurv.tables.groups import group_labels
 from drosurv.tables.guess import UnknownColumns, guess_columns
-from drosurv.tables.survival_table import group_labels
 from drosurv.tables.target_columns import TargetColumns
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -6,7 +6,7 @@ import pytest
 from drosurv.evaluation.evaluator import named_columns
 from drosurv.judging.rules import Condition
 from drosurv.patients.groups import parse_groups
-from drosurv.tables.survival_table import group_labels
+from drosurv.tables.groups import group_labels
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables.survival_table import group_labels
+from drosurv.tables.groups import group_labels
 
 FRAME = pd.DataFrame(
     {

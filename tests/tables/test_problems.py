@@ -383,6 +383,14 @@ def test_rows_that_repeat_patients_are_told_from_rows_of_other_patients_with_the
         assert [*repeated_outcomes(others, ["age", "old", "sex"], y)] == []
 
 
+def test_rows_of_few_patients_are_told_by_one_column():
+    """A column does not equal the time in some unit because the rows of each patient do."""
+    frame = visits(26)
+    frame = frame[frame.index % 7 > 0]
+    (warning,) = repeated_outcomes(frame, ["age"], Surv.from_arrays(frame["died"] == 1, frame["months"]))
+    assert "also have the same 'age'" in str(warning)
+
+
 def test_times_of_another_event_that_equal_the_time_are_no_sign_of_repeated_rows():
     """As progression-free survival, which is overall survival where there was no progression."""
     rng = np.random.default_rng(0)

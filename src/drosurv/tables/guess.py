@@ -24,16 +24,12 @@ from drosurv.patients.outcome_names import (
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates, holds_years
+from drosurv.tables.groups import guess_groups
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import CODE_NAME, dates_as_numbers, entry_not_given, interval_start, start_dates
+from drosurv.tables.problems import dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
-from drosurv.tables.values import coded, floats, holds_numbers, labels
+from drosurv.tables.values import floats, holds_numbers, labels
 
-_GROUPS = re.compile(
-    r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
-    r"institution|country|geschlecht|alter|klinik|krankenhaus|zentrum|sexe|hopital|pays)([._ ]|$)",
-    re.IGNORECASE,
-)
 # Names of the two ends of an interval in which a row is observed.
 _INTERVALS = (
     *(("start", "stop"), ("start", "end"), ("tstart", "tstop"), ("tstart", "tend"), ("time 1", "time 2")),
@@ -48,14 +44,8 @@ _INTERVALS = (
 _ENTRY = frozenset(
     ("entry", "entry time", "start", "tstart", "start time", "late entry", "eintritt", "entree")
 )
-_MOST_GROUPS = 4
-_MOST_LEVELS = 6
 # A column with more values holds no event.
 _MOST_OUTCOMES = 6
-# A group is compared with others only if it has at least this share of the rows.
-_SMALLEST_SHARE = 0.03
-# Ages are cut here, if no value is above the second number: then they are in years.
-_OLD, _OLDEST = 65, 120
 # Share of the values of a column that may be wrong.
 _SLIPS = 0.05
 
@@ -90,7 +80,9 @@ class GuessedColumns:
 
         Columns of `frame` that are no features, but may define groups, are among the former only.
         """
-        groups = _groups(frame, features, (self.time, self.event, self.id, self.entry))
+        others = (self.time, self.event, self.id, self.entry)
+        free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
+        groups = guess_groups(frame[free], features)
         if not groups:
             return self
         note = f"groups are defined by {listing(list(groups))}."
@@ -397,36 +389,3 @@ def _is_id(frame: pd.DataFrame, name: Any) -> bool:
     if names_patients(name, column):
         return True
     return bool(re.search(r"(seq|number|no|nr)$", str(name), re.IGNORECASE)) and counts_rows(column)
-
-
-def _groups(frame: pd.DataFrame, features: Sequence[str], others: Sequence[str | None]) -> tuple[str, ...]:
-    """Return columns named like sensitive attributes, or else text features of few levels, with groups large enough."""
-    free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
-    named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
-    texts = (frame[name] for name in free if name in features and not holds_numbers(frame[name]))
-    named = named or [spec for column in texts if (spec := _group(column))]
-    # Of columns that divide the patients in the same way, such as sex and sex.factor, the last.
-    sides = {tuple(coded(frame[spec])[0]) if spec in frame else spec: spec for spec in named}
-    return tuple(list(sides.values())[:_MOST_GROUPS])
-
-
-def _group(column: pd.Series[Any]) -> str | None:
-    """Return a column as a group: itself if it has few levels, a cut if it holds numbers; None if neither works."""
-    name = str(column.name)
-    if holds_dates(column):
-        return None
-    if holds_numbers(column) and column.nunique() > _MOST_LEVELS:
-        if CODE_NAME.search(name):
-            # Numbers of hospitals are names, not amounts: they are not cut into low and high ones.
-            return None
-        values = floats(column)
-        years = re.search("age|alter", name, re.IGNORECASE) and np.nanmax(values) <= _OLDEST
-        cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")
-        return f"{name}>{cut:g}" if _large(values > cut) else None
-    shares = labels(column).value_counts(normalize=True)
-    few_levels = 2 <= len(shares) <= _MOST_LEVELS
-    return name if few_levels and shares.iloc[1] >= _SMALLEST_SHARE else None
-
-
-def _large(above: Any) -> bool:
-    return bool(_SMALLEST_SHARE < np.mean(above) < 1 - _SMALLEST_SHARE)

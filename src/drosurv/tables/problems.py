@@ -18,7 +18,7 @@ from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
 from drosurv.tables.ids import is_id_name, names_clusters, row_numbers
 from drosurv.tables.leaks import same_times
-from drosurv.tables.units import mixed_units, units_of_time
+from drosurv.tables.units import OLDEST, mixed_units, units_of_time
 from drosurv.tables.values import (
     coded,
     floats,
@@ -52,8 +52,6 @@ _FAR_FROM_ZERO = 1 / 3
 _FEWEST_INTERVALS = 10
 # Entry times lie before the time in at least this share of the rows.
 _BEFORE_TIME = 0.95
-# No age in years is above.
-_OLDEST = 120
 # At least so many patients repeat their outcome: with an id, and without one.
 _FEWEST_SAME, _FEWEST_REPEATED = 2, 5
 # With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
@@ -65,7 +63,7 @@ _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 _NEAR = 4
 # Nor is one whose ranks have a correlation above this with those of the times, or that equals so many, as the time of
 # a progression, or else of death, does.
-_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.05
+_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.2
 # Or if they differ from rows beside them in a column so often that it has at most this probability by chance.
 _CHANCE = 1e-6
 
@@ -228,7 +226,9 @@ def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
         return False
     values = floats(column)
     order = pd.Series(values).rank().corr(pd.Series(time).rank())
-    return bool(abs(order) > _RANK_CORRELATION) or same_times(values, time) > _SAME_TIMES
+    # Rows of one patient count once.
+    once = np.unique(np.column_stack([values, time]), axis=0)
+    return bool(abs(order) > _RANK_CORRELATION) or same_times(*once.T) > _SAME_TIMES
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
@@ -388,7 +388,7 @@ def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> I
             continue
         start = floats(frame[name])
         # An age is an entry time only where the times are ages too.
-        age = bool({"age", "alter"} & set(words(name))) and np.nanmax(end) > _OLDEST
+        age = bool({"age", "alter"} & set(words(name))) and np.nanmax(end) > OLDEST
         if age or np.mean(start < end) < _BEFORE_TIME or not np.nanmax(start) > max(np.nanmin(start), 0.0):
             continue
         yield ArgumentWarning(

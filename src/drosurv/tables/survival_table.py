@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,8 +34,8 @@ from drosurv.patients.target import (
     with_fields,
 )
 from drosurv.presentation import counted, counted_patients, listing
-from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import in_future
+from drosurv.tables.groups import group_labels
 from drosurv.tables.ids import (
     names_people,
     patient_columns,
@@ -61,63 +60,6 @@ from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.units import units_of_time
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
-
-MOST_NUMBERS = 12
-_CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>[<>]=?)\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
-
-
-def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the group labels of each patient, (n, len(groups)); missing where the column is.
-
-    `groups` are columns, or cuts of columns such as ``"age>65"`` or ``"age>=65"``; ``"age<=65"`` makes the same two
-    groups as ``"age>65"``. A column of more than a dozen different numbers must be cut, unless it is `categorical`.
-    """
-    return pd.DataFrame({spec: _labels(frame, spec, categorical) for spec in groups}, index=frame.index)
-
-
-def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Series[str]:
-    cut = _CUT.fullmatch(spec)
-    if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
-        raise ArgumentError(
-            "groups",
-            f"{arg('groups')} {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
-            "divides into '<=65' and '>65'.",
-        )
-    if spec in frame.columns or cut is None:
-        require_columns(frame, [spec], "groups")
-        column = frame[spec]
-        if holds_numbers(column) and column.nunique() > MOST_NUMBERS and spec not in categorical:
-            middle = f"{np.nanmedian(to_floats(column)):g}"
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for "
-                f"example {arg('groups', [f'{spec}>{middle}'])}, or name it in {arg('categorical')} if they are codes.",
-            )
-        if names_people(spec, column) and spec not in categorical:
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds names, which no page may show: leave it out.",
-            )
-        if column.nunique() > MOST_LEVELS:
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different values, too many groups to "
-                f"compare: choose a column with at most {MOST_LEVELS}.",
-            )
-        return labels(column)
-    name, limit = cut["column"], cut["cut"]
-    require_columns(frame, [name], "groups")
-    if not holds_numbers(frame[name]):
-        raise ArgumentError(
-            "groups", f"{arg('groups')} {spec!r} cuts column {name!r}, which does not hold numbers."
-        )
-    values = to_floats(frame[name])
-    if cut["sign"] in (">", "<="):
-        sides = np.where(values > float(limit), f">{limit}", f"<={limit}")
-    else:
-        sides = np.where(values >= float(limit), f">={limit}", f"<{limit}")
-    above = pd.Series(sides, frame.index, dtype=object)
-    return above.mask(np.isnan(values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ _UNITS = {"day", "days", "d", "week", "weeks", "month", "months", "mo", "year", 
 # between the numbers of each set, of which each has at least so many different ones, and the larger so many.
 _GAP, _FEWEST, _MORE = 5.0, 2, 10
 # No age in years is above.
-_OLDEST = 120
+OLDEST = 120
 
 
 def units_of_time(frame: pd.DataFrame, columns: Iterable[str], time: str | None) -> Iterator[ArgumentWarning]:
@@ -53,12 +53,12 @@ def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[
     values, name = floats(column), str(column.name)
     values = np.where(np.isin(values, list(also)), np.nan, values)
     known = np.unique(values[np.isfinite(values)])
-    above = values > _OLDEST
+    above = values > OLDEST
     in_years = {"age", "alter"} & set(words(name)) and unit_in(name) in ("", "years")
     if in_years and 0 < above.sum() < np.isfinite(values).sum() / 2:
         yield ArgumentWarning(
             None,
-            f"column {name!r} holds {counted(int(above.sum()), 'number')} above {_OLDEST}, up to {known[-1]:g} (first: "
+            f"column {name!r} holds {counted(int(above.sum()), 'number')} above {OLDEST}, up to {known[-1]:g} (first: "
             f"row {row_number(int(above.argmax()), column)}), which are no ages in years. Are all in months? If not, "
             "correct them.",
         )
