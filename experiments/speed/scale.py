@@ -1,10 +1,8 @@
 """Time and memory against patients and features: in memory, on an accelerator, from Parquet files, on Dask workers.
 
 ``python -m experiments.speed.scale`` measures, each point in a process of its own, and writes
-``experiments/speed/results/scale.json`` and the plots of docs/speed.md; ``python -m
-experiments.speed.scale --plot`` only draws what was
-measured. Points of a device or
-a package that is not there are left out.
+``experiments/speed/results/scale.json`` with plots beside it; ``python -m experiments.speed.scale --plot`` only draws
+what was measured. Points of a device or a package that is not there are left out.
 """
 
 import argparse
@@ -20,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
-DOCS = Path(__file__).parents[2] / "docs"
 STATUS = Path("/proc/self/status")
 # Patients and features of each point, by what is measured.
 POINTS = {
@@ -174,7 +171,7 @@ def main():
         measure(given.most)
     found = json.loads(RESULTS.read_text())
     for over in ("n", "d"):
-        plot(found, over, DOCS)
+        plot(found, over, RESULTS.parent)
 
 
 if __name__ == "__main__":

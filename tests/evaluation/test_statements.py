@@ -69,7 +69,6 @@ def result_of(*rows, control=None, groups=(), decisions=None, findings=()):
         empty,
         empty,
         empty,
-        empty,
         control,
         (),
         settings,

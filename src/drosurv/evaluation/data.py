@@ -303,6 +303,8 @@ class JudgedRisks:
 
     data: EvaluationData
     _risks: dict[float, FloatArray] = field(default_factory=dict, repr=False)
+    # By the horizon, of everybody and of groups: the metric and the group table have the same.
+    _by_horizon: dict[bytes, ObservedRisk] = field(default_factory=dict, repr=False)
 
     @property
     def clusters(self) -> IntArray | None:
@@ -342,11 +344,17 @@ class JudgedRisks:
 
         Of patients with several events nothing is observed.
         """
+        key = b"all" if rows is None else rows.tobytes()
+        if time == self.horizon and key in self._by_horizon:
+            return self._by_horizon[key]
         rows = self.among(rows)
         risk, clusters = self.risk_by(time)[rows], clusters_within(self.clusters, rows)
         if self.data.judged.cohort.several_events:
             return ObservedRisk(0.0, len(rows), np.nan, risk)
-        return observed_risk(self.target.take(rows), risk, time, clusters=clusters)
+        found = observed_risk(self.target.take(rows), risk, time, clusters=clusters)
+        if time == self.horizon:
+            self._by_horizon[key] = found
+        return found
 
     def among(self, rows: IntArray | None = None) -> IntArray:
         """Return the rows of the judged patients among some rows, by default all."""

@@ -29,6 +29,7 @@ from drosurv.evaluation.data import (
 )
 from drosurv.evaluation.evaluator import Evaluator, compared_attributes, warn_of_small_groups
 from drosurv.evaluation.group_table import (
+    calibration_table,
     frame_of,
     group_table,
     group_tables,
@@ -265,6 +266,7 @@ def evaluate_rows(
     return EvaluationResult(
         found=in_order(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference.level),
+        calibrated=partial(calibration_table, evaluator, inference.level),
         subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
         risks=partial(risks_by_time, evaluator, inference.level),
         table=frame_of(with_findings(table, judged.findings)),

@@ -382,7 +382,7 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
 
 def _survival_at_horizon(data: EvaluationData, mask: BoolArray) -> dict[str, float]:
     """Return the columns of survival at the horizon: one less the risks in the table of times."""
-    found = data.risks.observed(data.risks.horizon, np.flatnonzero(mask))
+    found = data.risks.observed(data.risks.horizon, None if mask.all() else np.flatnonzero(mask))
     return {"survival_observed": 1 - found.value, "survival_predicted": 1 - found.only_predicted}
 
 
@@ -410,13 +410,12 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
-    """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
-    horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
+def calibration_table(evaluator: Evaluator, level: float) -> pd.DataFrame:
+    """Return mean predicted and observed survival at every horizon: one less the risks in the table of times."""
+    judged, metric = evaluator.everyone.data.risks, CATALOGUE["calibration_difference"]
 
     def calibration(subset: Subset) -> dict[Any, Any]:
-        """Mean predicted and observed survival at every horizon: one less the risks in the table of times."""
-        judged, metric = evaluator.everyone.data.risks, CATALOGUE["calibration_difference"]
+        horizons = subset.data.calibration_times
         found = [judged.observed(time, subset.rows) for time in horizons.tolist()]
         clusters = clusters_within(judged.clusters, judged.among(subset.rows))
         observed = Estimates([one.observed for one in found], clusters).intervals(level)
@@ -433,6 +432,13 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
             "difference_low": np.array([one.low for one in ends]),
             "difference_high": np.array([one.high for one in ends]),
         }
+
+    return _by_group(evaluator, calibration)
+
+
+def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
+    """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
+    times = evaluator.everyone.data.curve_times
 
     def shares_at_event(subset: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event; a tenth in each if calibrated."""
@@ -456,7 +462,6 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
         }
 
     return {
-        "calibration": _by_group(evaluator, calibration),
         "d_calibration": _by_group(evaluator, shares_at_event),
         "survival": _by_group(evaluator, curves),
         "cross_group": _cross_group(evaluator),

@@ -141,12 +141,13 @@ class EvaluationResult:
         computed when it is asked for.
     curves : callable
         Returns the decision curves and calibration curves, which are computed when they are asked for.
+    calibrated : callable
+        Returns the table `calibration`, which is computed when it is asked for.
     """
 
     table: pd.DataFrame
     found: tuple[FindingRow, ...]
     groups: pd.DataFrame
-    calibration: pd.DataFrame
     d_calibration: pd.DataFrame
     survival: pd.DataFrame
     cross_group: pd.DataFrame
@@ -157,6 +158,7 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     curves: Callable[[], dict[str, Any]] = dict
+    calibrated: Callable[[], pd.DataFrame] = pd.DataFrame
     subgroups: Mapping[str, IntArray] = field(default_factory=dict)
     risks: Callable[..., pd.DataFrame] = no_risks
     not_judged: str = ""
@@ -182,6 +184,11 @@ class EvaluationResult:
         and interval of `findings` and `groups`, adjusted for all tests.
         """
         return self.table
+
+    @cached_property
+    def calibration(self) -> pd.DataFrame:
+        """Mean predicted and observed survival by attribute, group and horizon."""
+        return self.calibrated()
 
     @cached_property
     def _drawn(self) -> dict[str, Any]:

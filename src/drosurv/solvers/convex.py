@@ -66,7 +66,7 @@ _SAMPLE_SEED = 0
 # Patients whose features are summed at a time, so that they stay in the cache.
 _BLOCK = 2048
 # From this many patients on their numbers do not fit into the cache, and they are sorted by time.
-_SORTED = 50_000
+_SORTED = 200_000
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
