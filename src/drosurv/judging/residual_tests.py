@@ -219,10 +219,10 @@ def _least_predicted(expected: float, hidden: float = 0.0) -> float:
 def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     """Return the ratio of events in the most extreme part of the follow-up to that in all others.
 
-    The test of each part is binomial, given all events. A wrong number of events is no wrong timing: if it may be that
-    all hazards, or all risks, are wrong by one factor, a part is wrong only if it is so on both scales. A part is
-    tested if at least five events are expected or observed in it, and as many in all others together. None if no
-    part is tested, or if fewer events are expected in total.
+    The test of each part is binomial, given all events. A wrong number of events is no wrong timing. Of probabilities
+    at few times, where all hazards, or all risks, may be wrong by one factor, a part is wrong only if it is so on both
+    scales; elsewhere the factor is one of hazards. A part is tested if at least five events are expected or observed
+    in it, and as many in all others together. None if no part is tested, or if fewer events are expected in total.
     """
     observed, expected = np.maximum(sums.observed, 0.0), sums.expected
     others = np.maximum(observed.sum() - observed, expected.sum() - expected)
@@ -242,7 +242,7 @@ def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
 
 
 def _on_other_scale(sums: Sums) -> tuple[FloatArray, FloatArray] | None:
-    """Return expected events (J,) of predictions that are wrong by one factor on the other scale.
+    """Return expected events (J,) of probabilities at few times if all cumulative hazards are wrong by one factor.
 
     The factor is that of the observed number of events, shrunk to 1 as far as it may be chance (James and Stein). Also
     returned are variances (J,) that its estimation adds to the difference of each part from its share. None if the

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +32,6 @@ Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 PARTS = 4
 # Candidates for the ends of parts.
 _CANDIDATES = 16
-# Largest risk that a factor of all risks gives a patient.
-_LARGEST_RISK = 0.999
 _TINY = 1e-12
 #: Least share of the model's variance that remains where predictions are cross-fitted.
 LEAST_CROSS_FITTED = 0.4
@@ -55,9 +53,8 @@ class Sums(NamedTuple):
     expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
     `excess` (J,), or (1,) for hazards, is the factor by which events until the end of each part vary more between
     patients than under the model, once their number is right. `hidden` (J,) are events that probabilities of exactly 0
-    by the end of each part may hide, if they were rounded to two decimals. `if_wrong` returns the expected events (J,)
-    of predictions that are wrong by a factor on the other scale: of risks where residuals are those of hazards, of
-    cumulative hazards where they are those of probabilities.
+    by the end of each part may hide, if they were rounded to two decimals. `if_wrong`, of probabilities, returns the
+    expected events (J,) if all cumulative hazards are wrong by a factor.
     """
 
     observed: FloatArray
@@ -182,16 +179,7 @@ class PatientResiduals:
             freedom,
             *self.dispersion(w),
             self.hidden(w),
-            if_wrong=partial(self.expected_if_wrong, mass),
         )
-
-    def expected_if_wrong(self, mass: FloatArray, factor: float) -> FloatArray:
-        """Return the expected events (J,) if all risks since entry are multiplied by a factor, as far as 0.999."""
-        hazard = np.cumsum(self.expected, axis=1)
-        risk = -np.expm1(-hazard)
-        changed = np.minimum(factor * risk, np.maximum(risk, _LARGEST_RISK))
-        found: FloatArray = mass @ np.diff(-np.log1p(-np.minimum(changed, 1 - 1e-15)), axis=1, prepend=0.0)
-        return found
 
     def dispersion(self, w: FloatArray) -> tuple[FloatArray | None, FloatArray]:
         """Return `Sums.by_ratio`, None where residuals are those of hazards, and `Sums.excess`.
