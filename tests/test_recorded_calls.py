@@ -17,9 +17,13 @@ ALSO_WHAT_CHANGES = False
 draw_as_0_4_did = run_path(str(RECORDED.with_name("draws_of_0_4.py")))["draw_as_0_4_did"]
 
 
-def is_same(found, value):
+# Recalibrated models are fitted in folds until numbers change by less than 1e-6; 0.5 begins at another point.
+RECALIBRATED = {"evaluate_reference", "evaluate_plain_cox_as_reference", "compare_three_with_reference"}
+
+
+def is_same(found, value, within):
     if isinstance(found, float) and isinstance(value, float):
-        return isclose(found, value, rel_tol=1e-9, abs_tol=1e-9)
+        return isclose(found, value, rel_tol=within, abs_tol=within)
     return found == value
 
 
@@ -32,10 +36,11 @@ def test_a_call_gives_the_recorded_numbers(name, monkeypatch):
         for key, value in NUMBERS[name].items()
         if ALSO_WHAT_CHANGES or not SCRIPT["changes_in_0_5"](name, key)
     }
+    within = 1e-6 if name in RECALIBRATED else 1e-9
     different = {
         key: f"recorded {value}, found {found.get(key, 'nothing')}"
         for key, value in compared.items()
-        if not is_same(found.get(key, "nothing"), value)
+        if not is_same(found.get(key, "nothing"), value, within)
     }
     assert different == {}
 
