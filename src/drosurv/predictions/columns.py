@@ -147,8 +147,12 @@ def prediction_columns(
 
 def _related(scores: pd.Series[Any], probabilities: pd.Series[Any]) -> bool:
     """Whether numbers rank the patients (n,) nearly as probabilities do; true if there are too few to tell."""
-    ranks = pd.Series(numbers_in(scores)).rank().corr(pd.Series(numbers_in(probabilities)).rank())
-    return len(scores) < _FEWEST or not abs(ranks) < _RELATED
+    if len(scores) < _FEWEST:
+        return True
+    # Of constants the correlation is not known.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ranks = pd.Series(numbers_in(scores)).rank().corr(pd.Series(numbers_in(probabilities)).rank())
+    return not abs(ranks) < _RELATED
 
 
 def named_like_predictions(frame: pd.DataFrame, survival: Sequence[str], risk: str | None) -> list[str]:

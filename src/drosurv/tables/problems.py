@@ -225,7 +225,8 @@ def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
     if not holds_numbers(column) or column.nunique() < 2:
         return False
     values = floats(column)
-    order = pd.Series(values).rank().corr(pd.Series(time).rank())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        order = pd.Series(values).rank().corr(pd.Series(time).rank())
     # Rows of one patient count once.
     once = np.unique(np.column_stack([values, time]), axis=0)
     return bool(abs(order) > _RANK_CORRELATION) or same_times(*once.T) > _SAME_TIMES
