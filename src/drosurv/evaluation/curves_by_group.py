@@ -298,7 +298,7 @@ def decision_curves(
 def _missing_variance(
     curve: Sequence[Estimate], outcomes: OutcomesAtHorizon, thresholds: FloatArray
 ) -> FloatArray:
-    """Return by how much (K,) influences are too small if events are as predicted; at least 1.
+    """Return factors (K,), at least 1, that give influences the variance of events as predicted.
 
     Samples with few events above the threshold have a low net benefit and small influences: with rare events and
     censoring, bands of influences alone contain the whole curve in 81 to 87 % of samples. Expected are the predicted

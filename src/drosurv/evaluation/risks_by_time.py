@@ -136,7 +136,7 @@ class OutcomesAtHorizon:
     ) -> OutcomesAtHorizon:
         """Weight the outcomes of some rows of n patients with predicted risks (n,), by default of all.
 
-        Patients who were not followed are left out.
+        Patients are left out if those of like predicted risk were not followed until the horizon.
         """
         rows = np.arange(len(target)) if rows is None else rows
         own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]

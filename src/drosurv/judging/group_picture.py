@@ -279,8 +279,8 @@ def picture_of(
 ) -> GroupPicture:
     """Return the picture of a group table; of attributes with many groups, only those with a problem.
 
-    Problems that the ratio of a group does not show are named beside it: of risks, also a wrong number of events, if
-    their interval includes 1. `risks` are the rows of a table of times, of
+    Problems that the ratio of a group does not show are named beside it. Where risks are compared, a wrong number of
+    events is one of them if the interval of the ratio of risks includes 1. `risks` are the rows of a table of times for
     the time `by`, by attribute and group; without them events are compared.
     """
     problems = briefly(findings, but="level")

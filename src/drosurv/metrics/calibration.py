@@ -294,7 +294,7 @@ def write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
     for j in range(out.shape[0] - 1):
         first, column = knots[j], out[j + 1]
         by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
-        # In a form that the compiler can vectorise.
+        # Without branches, so that the compiler can use vector instructions.
         for i in range(x.shape[0]):
             a, b, c = (x[i] - first) * per_size, (x[i] - before) * per_size, (x[i] - last) * per_size
             a = a if a > 0.0 else 0.0

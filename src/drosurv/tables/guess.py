@@ -76,9 +76,9 @@ class GuessedColumns:
     question: str = ""
 
     def with_groups(self, frame: pd.DataFrame, features: Sequence[str]) -> GuessedColumns:
-        """Return the guesses with groups too, of columns named like sensitive attributes, or else of text `features`.
+        """Return the guesses with the groups: columns named like sensitive attributes, or else `features` of texts.
 
-        Columns of `frame` that are no features, but may define groups, are among the former only.
+        A column of `frame` that is no feature defines groups only if it is named like a sensitive attribute.
         """
         others = (self.time, self.event, self.id, self.entry)
         free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
