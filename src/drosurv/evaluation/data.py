@@ -365,10 +365,10 @@ class JudgedRisks:
 
         As in the observed risk alone, predicted risks are fixed.
         """
-        known, influence = found.observed, np.zeros(len(self.data.target))
-        influence[self.among(rows)] = known.influence
-        value, patients = known.value - found.predicted, round(found.patients)
-        return Estimate(value, influence, freedom=known.freedom, patients=patients)
+        influence = np.zeros(len(self.data.target))
+        influence[self.among(rows)] = found.observed.influence
+        less = found.observed.plus(-found.predicted)
+        return replace(less, influence=influence, patients=round(found.patients))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,6 @@ from drosurv.evaluation.evaluator import (
     most_different,
     warn_of_undefined,
     whose,
-    within,
 )
 from drosurv.judging.adjustment import Adjusted, Question, adjust
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
@@ -412,25 +411,27 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
 
 def calibration_table(evaluator: Evaluator, level: float) -> pd.DataFrame:
     """Return mean predicted and observed survival at every horizon: one less the risks in the table of times."""
-    judged, metric = evaluator.everyone.data.risks, CATALOGUE["calibration_difference"]
+    judged = evaluator.everyone.data.risks
 
     def calibration(subset: Subset) -> dict[Any, Any]:
         horizons = subset.data.calibration_times
         found = [judged.observed(time, subset.rows) for time in horizons.tolist()]
         clusters = clusters_within(judged.clusters, judged.among(subset.rows))
         observed = Estimates([one.observed for one in found], clusters).intervals(level)
-        differences = [judged.less_predicted(one, subset.rows) for one in found]
-        ends = [within(one, metric) for one in Estimates(differences, evaluator.clusters).intervals(level)]
+        low, estimate, high = (
+            np.array([(one.low, one.estimate, one.high) for one in observed]).reshape(-1, 3).T
+        )
+        predicted = np.array([one.predicted for one in found])
         return {
             "horizon": horizons,
             "predicted": np.array([1 - one.only_predicted for one in found]),
-            "observed": np.array([1 - one.estimate for one in observed]),
-            "difference": np.array([one.value for one in differences]),
-            "low": np.array([1 - one.high for one in observed]),
-            "high": np.array([1 - one.low for one in observed]),
+            "observed": 1 - estimate,
+            "difference": estimate - predicted,
+            "low": 1 - high,
+            "high": 1 - low,
             "at_risk": (subset.target.time[:, None] >= horizons).sum(axis=0),
-            "difference_low": np.array([one.low for one in ends]),
-            "difference_high": np.array([one.high for one in ends]),
+            "difference_low": low - predicted,
+            "difference_high": high - predicted,
         }
 
     return _by_group(evaluator, calibration)

@@ -14,7 +14,7 @@ the largest of correlated normal numbers, drawn with the correlations of these c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -53,7 +53,8 @@ class Estimate:
     Its interval is symmetric on the `scale`: "logit" for shares, "log" for positive numbers. `freedom` are the degrees
     of freedom of its t quantiles, such as the number of events less one. `patients` is the number of those who count,
     by default of those who have an influence. Errors that are not of these patients, such as the estimation error of
-    the model, are `further` influences (m,), which belong to no cluster.
+    the model, are `further` influences (m,), which belong to no cluster. A number to which a known one was added, such
+    as an observed less a predicted risk, was `moved` by it: the interval is made before, and moves with the number.
     """
 
     value: float
@@ -62,11 +63,16 @@ class Estimate:
     freedom: float = np.inf
     patients: int | None = None
     further: FloatArray = field(default_factory=lambda: np.empty(0))
+    moved: float = 0.0
 
     @staticmethod
     def undefined(n: int) -> Estimate:
         """Return a number of n patients that is not defined."""
         return Estimate(np.nan, np.zeros(n))
+
+    def plus(self, known: float) -> Estimate:
+        """Return this number plus a known one, and the ends of its interval with it."""
+        return replace(self, value=self.value + known, moved=self.moved + known)
 
     def minus(self, other: Estimate) -> Estimate:
         """Return the difference to another number of the same patients."""
@@ -353,21 +359,21 @@ def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:
 
 def _interval(each: Estimate, error: float, reach: float, level: float) -> Interval:
     """Return the interval of an estimate, `reach` to both sides of its value, made on the scale of the estimate."""
-    v = each.value
+    v = each.value - each.moved
     if not np.isfinite(reach):
-        return Interval(v, np.nan, np.nan, level)
+        return Interval(each.value, np.nan, np.nan, level)
     if each.scale == "logit":
         if not 0 < v < 1:
-            return Interval(v, np.nan, np.nan, level, error)
+            return Interval(each.value, np.nan, np.nan, level, error)
         low, high = expit(logit(v) - reach / (v * (1 - v))), expit(logit(v) + reach / (v * (1 - v)))
     elif each.scale == "log":
         if not v > 0:
-            return Interval(v, np.nan, np.nan, level, error)
+            return Interval(each.value, np.nan, np.nan, level, error)
         with np.errstate(over="ignore"):
             low, high = v * np.exp(-reach / v), v * np.exp(reach / v)
     else:
         low, high = v - reach, v + reach
-    return Interval(v, float(low), float(high), level, error)
+    return Interval(each.value, float(low) + each.moved, float(high) + each.moved, level, error)
 
 
 def _quantile(alpha: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
