@@ -225,7 +225,7 @@ def attained(setting: Mapping[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
 def main() -> None:
     """Run the simulations, print what is promised and attained, and write it."""
     options = parser(__doc__)
-    options.add_argument("--replicates", type=int, default=199, help="Draws of certify.")
+    options.add_argument("--replicates", type=int, default=239, help="Draws of certify.")
     options.add_argument(
         "--what", nargs="*", choices=("groups", "certify", "search", "audits"), default=("groups", "certify")
     )

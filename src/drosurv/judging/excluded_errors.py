@@ -179,8 +179,16 @@ class SubgroupSearch:
     @property
     def critical_value(self) -> float:
         """Value that the largest standardised deviation of a subgroup exceeds with probability (1 - level) / 2."""
+        return self._exceeded_with((1 - self.level) / 2)
+
+    @property
+    def value_to_find(self) -> float:
+        """The same with probability (1 - level) / 3: too many, too few and wrongly timed events are tested together."""
+        return self._exceeded_with((1 - self.level) / 3)
+
+    def _exceeded_with(self, probability: float) -> float:
         independent = max(_INDEPENDENT * self.n_columns**2 / self.share, 1.0)
-        return float(norm.isf(-np.expm1(np.log((1 + self.level) / 2) / independent)))
+        return float(norm.isf(-np.expm1(np.log1p(-probability) / independent)))
 
     @property
     def _reaches(self) -> tuple[tuple[float, float], ...]:
@@ -190,11 +198,11 @@ class SubgroupSearch:
 
     def events_for_power(self, ratio: float, power: float) -> float:
         """Expected events of a subgroup that is found with this power if it has `ratio` times as many."""
-        return max(events_for_power(ratio, power, self.critical_value), LEAST_EVENTS)
+        return max(events_for_power(ratio, power, self.value_to_find), LEAST_EVENTS)
 
     def power(self, ratio: float, events: float) -> float:
         """Power to find a subgroup with `ratio` times the expected events; 0 with fewer than 10: it is not judged."""
-        return 0.0 if events < LEAST_EVENTS else power_of(ratio, events, self.critical_value)
+        return 0.0 if events < LEAST_EVENTS else power_of(ratio, events, self.value_to_find)
 
     def events_to_exclude_in_one(self, ratio: float) -> float:
         """Expected events with which a ratio above 1 is excluded in a subgroup where observed equal expected events."""
