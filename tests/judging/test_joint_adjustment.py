@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from drosurv.judging.adjustment import Question, adjust
+from drosurv.judging.adjustment import Kind, Question, adjust
 from drosurv.judging.residual_tests import JudgedValue
 
 
@@ -12,13 +12,10 @@ def asked(z, contributions, weights=(1.0, 1.0), sides=(0, 0), attribute="overall
     """Two questions with standard normal statistics z, whose right value is 0."""
     return [
         Question(
-            name,
+            Kind(name, "miscalibrated", "", "", side=side, weight=weight),
             attribute,
             "all",
             JudgedValue(value, lambda at, value=value: value - at, 0.0, on_log_scale=False),
-            "miscalibrated",
-            side=side,
-            weight=weight,
             contributions=each,
         )
         for name, value, each, weight, side in zip(

@@ -30,25 +30,25 @@ def estimate(value, error, right=1.0):
 
 
 def level_of(group, value=1.0, error=0.05, attribute="sex"):
-    return Question("level", attribute, group, estimate(value, error), "miscalibrated", 0.005)
+    return Question(KINDS["level"], attribute, group, estimate(value, error))
 
 
 def gain_of(group, value=0.2, error=0.01, attribute="sex"):
-    return Question("gain", attribute, group, estimate(value, error, 0.0), "harm", 5e-4, -1)
+    return Question(KINDS["gain"], attribute, group, estimate(value, error, 0.0))
 
 
 def over(group, value, attribute="sex"):
     details = {"reference": "plain Cox"}
     number = estimate(value, 0.01, 0.0)
-    return Question("gain over reference", attribute, group, number, "dominated", 5e-4, -1, details=details)
+    return Question(KINDS["gain over reference"], attribute, group, number, details=details)
 
 
-def about(question, value, status="miscalibrated", group="f", attribute="sex", error=0.03, **more):
-    return Question(question, attribute, group, estimate(value, error), status, 0.005, **more)
+def about(question, value, group="f", attribute="sex", error=0.03, **more):
+    return Question(KINDS[question], attribute, group, estimate(value, error), **more)
 
 
 def small(group, attribute="sex", why="fewer than 50 patients", **how):
-    return Question("level", attribute, group, None, "miscalibrated", why=why, **how)
+    return Question(KINDS["level"], attribute, group, None, why, **how)
 
 
 def everybody(value=1.0, error=0.05, gain=0.2):
@@ -57,7 +57,7 @@ def everybody(value=1.0, error=0.05, gain=0.2):
 
 def ranked(c_index):
     number = JudgedValue(c_index, lambda at: (c_index - at) / 0.02, 0.5, on_log_scale=False)
-    return Question("ranking", "overall", "all", number, "harm", side=-1)
+    return Question(KINDS["ranking"], "overall", "all", number)
 
 
 RIGHT = [level_of("f"), gain_of("f"), level_of("m"), gain_of("m")]
@@ -111,7 +111,7 @@ RULES = {
     ],
     "wrong_decisions": [
         (
-            [*everybody(), *RIGHT, about(f"{side} threshold", 1.5, "wrong_decisions")],
+            [*everybody(), *RIGHT, about(f"{side} threshold", 1.5)],
             [],
             False,
             f"Patients of sex f with a predicted risk of {words} the threshold had 1.50 (",
@@ -266,7 +266,7 @@ def test_tests_of_the_same_contributions_count_as_one_and_clusters_are_summed():
     rng = np.random.default_rng(0)
     each = rng.normal(size=200)
     tests = [
-        Question(name, "overall", "all", estimate(1.25, 0.1), "miscalibrated", contributions=values)
+        Question(KINDS[name], "overall", "all", estimate(1.25, 0.1), contributions=values)
         for name, values in (("level", each), ("slope", 2 * each))
     ]
     assert findings(tests, 0.95)[0].p == pytest.approx(tests[0].estimate.p, rel=0.05)
@@ -280,7 +280,7 @@ def test_tests_of_the_same_contributions_count_as_one_and_clusters_are_summed():
 
 def test_the_error_rate_is_divided_by_the_weights_of_tests():
     level, gain = level_of("f", 1.3, 0.1), gain_of("f", 0.1)
-    timing = level_of("m", 1.3, 0.1)._replace(question="timing", weight=0.25)
+    timing = level_of("m", 1.3, 0.1)._replace(kind=KINDS["timing"])
     rows = findings([level, gain, timing], 0.95)
     # A gain names a problem on one side only, and uses half of its weight. Bonferroni's method is nearly exact here.
     total = 1 + 0.5 + 0.25
@@ -322,7 +322,7 @@ def test_a_significant_difference_below_the_relevance_is_said_but_is_no_problem(
     assert row.text.startswith(words)
     assert row.text.endswith("): significant, but small.")
     without = findings([test], 0.95, relevance=1)[0]
-    assert without.status == "miscalibrated"
+    assert without.status == KINDS[question].status
     assert not without.is_small
 
 
@@ -341,7 +341,7 @@ def test_ratios_are_relevant_beyond_a_factor_and_slopes_beyond_a_difference(ques
             estimated = JudgedValue(
                 value, lambda at, value=value: (value - at) / 1e-4, on_log_scale=question != "slope"
             )
-            test = Question(question, "sex", "f", estimated, "miscalibrated", 0.005)
+            test = Question(KINDS[question], "sex", "f", estimated)
             assert findings([test], 0.95, relevance=1.05)[0].status == status, value
 
 
@@ -349,7 +349,7 @@ def test_the_verdict_names_other_groups_before_earlier_times_of_the_same():
     asked = [*everybody(1.5), level_of("f", 1.4), level_of("m")]
     for value, time in ((1.6, 1.0), (1.7, 2.0), (1.8, 3.0)):
         number = replace(estimate(value, 0.05), time=time)
-        asked.append(Question("level by a time", "overall", "all", number, "miscalibrated", 0.005))
+        asked.append(Question(KINDS["level by a time"], "overall", "all", number))
     rows = findings(asked, 0.95)
     found = judge(rows)
     assert [text.split(":")[0] for text in found.texts[:2]] == [
@@ -366,9 +366,7 @@ def test_the_odds_of_a_c_index_are_relevant_beyond_a_factor():
     # Of two patients, 0.487 over 0.513 is 1/1.053.
     for c_index, status in ((0.4881, "clear"), (0.487, "harm")):
         number = JudgedValue(c_index, lambda at, c=c_index: (c - at) / 1e-3, 0.5, on_log_scale=False)
-        row = findings(
-            [Question("ranking", "overall", "all", number, "harm", side=-1)], 0.95, relevance=1.05
-        )[0]
+        row = findings([Question(KINDS["ranking"], "overall", "all", number)], 0.95, relevance=1.05)[0]
         assert (row.status, row.is_small) == (status, status == "clear")
     assert row.text.startswith("Patients are ranked worse than by chance")
 
@@ -398,7 +396,7 @@ def test_cannot_tell_is_said_where_an_interval_includes_both_1_and_the_limit(low
             * (abs(at - 1.03) / (1.03 - low if at < 1.03 else high - 1.03))
         ),
     )
-    row = findings([Question("level", "sex", "f", value, "miscalibrated", 0.005)], 0.95, relevance=1.05)[0]
+    row = findings([Question(KINDS["level"], "sex", "f", value)], 0.95, relevance=1.05)[0]
     assert (row.low, row.high) == pytest.approx((low, high), abs=1e-3)
     assert row.status == status
     if status == "unclear":
@@ -486,7 +484,7 @@ def test_a_subgroup_whose_events_come_early_is_said_with_numbers_and_times():
 
 def test_the_timing_of_events_is_said_for_the_part_that_fits_least():
     part = JudgedValue(1.1, lambda at: (1.1 - at) / 0.2, 1.0, on_log_scale=False, time=4.0, since=2.0)
-    test = Question("timing", "sex", "f", part, "miscalibrated", details={"unit": "years"})
+    test = Question(KINDS["timing"], "sex", "f", part, details={"unit": "years"})
     said = findings([test], 0.95)[0].text
     assert said == (
         "The timing of events agrees with the predictions for sex f: from 2 to 4 years, where it fits least, "

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import norm
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import PoissonRegressor
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -213,4 +214,7 @@ def test_training_events_widen_the_interval_by_the_error_of_the_fit():
         calibration_slope_interval(y, risk, training_events=2 * y["event"].sum()),
     )
     assert fitted.estimate == given.estimate
+    reach = 1.959964 * given.standard_error
+    assert (given.low, given.high) == pytest.approx((given.estimate - reach, given.estimate + reach))
+    assert given.p == pytest.approx(2 * norm.sf(abs(given.estimate - 1) / given.standard_error))
     assert fitted.standard_error == pytest.approx(given.standard_error * np.sqrt(1.5))

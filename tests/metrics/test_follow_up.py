@@ -58,9 +58,8 @@ def test_knowledge_of_censoring_ends_where_the_last_was_censored_or_observed():
 
 def test_patients_observed_beyond_the_end_are_censored_there():
     follow_up = FollowUp.parse(Surv.from_arrays([True, False], [1.0, 4.0]))
-    target = follow_up.censor_at_end(
-        parse_target(Surv.from_arrays([True, True, True, False], [3.0, 4.0, 9.0, 9.0]))
-    )
+    y = Surv.from_arrays([True, True, True, False], [3.0, 4.0, 9.0, 9.0])
+    target = parse_target(y).until(follow_up.end)
     assert target.event.tolist() == [True, True, False, False]
     assert target.time.tolist() == [3.0, 4.0, 4.0, 4.0]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 from drosurv.metrics import observed_over_expected
-from drosurv.metrics.intervals import holm, normal_interval
+from drosurv.metrics.intervals import holm
 
 
 @pytest.mark.parametrize("observed", [0, 3, 27])
@@ -45,12 +45,6 @@ def test_with_training_events_a_right_rate_is_rarely_rejected():
 
 def test_no_expected_event_has_no_ratio():
     assert np.isnan(observed_over_expected(0, 0.0).estimate)
-
-
-def test_normal_interval_is_the_textbook_one():
-    found = normal_interval(2.0, 0.5, level=0.95)
-    assert (found.low, found.high) == pytest.approx((2 - 1.959964 * 0.5, 2 + 1.959964 * 0.5))
-    assert found.p == pytest.approx(6.334e-5, rel=1e-3)
 
 
 @settings(deadline=None, max_examples=100)

@@ -7,7 +7,7 @@ from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 
 from drosurv.curves import parse_survival
 from drosurv.metrics import FollowUp, brier_skill, integrated_brier_score, likelihood_gain
-from drosurv.metrics.brier import brier_against_null
+from drosurv.metrics.brier import brier_scores
 from drosurv.metrics.likelihood_gain import interval_rates, likelihood_gains
 from drosurv.patients.target import Surv, parse_target
 
@@ -40,8 +40,8 @@ def test_skill_compares_the_ibs_with_that_of_the_training_kaplan_meier_curve():
     expected = 1 - reference_ibs(train, test, survival, times) / reference_ibs(train, test, null, times)
     assert brier_skill(train, test, survival, times) == pytest.approx(expected, rel=1e-10)
     assert brier_skill(train, test, null, times) == pytest.approx(0.0, abs=1e-12)
-    scores = brier_against_null(train, test, survival, times)
-    assert 1 - scores.model.sum() / scores.null.sum() == pytest.approx(expected)
+    of_model, of_null = brier_scores(train, test, survival, times)
+    assert 1 - of_model.sum() / of_null.sum() == pytest.approx(expected)
 
 
 def test_the_right_model_helps_and_the_reversed_one_harms():

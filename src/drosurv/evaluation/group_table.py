@@ -317,7 +317,7 @@ def group_table(
     rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    n_tests = sum(test.is_counted for test in asked)
+    n_tests = sum(test.weight > 0 for test in asked)
     return JudgedGroups(table, found, n_tests, _as_many_tests(adjusted, inference.level))
 
 

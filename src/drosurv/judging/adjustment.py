@@ -10,8 +10,8 @@ minus the level.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,39 +26,65 @@ GROUPS_SHARE, SEARCH_SHARE = 0.25, 0.25
 RELEVANCE = 1.05
 
 
+class Kind(NamedTuple):
+    """A kind of question, and the sentences about its answers.
+
+    `status` is that of a finding with a wrong answer, `briefly` names it in a few words. `wrong` is the sentence about
+    it: a text with the names that :mod:`drosurv.judging.words` gives in braces, or a function of the group's name and
+    the test. `clear` is the sentence about a right answer, and `small` that about a significant difference that is too
+    small to be a problem, with the same names. A difference from the right value below `least` is not visible in what
+    is shown, and only values on one `side` (-1: below) are a problem, unless it is 0. `ask` returns the number of a
+    group, None if it has none; kinds that are not asked of every group have no `ask`. `contributions` returns what each
+    row (n,) adds to the sum that a number of a group tests. `weight` divides the error rate between the questions about
+    everybody, and between those about groups, where it is `group_weight` if given.
+    """
+
+    name: str
+    status: str
+    briefly: str
+    wrong: str | Callable[[str, Adjusted], str]
+    clear: str = ""
+    small: str = ""
+    least: float = 0.0
+    side: int = 0
+    ask: Callable[[Any], JudgedValue | Sequence[JudgedValue] | None] | None = None
+    contributions: Callable[[Any, JudgedValue], FloatArray] | None = None
+    weight: float = 1.0
+    group_weight: float | None = None
+
+
 class Question(NamedTuple):
     """A question about a group, and its estimate; None, with the reason `why`, if it could not be judged.
 
-    `few_events` says that the reason is a small number of events, which depends on outcomes.
-
-    `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
-    visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
-    values below it, 0 for both sides. `weight` divides the error rate between the questions about everybody, and
-    between those about groups. `contributions` (n,) are what each patient adds to the tested sum. `details` are texts
-    for its sentence.
+    `few_events` says that the reason is a small number of events, which depends on outcomes. `contributions` (n,) are
+    what each patient adds to the tested sum. `details` are texts for its sentence.
     """
 
-    question: str
+    kind: Kind
     attribute: str
     group: str
     estimate: JudgedValue | None
-    status: str
-    least: float = 0.0
-    side: int = 0
-    weight: float = 1.0
     why: str = ""
     few_events: bool = False
     contributions: FloatArray | None = None
     details: dict[str, str] = {}  # noqa: RUF012
 
     @property
-    def is_counted(self) -> bool:
-        """Whether the test counts in the adjustment.
+    def question(self) -> str:
+        """Name of its kind."""
+        return self.kind.name
+
+    @property
+    def weight(self) -> float:
+        """The weight of its kind, for everybody or for a group; 0 if the test does not count in the adjustment.
 
         One that could not be judged because of few events does, since that depends on outcomes; that of a group with
         few patients does not.
         """
-        return self.estimate is not None or self.few_events
+        if self.estimate is None and not self.few_events:
+            return 0.0
+        of_group = None if self.attribute == EVERYONE else self.kind.group_weight
+        return self.kind.weight if of_group is None else of_group
 
 
 class Adjusted(NamedTuple):
@@ -92,8 +118,8 @@ def adjust(
     (n,) are summed, but those of a group within one. A ratio is a problem only beyond the factor `relevance` from 1, a
     slope beyond `relevance` - 1, a c-index if its odds are beyond that factor.
     """
-    of_groups = [test.is_counted and test.attribute != EVERYONE for test in tests]
-    of_everybody = [test.is_counted and test.attribute == EVERYONE for test in tests]
+    of_groups = [test.weight > 0 and test.attribute != EVERYONE for test in tests]
+    of_everybody = [test.weight > 0 and test.attribute == EVERYONE for test in tests]
     left = 1 - SEARCH_SHARE * searched
     share = left if not any(of_everybody) else GROUPS_SHARE if any(of_groups) else 0.0
     found: dict[int, Adjusted] = {}
@@ -111,8 +137,8 @@ def _family(
     """Adjust tests jointly for each other, and for the share of the error rate that they have together."""
     if not tests:
         return []
-    weight = np.array([test.weight * test.is_counted for test in tests])
-    side = np.array([float(test.side) for test in tests])
+    weight = np.array([test.weight for test in tests])
+    side = np.array([float(test.kind.side) for test in tests])
     together = joint(_correlations(tests, clusters), weight, side)
     p = np.array([np.nan if test.estimate is None else test.estimate.p for test in tests])
     adjusted = np.minimum(together.adjusted(p) / share, 1.0)
@@ -154,7 +180,7 @@ def _correlations(tests: Sequence[Question], clusters: IntArray | None) -> Float
 def is_wrong(test: Question, estimate: JudgedValue, p: float, level: float) -> bool:
     """Whether an estimate with this adjusted p-value is not right, on a side that counts and visibly."""
     distance = estimate.value - estimate.right
-    return p < 1 - level and abs(distance) >= test.least and test.side * distance >= 0
+    return p < 1 - level and abs(distance) >= test.kind.least and test.kind.side * distance >= 0
 
 
 def is_relevant(estimate: JudgedValue, relevance: float) -> bool:

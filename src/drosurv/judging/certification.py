@@ -359,13 +359,8 @@ def _overall(
     if tested["timing"] is not None:
         contributed["timing"] = of_timing(residuals, everybody, sums, tested["timing"])
     asked = [
-        Question(
-            *(name, EVERYONE, ALL, value, kind.status, kind.least),
-            weight=kind.weight,
-            contributions=contributed[name],
-        )
+        Question(KINDS[name], EVERYONE, ALL, value, contributions=contributed[name])
         for name, value in tested.items()
-        for kind in (KINDS[name],)
     ]
     number, part = adjust(asked, level, searched=True, clusters=residuals.clusters, relevance=relevance)
     overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}

@@ -13,13 +13,13 @@ import numpy as np
 
 from drosurv.judging import residual_tests as tests
 from drosurv.judging import words
-from drosurv.judging.adjustment import Question
+from drosurv.judging.adjustment import Kind, Question
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.judged import Judged
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.residuals import EstimationError, PatientResiduals, Sums
-from drosurv.judging.words import Kind, percent
+from drosurv.judging.words import percent
 from drosurv.metrics.calibration_slope import slope_estimate
 from drosurv.metrics.estimates import Estimates
 from drosurv.patients.groups import ALL, EVERYONE
@@ -64,10 +64,11 @@ Ask = Callable[[JudgedGroup], JudgedValue | Sequence[JudgedValue] | None]
 
 
 def question(name: str, **about: Any) -> Callable[[Ask], Ask]:
-    """Ask the decorated function about everybody and every group; `about` are fields of :class:`words.Kind`."""
+    """Ask the decorated function about everybody and every group; `about` are fields of :class:`Kind`."""
 
     def add(ask: Ask) -> Ask:
-        KINDS[name] = Kind(**{"status": "miscalibrated", "least": LEAST_RATIO, **about}, ask=ask)
+        usual: dict[str, Any] = {"status": "miscalibrated", "least": LEAST_RATIO}
+        KINDS[name] = Kind(name=name, **usual | about, ask=ask)
         return ask
 
     return add
@@ -93,18 +94,14 @@ def questions(
         sums = group_sums(judged.residuals, mask, judged.error)
         why, few_events = _why_not(judged, mask, sums)
         if why or sums is None:
-            found.append(Question("level", *key, None, "miscalibrated", why=why, few_events=few_events))
+            found.append(Question(KINDS["level"], *key, None, why, few_events))
             continue
         group = JudgedGroup(judged, mask, sums, threshold)
-        for name, kind in KINDS.items():
+        for kind in KINDS.values():
             asked = None if kind.ask is None else kind.ask(group)
             for value in [] if asked is None else [asked] if isinstance(asked, JudgedValue) else asked:
-                weight = kind.weight_of(key[0])
                 each = None if kind.contributions is None else kind.contributions(group, value)
-                test = Question(
-                    name, *key, value, kind.status, kind.least, kind.side, weight, contributions=each
-                )
-                found.append(test._replace(details=details))
+                found.append(Question(kind, *key, value, contributions=each, details=details))
     return found
 
 
@@ -166,7 +163,7 @@ def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:
 
 
 # Found elsewhere: before patients are judged, by a search for subgroups, and for risk scores alone.
-KINDS["data"] = Kind("data_problem", "data problem", "")
+KINDS["data"] = Kind("data", "data_problem", "data problem", "")
 
 
 @question(
@@ -218,7 +215,7 @@ def _of_level_by(group: JudgedGroup, value: JudgedValue) -> FloatArray:
     return _contributions(own, group.mask.astype(np.float64), np.ones(1))
 
 
-KINDS["subgroups"] = Kind("miscalibrated", "wrong number of events", "")
+KINDS["subgroups"] = Kind("subgroups", "miscalibrated", "wrong number of events", "")
 
 
 @question(
@@ -263,6 +260,7 @@ def _slope(group: JudgedGroup) -> JudgedValue | None:
 
 
 KINDS["ranking"] = Kind(
+    "ranking",
     "harm",
     "ranked worse than by chance",
     "Patients are ranked worse than by chance: c-index {number}.",
@@ -274,12 +272,11 @@ KINDS["ranking"] = Kind(
 
 def ranking(c_index: float, error: float, events: int) -> Question:
     """Return the question whether risk scores alone rank all patients worse than chance, from a standard error."""
-    key = EVERYONE, ALL
     if not error > 0:
         why = "no interval of the c-index was computed" if events else words.NO_EVENT
-        return Question("ranking", *key, None, "harm", why=why)
+        return Question(KINDS["ranking"], EVERYONE, ALL, None, why)
     found = JudgedValue(c_index, lambda value: (c_index - value) / error, 0.5, on_log_scale=False)
-    return Question("ranking", *key, found, "harm", side=-1)
+    return Question(KINDS["ranking"], EVERYONE, ALL, found)
 
 
 def slopes_of_scores(
@@ -289,7 +286,7 @@ def slopes_of_scores(
 
     The slope is that of a Cox model on the score alone. Groups that are too small, or without a slope, are left out.
     """
-    found, kind = [], KINDS["slope"]
+    found = []
     for key, mask in members.items():
         if mask.sum() < FEWEST_PATIENTS or target.event[mask].sum() < FEWEST_EVENTS:
             continue
@@ -302,13 +299,7 @@ def slopes_of_scores(
             return (value - at) / error
 
         judged = JudgedValue(slope.value, root, on_log_scale=False, freedom=slope.freedom)
-        weight = kind.weight_of(key[0])
-        found.append(
-            Question(
-                *("slope", *key, judged, kind.status, kind.least, kind.side, weight),
-                contributions=slope.influence,
-            )
-        )
+        found.append(Question(KINDS["slope"], *key, judged, contributions=slope.influence))
     return found
 
 

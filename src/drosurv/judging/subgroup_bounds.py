@@ -254,14 +254,14 @@ class SubgroupBounds:
 
     def _of_everybody(self, time_unit: str) -> list[str]:
         """Return the number of events of all patients in the words of the findings, and their timing if it is wrong."""
-        kind, until = KINDS["level"], np.nan if self.counted_until is None else self.counted_until
+        until = np.nan if self.counted_until is None else self.counted_until
         ratio, low, high, p = (self.overall[name] for name in ("ratio", "low", "high", "p"))
         value = JudgedValue(ratio, root=float, time=until)
-        test = Question("level", EVERYONE, ALL, value, kind.status, kind.least, details={"unit": time_unit})
+        test = Question(KINDS["level"], EVERYONE, ALL, value, details={"unit": time_unit})
         significant = is_wrong(test, value, p, self.level)
         wrong = significant and is_relevant(value, RELEVANCE)
         adjusted = Adjusted(test, ratio, low, high, p, wrong, significant)
-        found = [sentence(kind, kind.status if wrong else "clear", adjusted)]
+        found = [sentence(test.kind.status if wrong else "clear", adjusted)]
         if self.timing is not None:
             part = subgroup_events(self.timing, time_unit)
             timed = f"The timing of events is wrong for {ALL_PATIENTS}: {part}"

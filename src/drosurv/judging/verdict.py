@@ -96,13 +96,12 @@ def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
     if test.estimate is None:
         status = "too_few"
     elif found.wrong:
-        status = if_worse if test.question == "gain over reference" else test.status
+        status = if_worse if test.question == "gain over reference" else test.kind.status
     elif _cannot_tell(found, level):
         status = "unclear"
     time = np.nan if test.estimate is None else test.estimate.time
-    text = sentence(KINDS[test.question], status, found)
     number = time, found.value, found.low, found.high, found.p
-    return FindingRow(status, test.question, test.attribute, test.group, *number, text)
+    return FindingRow(status, test.question, test.attribute, test.group, *number, sentence(status, found))
 
 
 def _cannot_tell(found: Adjusted, level: float) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from drosurv.judging.adjustment import Adjusted
-from drosurv.judging.residual_tests import JudgedValue
 from drosurv.patients.groups import EVERYONE
-from drosurv.patients.target import FloatArray, cause_names, has_causes
+from drosurv.patients.target import cause_names, has_causes
 from drosurv.presentation import (
     cause_in_words,
     first_upper,
@@ -71,39 +70,9 @@ def event_name(y: Any, cause: int | None = None) -> str:
     return f"{'' if names else 'an event of '}{cause_in_words(cause, names)}"
 
 
-class Kind(NamedTuple):
-    """A kind of question, and the sentences about its answers.
-
-    `status` is that of a finding with a wrong answer, `briefly` names it in a few words. `wrong` is the sentence about
-    it: a text with the names of :func:`_fields` in braces, or a function of the group's name and the test. `clear` is
-    the sentence about a right answer, and `small` that about a significant difference that is too small to be a
-    problem, with the same names. A difference from the right value below `least` is not
-    visible, and only values on one `side` (-1: below) are wrong, unless it is 0. `ask` returns the number of a group,
-    None if it has none; kinds that are not asked of every group have no `ask`. `contributions` returns what each row
-    (n,) adds to the sum that a number of a group tests. `weight` is that of :class:`Question` for everybody, and
-    `group_weight` for a group if it differs.
-    """
-
-    status: str
-    briefly: str
-    wrong: str | Callable[[str, Adjusted], str]
-    clear: str = ""
-    small: str = ""
-    least: float = 0.0
-    side: int = 0
-    ask: Callable[[Any], JudgedValue | Sequence[JudgedValue] | None] | None = None
-    contributions: Callable[[Any, JudgedValue], FloatArray] | None = None
-    weight: float = 1.0
-    group_weight: float | None = None
-
-    def weight_of(self, attribute: str) -> float:
-        """Return the weight of a question about everybody or about a group of an attribute."""
-        return self.weight if attribute == EVERYONE or self.group_weight is None else self.group_weight
-
-
-def sentence(kind: Kind, status: str, found: Adjusted) -> str:
+def sentence(status: str, found: Adjusted) -> str:
     """Return the sentence about a test with a status."""
-    test = found.test
+    test, kind = found.test, found.test.kind
     name = who(test.attribute, test.group)
     if status == "too_few":
         return f"Not judged: {name} ({test.why})."

@@ -76,7 +76,7 @@ def integrated_brier_score(
     >>> round(integrated_brier_score(y, y, survival, times=[1.0, 2.0]), 5)
     0.03625
     """
-    scores = next(_scores(y_train, y_test, survival, times, grid))
+    scores = next(brier_scores(y_train, y_test, survival, times, grid))
     weight = parse_weights(given_weight(y_test, sample_weight), len(scores))
     return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
@@ -104,35 +104,13 @@ def _shares(at: FloatArray) -> FloatArray:
     return shares
 
 
-class BrierAgainstNull(NamedTuple):
-    """Each patient's integrated Brier score, (n,), under the model and under the null model.
+def brier_scores(
+    y_train: Any, y_test: Any, survival: Any, times: Any = None, grid: Grid = "inside"
+) -> Iterator[FloatArray]:
+    """Yield the integrated Brier score of each patient, (n,), under the model and then under the null model.
 
-    Their means over any group are the group's scores. The null model predicts the training patients' Kaplan-Meier
-    curve for everybody.
+    Parameters as in :func:`integrated_brier_score`. Because of the censoring weights only means have a meaning.
     """
-
-    model: FloatArray
-    null: FloatArray
-
-
-def brier_against_null(
-    y_train: Any,
-    y_test: Any,
-    survival: Any,
-    times: Any = None,
-    *,
-    grid: Grid = "inside",
-) -> BrierAgainstNull:
-    """Integrated Brier score of each patient under a model and under the null model, for the skill of any group.
-
-    Parameters as in :func:`integrated_brier_score`; use the same `times` for all groups. Because of the censoring
-    weights only means are meaningful, not the value of one patient.
-    """
-    return BrierAgainstNull(*_scores(y_train, y_test, survival, times, grid))
-
-
-def _scores(y_train: Any, y_test: Any, survival: Any, times: Any, grid: Grid) -> Iterator[FloatArray]:
-    """Yield the scores of each patient, (n,), under the model and then under the null model."""
     follow_up = FollowUp.parse(y_train)
     target = metric_target(y_test, name="y_test", weighted=True)
     curves = parse_survival(survival, len(target), times)
@@ -145,7 +123,7 @@ def _scores(y_train: Any, y_test: Any, survival: Any, times: Any, grid: Grid) ->
         unknown = np.full(len(target), np.nan)
         yield from (unknown, unknown)
         return
-    target = follow_up.censor_at_end(target)
+    target = target.until(follow_up.end)
     weights = follow_up.censoring_weights(target, at, published=grid == "table")
     for predicted in (curves, follow_up.survival_at(at)):
         yield _time_average(predicted, at, weights)
@@ -182,15 +160,15 @@ def brier_skill(
     >>> brier_skill(y, y, kaplan_meier, times=[1.0, 2.0])
     0.0
     """
-    scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
-    weight = parse_weights(given_weight(y_test, sample_weight), len(scores.model))
-    null = float(weight @ scores.null)
+    of_model, of_null = brier_scores(y_train, y_test, survival, times, grid)
+    weight = parse_weights(given_weight(y_test, sample_weight), len(of_model))
+    null = float(weight @ of_null)
     if null == 0:
         warn_undefined(
             "the Brier skill is undefined (NaN): the null model's Brier score is 0, so it cannot be reduced."
         )
         return float("nan")
-    return 1.0 - float(weight @ scores.model) / null
+    return 1.0 - float(weight @ of_model) / null
 
 
 class BrierEstimates(NamedTuple):

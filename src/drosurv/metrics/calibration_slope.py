@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import norm
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import as_number, require
 from drosurv.metrics.estimates import Estimate, Interval
-from drosurv.metrics.intervals import normal_interval
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
 from drosurv.metrics.scores import (
     ScoredTarget,
@@ -344,4 +345,7 @@ def calibration_slope_interval(
     if training_events is not None:
         require(as_number(training_events) > 0, "training_events", "be positive", training_events)
         error *= float(np.sqrt(1 + n_events / training_events))
-    return normal_interval(slope, error, level=level, null=1.0)
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    reach = float(ndtri((1 + level) / 2)) * error
+    p = 2 * float(norm.sf(abs(slope - 1) / error)) if error > 0 else np.nan
+    return Interval(slope, slope - reach, slope + reach, level, error, p=p)

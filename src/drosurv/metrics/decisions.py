@@ -264,18 +264,12 @@ def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: flo
         if not rows.any():
             if metric in ("ppv", "npv"):
                 return f"no patient is predicted {side}"
-        elif np.isnan(_risk_by(target, rows, horizon, np.ones(len(target)))):
+        elif np.isnan(KaplanMeier.of(target.take(rows)).at(np.array([horizon]))[0]):
             last = target.time[rows].max()
             return f"follow-up of the predicted {side}s ends at {last:g}, before the horizon {horizon:g}"
     if metric == "sensitivity":
         return f"no event by {horizon:g} was observed"
     return f"every patient had the event by {horizon:g}" if metric == "specificity" else ""
-
-
-def _risk_by(target: Target, rows: BoolArray, horizon: float, weight: FloatArray) -> float:
-    """One minus the Kaplan-Meier survival of some rows at the horizon; NaN without rows or if follow-up ends before."""
-    curve = KaplanMeier.of(target.take(rows), weight[rows])
-    return 1.0 - float(curve.at(np.array([horizon]))[0])
 
 
 def _probabilities(event_probability: Any, n: int) -> FloatArray:

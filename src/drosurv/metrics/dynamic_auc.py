@@ -14,7 +14,7 @@ from drosurv.metrics.nonparametric import Incidence, KaplanMeier, free_until
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.patients.arrays import batches, stable_order
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, Target
 
 # Times and patients whose AUC is computed at once.
 _CELLS = 1_000_000
@@ -103,9 +103,29 @@ def dynamic_auc_curve(
     """AUC at every time and their mean; parameters as in :func:`dynamic_auc`."""
     follow_up = FollowUp.parse(y_train)
     scored = parse_scored(y_test, risk, sample_weight)
-    censored = follow_up.censor_at_end(scored.target)
-    at = auc_times(follow_up, scored.target, times, grid) if censored.event.any() else np.empty(0)
-    return SortedByRisk.of(follow_up, scored.target, scored.risk, at, grid).auc(scored.weight)
+    target, order = scored.target.until(follow_up.end), stable_order(scored.risk)
+    at = auc_times(follow_up, scored.target, times, grid) if target.event.any() else np.empty(0)
+    # Patients with an event of another cause stay free of this one, with their weight.
+    weights = follow_up.censoring_weights(target, at, published=grid == "table")
+    auc = np.full(len(at), np.nan)
+    _write_auc(
+        weights.free_until[order],
+        target.event[order] | ~target.ended[order],
+        weights.event[order],
+        scored.risk[order],
+        scored.weight[order],
+        at,
+        1.0 / weights.free,
+        HARRELL_TOLERANCE,
+        auc,
+    )
+    mean = _mean(auc, KaplanMeier.of(target, scored.weight).at(at))
+    if np.isnan(mean):
+        warn_undefined(
+            f"the dynamic AUC is undefined (NaN): there is no time within the training follow-up, which ends at "
+            f"{follow_up.end:g}, before which one of the {len(scored)} patients had the event while another did not."
+        )
+    return AUCCurve(at, auc, mean)
 
 
 def auc_estimate(
@@ -177,68 +197,6 @@ def auc_estimate(
     return Estimate(mean, influence + weight * change, "logit", events - 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class SortedByRisk:
-    """Patients sorted by risk, with what their AUC at k times needs.
-
-    `target` is censored at the `end` of the training follow-up. The time until which patients are known to be free of
-    any event, whether this one then `happened`, the `inverse` probability of being uncensored and `risk` (n,) are in
-    the `order` of the risk. Patients with an event of another cause stay free of this one, with their weight;
-    `uncensored` (k,) is one over the weight of other patients who are free of it at each time.
-    """
-
-    target: Target
-    end: float
-    order: IntArray
-    free_until: FloatArray
-    happened: BoolArray
-    inverse: FloatArray
-    risk: FloatArray
-    at: FloatArray
-    uncensored: FloatArray
-
-    @classmethod
-    def of(
-        cls, follow_up: FollowUp, target: Target, risk: FloatArray, at: FloatArray, grid: Grid
-    ) -> SortedByRisk:
-        """Sort patients by risk, for the AUC at the times `at` (k,)."""
-        censored, order = follow_up.censor_at_end(target), stable_order(risk)
-        weights = follow_up.censoring_weights(censored, at, published=grid == "table")
-        return cls(
-            censored,
-            follow_up.end,
-            order,
-            weights.free_until[order],
-            censored.event[order] | ~censored.ended[order],
-            weights.event[order],
-            risk[order],
-            at,
-            1.0 / weights.free,
-        )
-
-    def auc(self, weight: FloatArray) -> AUCCurve:
-        """Return the AUC at every time, with patient weights (n,)."""
-        auc = np.full(len(self.at), np.nan)
-        _write_auc(
-            self.free_until,
-            self.happened,
-            self.inverse,
-            self.risk,
-            weight[self.order],
-            self.at,
-            self.uncensored,
-            HARRELL_TOLERANCE,
-            auc,
-        )
-        mean = _mean(auc, KaplanMeier.of(self.target, weight).at(self.at))
-        if np.isnan(mean):
-            warn_undefined(
-                f"the dynamic AUC is undefined (NaN): there is no time within the training follow-up, which ends at "
-                f"{self.end:g}, before which one of the {len(weight)} patients had the event while another did not."
-            )
-        return AUCCurve(self.at, auc, mean)
-
-
 def _mean(auc: FloatArray, survival: FloatArray) -> float:
     if len(auc) == 1:
         return float(auc[0])
@@ -260,7 +218,12 @@ def _write_auc(
     tolerance: float,
     auc: FloatArray,
 ) -> None:
-    """Write the AUC at each time where it is defined; of patients sorted by risk, those within `tolerance` are tied."""
+    """Write the AUC at each time where it is defined, of patients sorted by risk; those within `tolerance` are tied.
+
+    Until `free_until` (n,), censored at the end of the training follow-up, patients are known to be free of any event.
+    If this one then `happened` (n,), they count by the `inverse` (n,) probability of being uncensored; `uncensored`
+    (k,) is one over the weight of other patients who are free of it.
+    """
     for m in range(len(at)):
         concordant = 0.0
         cases = 0.0

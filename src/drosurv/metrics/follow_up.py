@@ -237,14 +237,6 @@ class FollowUp:
             test_censoring=True,
         )
 
-    def censor_at_end(self, target: Target) -> Target:
-        """Censor everybody who is observed longer than `end` at `end`.
-
-        Scores at times up to `end` do not change: they depend only on who had the event by then and who was still
-        observed. So they need no censoring weights after `end`, where these are unknown.
-        """
-        return target.until(self.end)
-
 
 def last_with_enough_at_risk(target: Target) -> float:
     """The last time at which a tenth of the patients is at risk."""

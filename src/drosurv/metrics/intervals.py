@@ -1,4 +1,4 @@
-"""Intervals and tests that need no influences: exact ones of counts, normal ones, and adjusted p-values."""
+"""Intervals and tests that need no influences: exact ones of counts, and adjusted p-values and levels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import binom, chi2, f, norm, poisson
+from scipy.stats import binom, chi2, f, poisson
 
 from drosurv.errors import as_number, require
 from drosurv.metrics.estimates import Interval
@@ -75,18 +74,6 @@ def observed_over_expected(
         error = ratio * np.sqrt(1 / observed + 1 / d) if observed > 0 else np.nan
     p = min(1.0, 2 * float(min(at_most, at_least)))
     return Interval(ratio, float(low), float(high), level, float(error), p=p)
-
-
-def normal_interval(
-    estimate: float, standard_error: float, *, level: float = 0.95, null: float = 0.0
-) -> Interval:
-    """Normal interval of an estimate, and the two-sided test that the true value is `null`."""
-    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-    reach = float(ndtri((1 + level) / 2)) * standard_error
-    p = np.nan
-    if standard_error > 0:
-        p = 2 * float(norm.sf(abs(estimate - null) / standard_error))
-    return Interval(estimate, estimate - reach, estimate + reach, level, standard_error, p=p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

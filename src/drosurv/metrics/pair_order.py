@@ -62,23 +62,19 @@ class PairOrder(NamedTuple):
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
         return _lay_out(target, risk, HARRELL_TOLERANCE)
 
-    def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
+    def counts(self, weight: FloatArray) -> PairCounts:
         r"""Counts of each patient in the caller's row order; each pair is counted for both its patients.
 
         .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
 
         The concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its members. Weight 2
         counts a patient twice, but a patient is not compared with a copy of the same patient.
-        The weight of a pair is the `weight` of the patient it is counted for times the `partner_weight`, by default
-        the `weight`, of the other.
         """
-        patient = weight[self.rows]
-        partner = patient if partner_weight is None else partner_weight[self.rows]
-        sums = np.zeros((2, len(weight)))
-        self._add_pairs(_later, patient, partner, sums)
-        self._add_pairs(_earlier, patient, partner, sums)
+        patient, sums = weight[self.rows], np.zeros((2, len(weight)))
+        self._add_pairs(_later, patient, patient, sums)
+        self._add_pairs(_earlier, patient, patient, sums)
         if self.simultaneous and len(self.blocks) <= len(self.rows):
-            _add_simultaneous(self.blocks, self.event, self.ranks, patient, partner, sums)
+            _add_simultaneous(self.blocks, self.event, self.ranks, patient, sums)
         return PairCounts(*sums.take(self.places, axis=1))
 
     def harrell_sums(
@@ -305,7 +301,6 @@ def _add_simultaneous(
     blocks: IntArray,
     event: BoolArray,
     ranks: IntArray,
-    patient: FloatArray,
     weight: FloatArray,
     sums: FloatArray,
 ) -> None:
@@ -346,7 +341,7 @@ def _add_simultaneous(
                 else:
                     others = events
                     better = events_left
-                sums[1, i] += patient[i] * others
-                sums[0, i] += patient[i] * 0.5 * (others + better)
+                sums[1, i] += weight[i] * others
+                sums[0, i] += weight[i] * 0.5 * (others + better)
             censored_passed += censored_here
             k = end

@@ -262,16 +262,7 @@ def _critical_values(
     keys = [(name, EVERYBODY if who[0] == EVERYONE else who[1]) for name in _ASKED for who in named]
     if n_tests is not None:
         return dict.fromkeys(keys, float(norm.isf((1 - level) / n_tests / 2)))
-    asked = [
-        Question(
-            *(name, *who, None, KINDS[name].status),
-            side=KINDS[name].side,
-            weight=KINDS[name].weight_of(who[0]),
-            few_events=True,
-        )
-        for name in _ASKED
-        for who in named
-    ]
+    asked = [Question(KINDS[name], *who, None, few_events=True) for name in _ASKED for who in named]
     found = adjust(asked, level, searched=True)
     return {key: float(norm.isf(one.alpha / 2)) for key, one in zip(keys, found, strict=True)}
 
