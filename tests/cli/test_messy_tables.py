@@ -200,7 +200,7 @@ def test_columns_that_tell_the_outcome_are_named_and_used_only_if_the_user_names
     leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
     leaking = gbsg2[["age", "days", "relapse"]].assign(**leaks)
     said = (
-        "column 'months' equals the time, in some unit, for 100 % of the patients and "
+        "column 'months' may give the outcome away (it is the time in other units) and "
         "column 'cause' may give the outcome away (it tells the event of 100 % of the patients). If"
     )
     # A penalised model, whose coefficients are finite, is refused too; and --force is about files alone.

@@ -128,6 +128,41 @@ def test_the_day_of_something_early_is_found_by_the_short_times_of_those_who_nev
     assert find_leaks(pd.DataFrame({"c": rng.permutation(response)}), y) == {}
 
 
+@pytest.mark.parametrize("share_with_event", [0.3, 0.9])
+def test_the_number_of_the_day_of_the_last_contact_is_found(share_with_event):
+    """It is the time of patients without the event, and comes later for those whom a relapse did not end."""
+    event, later = RNG.random(400) < share_with_event, RNG.exponential(300, 400)
+    last = np.where(event, TIME + later, TIME)
+    for days in (last, np.round(last), TIME + later):
+        (reason,) = find_leaks(pd.DataFrame({"c": days}), Surv.from_arrays(event, np.floor(TIME))).values()
+        assert (
+            reason == "it is never below the time, as the time of the last contact"
+            or "equals the time" in reason
+        )
+    assert find_leaks(pd.DataFrame({"c": RNG.permutation(last)}), Surv.from_arrays(event, TIME)) == {}
+    # Numbers that no time reaches tell nothing.
+    assert find_leaks(pd.DataFrame({"c": TIME.max() + RNG.random(400)}), Y) == {}
+
+
+def test_the_time_is_found_in_small_tables_and_in_few_different_numbers():
+    few = np.r_[np.flatnonzero(EVENT)[:8], np.flatnonzero(~EVENT)[:22]]
+    for column in (TIME[few], np.where(np.arange(30) % 4 == 0, TIME[few] + 9, TIME[few])):
+        assert [*find_leaks(pd.DataFrame({"c": column}), Y[few])] == ["c"]
+    assert find_leaks(pd.DataFrame({"c": RNG.permutation(TIME[few]), "event": EVENT[few]}), Y[few]) == {}
+    third, weeks = np.arange(400) % 3 == 0, np.ceil(TIME / TIME.max() * 80)
+    y = Surv.from_arrays(EVENT, weeks)
+    last = pd.DataFrame({"c": np.where(third, weeks + 2, weeks)})
+    assert find_leaks(last, y) == {"c": "it equals the time, in some unit, for 66 % of the patients"}
+    waited = pd.DataFrame({"c": np.where(third, np.floor(weeks * RNG.random(400)), np.nan)})
+    reason = "it is never above the time, as the time of something that happened during follow-up"
+    assert find_leaks(waited, y) == {"c": reason}
+    assert find_leaks(waited.sample(frac=1, random_state=0), y) == {}
+    # Times of 0 are no reason.
+    first = np.arange(400) < 8
+    score = pd.DataFrame({"c": np.where(first, np.nan, 2 + np.arange(400) * 7 % 20 / 10)})
+    assert find_leaks(score, Surv.from_arrays(EVENT, np.where(first, 0, 20 + TIME))) == {}
+
+
 @pytest.mark.parametrize("more", [[], [0.7, 5.0]])
 def test_chance_is_that_of_every_order_of_the_times(more):
     values, time = np.array([1.0, 2.0, 3.0, 1.5, 0.5]), np.array([1.2, 2.5, 3.0, 4.0, 2.0])

@@ -33,6 +33,10 @@ _MOST_SUBTRACTED = 150
 _MOST_CODES = 10
 # Of more patients, a random sample is searched.
 _MOST_PATIENTS = 10_000
+_NEVER = {
+    1: "it is never above the time, as the time of something that happened during follow-up",
+    -1: "it is never below the time, as the time of the last contact",
+}
 _FUNCTION = "it rises or falls with the time in all patients, as a function of the time does"
 
 
@@ -53,12 +57,13 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     """Return columns that may give the outcome away, with the reason: they tell the event or the time.
 
     `entry` (n,) are the times from which patients were under observation. Of more than 10,000 patients, a random sample
-    is searched. If `of_levels`, a column is also named if all patients of one of its levels had the event; that can
-    also happen by chance, if the column is a good marker.
+    is searched; of fewer than 50, only numbers that tell the time are found. If `of_levels`, a column is also named if
+    all patients of one of its levels had the event; that can also happen by chance, if the column is a good marker.
     """
     target = parse_target(of_any_cause(y), require_event=False)
-    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
+    if len(frame) != len(target):
         return {}
+    few = len(target) < _FEWEST_PATIENTS
     start = np.zeros(len(target)) if entry is None else np.asarray(entry, dtype=np.float64)
     if len(target) > _MOST_PATIENTS:
         rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
@@ -72,7 +77,8 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
         for name, values in numbers.items()
         if _in_other_units(values, target.time)
     }
-    found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
+    if not few:
+        found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
     if entry is not None:
         shares = {name: same_times(values, target.time - start) for name, values in numbers.items()}
         found |= {
@@ -82,7 +88,8 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
         }
     for name in (one for one in frame.columns if str(one) not in found):
         how = _tells_time(floats(frame[name]), target.time, start) if holds_numbers(frame[name]) else ""
-        how = how or _tells_event(frame[name], target.event, of_levels)
+        if not how and not few:
+            how = _tells_event(frame[name], target.event, of_levels)
         if not how and str(name) in numbers:
             how = _cut_tells_event(numbers[str(name)], target.event)
         if how:
@@ -103,18 +110,18 @@ def _is_year_of_start(column: pd.Series[Any], time: FloatArray) -> bool:
 def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     """Say how numbers tell the time; empty if they do not. What happened before `entry` is known then."""
     known = np.isfinite(values)
-    if len(np.unique(values[known])) <= MOST_LEVELS:
-        return _FUNCTION if _is_function_of(time, values) else ""
-    if (same := same_times(values, time)) > _SAME_TIMES:
-        return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
-    # Beside the times of all patients too: of something early, those who had it have few short times.
-    later = (values[known] > entry[known]).any()
-    if (
-        later
-        and min(_chance_never_later(values[known], time[known], times) for times in (time[known], time))
-        < _CHANCE
-    ):
-        return "it is never above the time, as the time of something that happened during follow-up"
+    levels = len(np.unique(values[known]))
+    if levels > _MOST_CODES:
+        same = same_times(values, time)
+        if same > (_SAME_TIMES if levels > MOST_LEVELS else 0.5):
+            return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
+        # Beside the times of all patients too: of something early, those who had it have few short times.
+        if (values[known] > entry[known]).any():
+            some = known & (time > 0)
+            for sign, told in _NEVER.items():
+                numbers, own, all_times = sign * values[some], sign * time[some], sign * time[time > 0]
+                if min(_chance_never_later(numbers, own, times) for times in (own, all_times)) < _CHANCE:
+                    return told
     return _FUNCTION if _is_function_of(time, values) else ""
 
 
@@ -172,15 +179,6 @@ def _tells_event(column: pd.Series[Any], event: BoolArray, of_levels: bool) -> s
     if of_levels and rate ** int(sure[most]) < _CHANCE:
         return f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
     return ""
-
-
-def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
-    """Return columns that equal the time, in some unit, for most patients, with the share of patients."""
-    target = parse_target(of_any_cause(y), require_event=False)
-    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
-        return {}
-    shares = {name: same_times(values, target.time) for name, values in _amounts(frame).items()}
-    return {name: share for name, share in shares.items() if share > 0.5}
 
 
 def _amounts(frame: pd.DataFrame) -> dict[str, FloatArray]:

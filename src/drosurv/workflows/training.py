@@ -43,7 +43,7 @@ from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import counts_rows
-from drosurv.tables.leaks import copies_of_time, find_leaks
+from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.values import labels
 from drosurv.workflows.row_hashes import RowHashes
@@ -332,15 +332,9 @@ def refuse_leaks(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None
     # Numbers of rows are no features, and rise with the time in a table that is sorted by it.
     used = [name for name in table.X if name not in keep_columns and not counts_rows(table.X[name])]
     X = table.X[used]
-    copies = copies_of_time(X, table.y)
     named = [
-        f"column {name!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
-        for name, share in copies.items()
-    ]
-    named += [
         f"column {name!r} may give the outcome away ({reason})"
         for name, reason in find_leaks(X, table.y, table.entry).items()
-        if name not in copies
     ]
     if named:
         raise ArgumentError(
