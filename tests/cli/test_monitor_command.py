@@ -70,12 +70,17 @@ def test_a_model_in_months_reads_dates_in_its_unit(drosurv, files, tmp_path):
     assert found["path"][-1]["expected"] == pytest.approx(both[1])
 
 
-def test_a_model_trained_on_dates_knows_the_column_of_the_last_ones(drosurv, files, tmp_path):
+def test_a_model_trained_on_dates_knows_their_columns(drosurv, files, tmp_path):
     log, page = files / "log.csv", ("-o", tmp_path / "m.html")
     drosurv.ok("fit", log, *DATES, "--drop", "days", "--model", "cox", "-o", tmp_path / "model")
     given = ("monitor", tmp_path / "model", log)
-    found = drosurv.json(*given, "--start", "admitted", *page)
-    assert found["path"] == drosurv.json(*given, *DATES, *page)["path"]
+    known = drosurv.json(*given, *DATES, *page)["path"]
+    for named in (("--start", "admitted"), (), ("--time", "days", "--time-unit", "days")):
+        assert drosurv.json(*given, *named, *page)["path"] == known
+    frame = pd.read_csv(log).drop(columns="admitted")
+    frame.to_csv(tmp_path / "undated.csv", index=False)
+    undated = ("monitor", tmp_path / "model", tmp_path / "undated.csv", *page)
+    assert "--start column 'admitted' is not in the table" in drosurv.fails(*undated, "--time", "days")
 
 
 @pytest.mark.parametrize(

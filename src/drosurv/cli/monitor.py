@@ -57,25 +57,30 @@ def monitor(
 ) -> None:
     """Monitor a model in use: compare its patients' events with those it expects, overall and by group.
 
-    Pass --start, the column of the dates at which patients entered, and --end, the dates until which each is known.
-    Run it again when the table has grown: looking often gives no more false alarms.
+    Pass --start, the column of the dates at which patients entered, and --end, the dates until which each is known,
+    unless the model was trained on them. Run it again when the table has grown: looking often gives no more false
+    alarms.
 
     Example: drosurv monitor model log.csv --start admitted --end last_seen --event died --groups sex -o monitor.html
     """
     from drosurv.monitoring import monitor as monitored
     from drosurv.patients.target import cause_names, with_fields
     from drosurv.presentation import cause_label, cause_title
+    from drosurv.tables.reading import require_columns
     from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output, path], [model, data], force=run.force, plot=plot)
-    if target.start is None:
+    opened = OpenedModel.open(model)
+    entered = target.start or opened.notes.get("target", {}).get("start")
+    if entered is None:
         raise InputError(
             "--start is needed: name the column of the dates, or numbers, at which patients entered."
         )
-    opened = OpenedModel.open(model)
+    frame = file.format.read(data)
+    require_columns(frame, [entered], "start")
     # With a column of times, the start only says where they lie in the calendar.
     timed = target if target.time is None else replace(target, start=None, end=None)
-    table = opened.table(file.format.read(data), groups=groups, in_use=True, **asdict(timed))
+    table = opened.table(frame, groups=groups, in_use=True, **asdict(timed))
     if table.id is None:
         # Those of an id are counted where patients are followed.
         table.warn_of_rows(data.name)
@@ -86,14 +91,13 @@ def monitor(
             f"the model was trained with clusters ({clusters}). Monitoring takes their patients as independent: if "
             f"they are alike, false alarms are more frequent than {alpha:g}.",
         )
-    start = table.frame[target.start]
     unit, y = in_unit_of_model(opened, table, target, time_unit)
     number = cause_number(cause, table)
     found = monitored(
         opened.estimator,
         opened.features(table.frame),
         with_fields(y, entry=table.entry, id=None if table.id is None else table.patients),
-        start=start,
+        start=table.frame[entered],
         sensitive_features=table.groups,
         every=_every(every),
         alpha=alpha,
