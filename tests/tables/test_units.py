@@ -56,6 +56,8 @@ def test_numbers_in_different_units_are_told_with_their_rows(columns, parts):
         {"age": RNG.integers(0, 95, N)},
         {"age": RNG.integers(200, 1200, N)},
         {"age_months": RNG.integers(0, 180, N)},
+        {"ageMonths": RNG.integers(0, 180, N)},
+        {"age_mo": RNG.integers(0, 180, N)},
         {"nodes": RNG.poisson(3, N)},
         {"weight": RNG.normal(75, 15, N)},
         {"dose": RNG.choice([5.0, 500.0], N)},

@@ -39,6 +39,8 @@ _FEWEST_NUMBERS = 10
 # One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
 # for something else.
 _FEWEST_SENTINELS = 5
+# Nor is 0 an amount if few values are, and all others are above a quarter of the middle one and thrice their steps.
+_FEW_ZEROS = 0.1
 # Names of columns whose whole numbers are codes.
 CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
@@ -56,6 +58,8 @@ _BEFORE_TIME = 0.95
 _FEWEST_SAME, _FEWEST_REPEATED = 2, 5
 # With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
 _FEWEST_PAIRS = 12
+# Nor that no pair is in a single row, if that has a smaller probability.
+_NONE_ALONE = 0.01
 # Rows seem to repeat patients if rows of the same time have equal values in a column more often than by chance: in this
 # share of the pairs that would differ by chance, and by so many standard deviations. So many columns are compared.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
@@ -168,11 +172,14 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
     event, time = (y[name] for name in field_names(y)[:2])
     remedy = f"Keep one row for each patient, or pass {arg('id', text='COLUMN')}."
     pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
-    if len(pairs) >= _FEWEST_PAIRS and (multiple := int(np.gcd.reduce(pairs))) > 1:
+    # Of so many pairs, the number of rows of each is about geometric: some are in a single one.
+    alone = len(pairs) / len(y)
+    rare = pairs.min() > 1 and (1 - alone) ** len(pairs) < _NONE_ALONE
+    if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
         yield ArgumentWarning(
             "id",
-            f"each of {len(pairs):,} pairs of time and event is in {multiple} rows, or a multiple of that: rows seem "
-            f"to repeat patients, whose events then count {multiple} times. {remedy}",
+            f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more: rows seem to repeat "
+            f"patients, whose events then count several times. {remedy}",
         )
         return
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
@@ -233,18 +240,21 @@ def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
 
 
 def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
-    """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`."""
-    near_at = at // _NEAR
-    tied = _rows_like(within, at) - 1
-    near = _rows_like(within, near_at) - tied - 1
-    known = (tied > 0) & (near > 0)
+    """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`.
+
+    What changes with time is equal more often at near times than at far ones, and may be by as much at one time.
+    """
+    widths = (1, _NEAR, 2 * _NEAR)
+    rows = np.diff([_rows_like(within, at // width) for width in widths], axis=0, prepend=1.0)
+    equal = np.diff([_rows_like(within, at // width, codes) for width in widths], axis=0, prepend=1.0)
+    known = (rows[:2] > 0).all(axis=0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    equal, share = _rows_like(within, at, codes), (_rows_like(codes) / len(codes))[known]
-    observed = ((equal - 1) / np.maximum(tied, 1))[known]
-    expected = ((_rows_like(within, near_at, codes) - equal) / np.maximum(near, 1))[known]
-    beyond, possible = (observed - expected).sum(), (1 - expected).sum()
-    deviation = np.sqrt((2 * share * (1 - share) * (1 / tied[known] + 1 / near[known])).sum() + 1)
+    rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes) / len(codes))[known]
+    same, near, far = equal / np.maximum(rows, 1)
+    change = max((near - far)[rows[2] > 0].sum(), 0.0)
+    beyond, possible = (same - near).sum() - change, (1 - near).sum()
+    deviation = np.sqrt((2 * share * (1 - share) * (1 / rows[:2]).sum(axis=0)).sum() + 1)
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
 
 
@@ -522,22 +532,22 @@ def _levels(column: pd.Series[Any]) -> str:
     return ", ".join(levels[:4]) + (", ..." if len(levels) > 4 else "")
 
 
-def refuse_sentinels(frame: pd.DataFrame) -> None:
-    """Raise if columns of numbers hold values such as 999 that may mean a missing value."""
-    if told := [text for name in frame.columns for text in sentinels(frame[name])]:
-        columns = listing(
-            [arg("numeric", [str(name)]) for name in frame.columns if [*sentinels(frame[name])]], 4
-        )
+def refuse_sentinels(frame: pd.DataFrame, times: Sequence[str] = ()) -> None:
+    """Raise if columns of numbers hold values such as 999, or 0 in no `times`, that may mean a missing value."""
+    asked = {name: [*sentinels(frame[name], zero=name not in times)] for name in frame.columns}
+    if told := [text for texts in asked.values() for text in texts]:
+        columns = listing([arg("numeric", [str(name)]) for name, texts in asked.items() if texts], 4)
         questions = " ".join([told[0], *map(first_upper, told[1:4])])
         raise ArgumentError("missing", f"{questions} If it is an amount, pass {columns}.")
 
 
-def sentinels(column: pd.Series[Any]) -> Iterator[str]:
-    """Say which numbers of a column may mean a missing value, outside the rest."""
+def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
+    """Say which numbers of a column may mean a missing value, outside the rest; 0 may too with `zero`."""
     if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
     values = _finite(column)
     found = [value for value in np.unique(values) if value in _SENTINELS and _outside(value, values)]
+    found += [0.0] * (zero and _zero_is_outside(values))
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
@@ -559,6 +569,16 @@ def _outside(value: float, values: FloatArray) -> bool:
     rows, near = int((values == value).sum()), int((rest > value - spread / 10).sum())
     often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
     return bool(gap > (spread / 20 if often else spread))
+
+
+def _zero_is_outside(values: FloatArray) -> bool:
+    """Whether a few values are 0, as no body mass is, and all others are far above."""
+    rest = values[values != 0]
+    known = np.unique(rest)
+    if not 0 < len(values) - len(rest) <= _FEW_ZEROS * len(values) or len(known) <= _MOST_CODES:
+        return False
+    step = np.diff(known[: len(known) // 2 + 1]).max()
+    return bool(known[0] > max(np.median(rest) / 4, 3 * step))
 
 
 def _is_text(column: pd.Series[Any]) -> bool:

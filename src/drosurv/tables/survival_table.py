@@ -142,7 +142,8 @@ class SurvivalTable:
         refuse_totals(frame)
         values = [*(used if modelled is None else modelled), *groups, *columns.names]
         known_columns = [name for name in dict.fromkeys(values) if name in frame.columns]
-        refuse_sentinels(frame[[name for name in known_columns if name not in (*categorical, *numeric)]])
+        asked = [name for name in known_columns if name not in (*categorical, *numeric)]
+        refuse_sentinels(frame[asked], columns.names)
         if frame[list(columns.names)].notna().all(axis=None):
             columns = columns.resolved(frame)
             columns.refuse_empty(events)

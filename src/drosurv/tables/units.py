@@ -14,7 +14,8 @@ from drosurv.patients.target import FloatArray
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.values import floats, holds_numbers, label_counts, labels
 
-_UNITS = {"day", "days", "d", "week", "weeks", "month", "months", "mo", "year", "years", "y"}
+_YEARS = {"year", "years", "y"}
+_UNITS = {"day", "days", "d", "week", "weeks", "month", "months", "mo", *_YEARS}
 # Two sets of numbers are in different units if the gap between them is at least this factor, and larger than the factor
 # between the numbers of each set, of which each has at least so many different ones, and the larger so many.
 _GAP, _FEWEST, _MORE = 5.0, 2, 10
@@ -54,7 +55,8 @@ def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[
     values = np.where(np.isin(values, list(also)), np.nan, values)
     known = np.unique(values[np.isfinite(values)])
     above = values > OLDEST
-    in_years = {"age", "alter"} & set(words(name)) and unit_in(name) in ("", "years")
+    called = set(words(name))
+    in_years = {"age", "alter"} & called and not called & _UNITS - _YEARS and unit_in(name) in ("", "years")
     if in_years and 0 < above.sum() < np.isfinite(values).sum() / 2:
         yield ArgumentWarning(
             None,
