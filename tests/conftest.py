@@ -149,17 +149,26 @@ def downloads(data_directory, shared_folder):
 def quick_searches():
     """Where nothing else is asked for, searches of subgroups draw 299 replicates, and remedies grow 10 trees.
 
-    The rules of an audit's repair have one condition.
+    The rules of an audit's repair have one condition, and p-values are adjusted by 1,999 draws.
     """
     from drosurv.judging import certification
+    from drosurv.metrics import estimates
     from drosurv.report import evidence
     from drosurv.report.sections.subgroup_sections import TREES
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certification, "REPLICATES", 299)
+        draws = estimates._DRAWS
+        patch.setattr(estimates, "_DRAWS", 1_999)
         patch.setitem(TREES, "max_iter", 10)
         patch.setattr(evidence, "repair", partial(evidence.repair, max_conditions=1))
-        yield
+        yield draws
+
+
+@pytest.fixture
+def all_draws(quick_searches, monkeypatch):
+    """P-values are adjusted by as many draws as users get."""
+    monkeypatch.setattr("drosurv.metrics.estimates._DRAWS", quick_searches)
 
 
 @pytest.fixture(autouse=True)

@@ -19,17 +19,27 @@ def test_help_shows_an_example(drosurv, words):
     assert " ".join(["Example: drosurv", *words]) in drosurv.ok(*words, "--help").stdout
 
 
-def test_a_file_with_a_function_is_a_new_command(tmp_path):
-    copied = tmp_path / "drosurv"
-    shutil.copytree(Path(package.__file__).parent, copied)
-    (copied / "cli" / "greet.py").write_text(GREET)
-    script = SCRIPT.format(batches=[[["greet", "--name", "ward"], ["--help"]]])
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=env, cwd=tmp_path
-    )
+@pytest.fixture(scope="module")
+def with_a_new_command(tmp_path_factory):
+    """What a copy of the package with one more command says to mistakes, and which modules are loaded then."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(Path(package.__file__).parent, folder / "drosurv")
+    (folder / "drosurv" / "cli" / "greet.py").write_text(GREET)
+    rows = "".join(f"{k},{k % 2},{60 + k}\n" for k in range(30))
+    (folder / "d.csv").write_text("months,died,age\n" + rows)
+    words = ["d.csv", "--time", "mnths", "--event", "died", "-o", "m"]
+    quick = [["greet", "--name", "ward"], ["--help"], ["fit", "--help"], ["fti"]]
+    missing = [[name, *words] for name in ("fit", "check", "repair")]
+    script = SCRIPT.format(batches=[quick, missing])
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_file_with_a_function_is_a_new_command(with_a_new_command):
     for wanted in ("Hello ward.", "Greet somebody."):
-        assert wanted in done.stdout, done.stderr
+        assert wanted in with_a_new_command.stdout
 
 
 GREET = '''
@@ -86,15 +96,8 @@ for lines in {batches}:
 """
 
 
-def test_help_and_mistakes_are_answered_before_anything_slow_is_imported(tmp_path):
-    rows = "".join(f"{k},{k % 2},{60 + k}\n" for k in range(30))
-    (tmp_path / "d.csv").write_text("months,died,age\n" + rows)
-    words = [str(tmp_path / "d.csv"), "--time", "mnths", "--event", "died", "-o", str(tmp_path / "m")]
-    mistyped = [["fit", "--help"], ["fti"]]
-    missing = [[name, *words] for name in ("fit", "check", "repair")]
-    script = SCRIPT.format(batches=[mistyped, missing])
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_help_and_mistakes_are_answered_before_anything_slow_is_imported(with_a_new_command):
+    done = with_a_new_command
     first, second = ({*line.split()} for line in done.stdout.splitlines() if line.startswith("loaded: "))
     assert "No such command 'fti'" in done.stderr
     assert (HEAVY | {"numpy", "pandas"}) & first == set()

@@ -350,6 +350,7 @@ def test_a_tab_can_be_typed(drosurv, patients, target, tmp_path, mark):
     assert len(pd.read_csv(test, sep="\t").columns) == len(patients.columns)
 
 
+@pytest.mark.sections("verdict", "method")
 @pytest.mark.parametrize("held", [True, False])
 def test_the_next_command_that_is_shown_works_as_it_stands(
     drosurv, patients, target, tmp_path, monkeypatch, held

@@ -38,12 +38,14 @@ def random_table(rng):
 @pytest.mark.parametrize("seed", range(2))
 def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
     rng, fits = random.Random(seed), 0
+    # The default model with one penalty.
+    default = ["--set", "l2s=0.1,"]
     plain, robust = ["--model", "cox", "--set", "l2=0.1"], ["--model", "dro-cox", "--ball", "cvar"]
     for _ in range(10):
         data, model = tmp_path / "d.csv", tmp_path / "m"
         table, options = random_table(rng)
         data.write_bytes(table)
-        options += rng.choice([[], plain, robust])
+        options += rng.choice([default, plain, robust])
         result = drosurv("fit", data, "--time", "t", "--event", "e", "-o", model, *options)
         assert result.exit_code in (0, 2), (data.read_bytes(), result.exception)
         lines = result.stderr.splitlines()

@@ -116,6 +116,7 @@ def test_the_summary_beside_a_report_is_not_overwritten_either(drosurv, data, mo
     assert "report.summary.json exists and was not written by drosurv" in line
 
 
+@pytest.mark.sections("verdict", "method")
 def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_path):
     at = tmp_path
     for command, *outputs in (
@@ -184,6 +185,7 @@ def trained(drosurv, patients, tmp_path_factory):
     return folder
 
 
+@pytest.mark.sections("verdict", "method")
 @pytest.mark.parametrize(
     ("command", "output"),
     [

@@ -1,19 +1,19 @@
 """The command plan: the numbers of the function, from rates, a pilot table or a model."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import drosurv
-from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["plan", *map(str, words)])
+@pytest.fixture
+def run(drosurv):
+    return partial(drosurv, "plan")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def pilot(tmp_path):
     return path
 
 
-def test_rates_on_the_command_line_give_the_numbers_of_the_function():
+def test_rates_on_the_command_line_give_the_numbers_of_the_function(run):
     words = ("--events", 0.25, "--groups", "women=0.4,over 75=0.15", "--ratio", 1.3, "--n", 1000)
     expected = drosurv.plan(event_rate=0.25, groups={"women": 0.4, "over 75": 0.15}, ratio=1.3, n=1000)
     result = run(*words, "--json")
@@ -40,7 +40,7 @@ def test_rates_on_the_command_line_give_the_numbers_of_the_function():
     assert "pass --c-index or --spread if you know them" in " ".join(printed.split())
 
 
-def test_a_pilot_table_gives_rates_shares_spread_and_columns(pilot):
+def test_a_pilot_table_gives_rates_shares_spread_and_columns(run, pilot):
     result = run(pilot, "--time", "months", "--event", "died", "--groups", "sex", "--tests", 1, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -56,7 +56,7 @@ def test_a_pilot_table_gives_rates_shares_spread_and_columns(pilot):
     assert "pass c_index" not in " ".join(found["notes"])
 
 
-def test_patients_with_several_rows_are_refused(pilot):
+def test_patients_with_several_rows_are_refused(run, pilot):
     frame = pd.read_csv(pilot)
     frame.assign(patient_id=np.arange(len(frame)) // 2).to_csv(pilot, index=False)
     for named in ((), ("--id", "patient_id")):
@@ -65,7 +65,7 @@ def test_patients_with_several_rows_are_refused(pilot):
         assert "names 200 patients in 400 rows" in " ".join(result.stderr.split())
 
 
-def test_a_saved_model_gives_the_spread(pilot, tmp_path):
+def test_a_saved_model_gives_the_spread(run, pilot, tmp_path):
     frame = pd.read_csv(pilot)
     X = frame.drop(columns=["months", "died", "sex"])
     y = drosurv.Surv.from_dataframe("died", "months", frame)
@@ -91,20 +91,20 @@ def test_a_saved_model_gives_the_spread(pilot, tmp_path):
         (("--events", 0.5, "--groups", "women=0.4:2"), "--groups must give 'women' an event rate"),
     ],
 )
-def test_bad_input_is_answered_in_one_line(words, message):
+def test_bad_input_is_answered_in_one_line(run, words, message):
     result = run(*words)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_groups_may_have_their_own_rate_of_events():
+def test_groups_may_have_their_own_rate_of_events(run):
     result = run("--events", 0.3, "--groups", "women=0.4,over 75=0.15:0.5", "--json")
     groups = {"women": 0.4, "over 75": (0.15, 0.5)}
     wanted = drosurv.plan(event_rate=0.3, groups=groups).to_dict()
     assert json.loads(result.stdout)["table"] == json.loads(json.dumps(wanted["table"]))
 
 
-def test_the_picture_is_written_and_announced(tmp_path):
+def test_the_picture_is_written_and_announced(run, tmp_path):
     result = run("--events", 0.3, "--plot", tmp_path / "plan.png")
     assert result.exit_code == 0
     assert "The picture is in" in result.stderr

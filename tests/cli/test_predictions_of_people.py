@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.sections("verdict", "method")
 
-N = 400
+N = 300
 FAST = ("--no-rules",)
 
 
@@ -93,7 +93,7 @@ def test_days_beside_years_after_all_follow_up_are_asked_for(audit, patients):
     assert "is unknown until 1,826 years" in line
     assert "until 5 years (1,826 days)" in line
     # Times after the end of follow-up are not offered, and those in years are whole numbers.
-    end = "in the unit of the times of the table, which end at 10.75."
+    end = "in the unit of the times of the table, which end at 10.83."
     assert line.endswith(
         f"Pass --survival 'S365=1,S1826=5' or --survival 'S365=TIME,S1826=TIME', with TIME {end}"
     )
@@ -182,7 +182,7 @@ def hospital(n, seed):
 
 
 def test_repaired_predictions_name_patients_and_are_applied_to_others_and_audited(drosurv, tmp_path):
-    (frame, made), (others, theirs) = hospital(800, 1), hospital(600, 2)
+    (frame, made), (others, theirs) = hospital(500, 1), hospital(300, 2)
     data, shuffled, new = tmp_path / "data.csv", tmp_path / "made.csv", tmp_path / "new.csv"
     frame.to_csv(data, index=False)
     # A vendor's table has its own order, and more patients.
@@ -216,4 +216,4 @@ def test_repaired_predictions_name_patients_and_are_applied_to_others_and_audite
     assert "apply it with `drosurv predict" in drosurv.fails("audit", saved, new, *target)
     assert "leave out --times" in drosurv.fails("predict", saved, new, "--times", "12")
     line = drosurv.fails("repair", data, *target, "--predictions", tmp_path / "theirs.csv")
-    assert "lack 800 patients of the table, by column 'pat_id' (first in row 1)" in line
+    assert "lack 500 patients of the table, by column 'pat_id' (first in row 1)" in line

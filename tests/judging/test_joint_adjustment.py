@@ -7,6 +7,8 @@ from scipy.stats import multivariate_normal, norm
 from drosurv.judging.adjustment import Kind, Question, adjust
 from drosurv.judging.residual_tests import JudgedValue
 
+pytestmark = pytest.mark.usefixtures("all_draws")
+
 
 def asked(z, contributions, weights=(1.0, 1.0), sides=(0, 0), attribute="overall"):
     """Two questions with standard normal statistics z, whose right value is 0."""

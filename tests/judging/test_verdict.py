@@ -278,7 +278,7 @@ def test_tests_of_the_same_contributions_count_as_one_and_clusters_are_summed():
     assert clustered == pytest.approx(1 - (1 - p) ** 2, rel=0.15)
 
 
-def test_the_error_rate_is_divided_by_the_weights_of_tests():
+def test_the_error_rate_is_divided_by_the_weights_of_tests(all_draws):
     level, gain = level_of("f", 1.3, 0.1), gain_of("f", 0.1)
     timing = level_of("m", 1.3, 0.1)._replace(kind=KINDS["timing"])
     rows = findings([level, gain, timing], 0.95)

@@ -90,7 +90,7 @@ def test_weights_divide_the_error_rate_and_one_sided_tests_use_half():
 
 
 @pytest.mark.parametrize("weight", [None, np.array([1, 0.25, 1, 0.5, 2])])
-def test_an_adjusted_p_value_is_below_alpha_exactly_where_the_interval_excludes_the_value(weight):
+def test_an_adjusted_p_value_is_below_alpha_exactly_where_the_interval_excludes_the_value(all_draws, weight):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     tests = joint(root @ root.T, weight)

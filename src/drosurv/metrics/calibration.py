@@ -250,8 +250,11 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     target = metric_target(y)
     n, curves = len(target), parse_survival(survival, len(target), times)
     rows, target, weight = censored_later(target, np.ones(n))
-    curves = curves if len(rows) == n else curves.take(rows)
-    reached = curves.survival(target.time[:, None])[:, 0]
+    # The rows of a patient follow each other; their curve is read once, at all their times.
+    column = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    times = np.zeros((n, 1 + column.max(initial=0)))
+    times[rows, column] = target.time
+    reached = curves.survival(times)[rows, column]
     low = np.arange(n_bins) / n_bins
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)

@@ -237,7 +237,7 @@ class Estimates:
         usable = np.flatnonzero(np.isfinite(error))
         root = _root(self.counted_covariance)
         z = ((root[first[usable]] - root[second[usable]]) / error[usable, None]) @ _independent_draws(
-            root.shape[1]
+            root.shape[1], _DRAWS
         )
         weight = np.isfinite(error).astype(np.float64)
         tests = Joint(_least_p(z, weight[usable]), weight, np.ones(len(weight)))
@@ -318,7 +318,7 @@ def joint(covariance: FloatArray, weight: FloatArray | None = None, side: FloatA
     one_sided = np.zeros(len(known)) if side is None else np.asarray(side, np.float64)
     weights = np.where(known, 1.0 if weight is None else weight, 0.0)
     root = _root(covariance)[known] / np.sqrt(np.diag(covariance)[known])[:, None]
-    z = root @ _independent_draws(root.shape[1])
+    z = root @ _independent_draws(root.shape[1], _DRAWS)
     for row, only in zip(z, one_sided[known], strict=True):
         if only:
             np.multiply(row, only * row > 0, out=row)
@@ -342,9 +342,9 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=8)
-def _independent_draws(k: int) -> FloatArray:
-    """Return (k, draws) independent normal numbers, always the same."""
-    return np.ascontiguousarray(np.random.default_rng(0).standard_normal((_DRAWS, k)).T)
+def _independent_draws(k: int, n: int) -> FloatArray:
+    """Return (k, n) independent normal numbers, always the same."""
+    return np.ascontiguousarray(np.random.default_rng(0).standard_normal((n, k)).T)
 
 
 def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:

@@ -269,7 +269,7 @@ def page_of(report: Any, shown: Sequence[tuple[Section, Part]], sections: Sequen
     return page
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
     """Return the templates of the page and of sections (given by key, template and introduction), compiled once."""
     from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
