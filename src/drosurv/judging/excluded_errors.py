@@ -1,8 +1,8 @@
 """The last sentence of audits, checks and certificates: which errors could not be excluded.
 
 For subgroups it takes the search of `certify` in formulas: its critical value, its power, and what its bounds exclude.
-The formulas were fitted to simulations of the search with independent columns of numbers. So were two constants
-of :class:`SubgroupSearch`, by ``python -m experiments.studies.plan --what search``.
+The formulas were fitted to simulations of the search with independent columns of numbers. So were the
+constants of :class:`SubgroupSearch`, by ``python -m experiments.studies.plan`` with ``--what search`` and ``certify``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ _INDEPENDENT = 1.25
 # The highest bound is that of a subgroup of average risk, whose statistic is the median of the largest among
 # a columns^b, or that of the patients at lowest risk, with fewer events, whose statistic has this median.
 _SMALL, _POWER, _LOWEST = 1.1, 2.65, 0.9
+# A subgroup must deviate by so much more than the critical value, so that the search names it, and not only subgroups
+# that share fewer patients with it.
+_TO_NAME = 0.2
 
 
 def excluded_errors(
@@ -183,8 +186,11 @@ class SubgroupSearch:
 
     @property
     def value_to_find(self) -> float:
-        """The same with probability (1 - level) / 3: too many, too few and wrongly timed events are tested together."""
-        return self._exceeded_with((1 - self.level) / 3)
+        """Deviation with which the search names a subgroup.
+
+        A third of 1 - level is that of too many events; the others are those of too few and of wrongly timed ones.
+        """
+        return self._exceeded_with((1 - self.level) / 3) + _TO_NAME
 
     def _exceeded_with(self, probability: float) -> float:
         independent = max(_INDEPENDENT * self.n_columns**2 / self.share, 1.0)
