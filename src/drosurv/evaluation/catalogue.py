@@ -172,7 +172,7 @@ def calibration_slope(patients: Subset) -> Estimate:
         return patients.of_all(slope_estimate(patients.target, patients.risk))
     judged, rows = data.judged, slice(None) if patients.rows is None else patients.rows
     if judged.few_times:
-        return _number(judged.slope(patients.rows, np.ones(len(patients))), patients)
+        return _number(judged.slope(patients.rows), patients)
     observed, expected = (part[rows] for part in judged.residuals.events)
     return patients.of_all(slope_of_curves_estimate(observed, expected, judged.score[rows]))
 

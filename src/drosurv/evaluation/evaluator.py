@@ -31,7 +31,7 @@ from drosurv.paper import shrinkage
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients.groups import ALL, EVERYONE, Groups, Missing, intersections, parse_groups
 from drosurv.patients.observation import in_pandas
-from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.predictions import as_predictions
 from drosurv.presentation import AND, counted, group_name
 from drosurv.tables.columns import MOST_LEVELS
@@ -121,6 +121,11 @@ class Evaluator:
             key: self.everyone.take(rows, self.follow_ups[key[0]].horizon) for key, rows in self.rows.items()
         }
 
+    @property
+    def subsets(self) -> dict[Key, Subset]:
+        """Everybody, and then the patients of each group, by attribute and label."""
+        return {(EVERYONE, ALL): self.everyone, **self.members}
+
     @cached_property
     def rows(self) -> dict[Key, IntArray]:
         """Rows of the patients of each group, by attribute and label."""
@@ -133,11 +138,11 @@ class Evaluator:
 
     def count(self, patients: Subset) -> Count:
         """Return the numbers of patients and events in some rows."""
-        count = Count.of(patients.target)
+        n, events = len(patients), patients.target.n_events
         if self.patients is None:
-            return count
+            return Count(n, events)
         codes = self.patients if patients.rows is None else self.patients[patients.rows]
-        return Count(len(np.unique(codes)), count.events, count.patients)
+        return Count(len(np.unique(codes)), events, n)
 
     def clusters_of(self, patients: Subset) -> IntArray | None:
         """Return the numbers of the clusters of some patients; None without clusters."""
@@ -151,7 +156,7 @@ class Evaluator:
         found = {}
         # One warning names all undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            for key, patients in {(EVERYONE, ALL): self.everyone, **self.members}.items():
+            for key, patients in self.subsets.items():
                 for metric in self.metrics:
                     if not metric.is_papers and (metric.by_group or key[0] == EVERYONE):
                         found[(*key, metric.name)] = estimate_of(metric, patients)
@@ -294,11 +299,6 @@ class Count(NamedTuple):
     def is_small(self) -> bool:
         """Whether there are too few patients or events to judge them."""
         return self.patients < FEWEST_PATIENTS or self.events < FEWEST_EVENTS
-
-    @classmethod
-    def of(cls, target: Target) -> Count:
-        """Count the patients and events of a target."""
-        return cls(len(target), target.n_events)
 
 
 @dataclass(frozen=True, eq=False)

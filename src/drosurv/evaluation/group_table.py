@@ -15,7 +15,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
-from drosurv.evaluation.data import EvaluationData, Horizon, Subset, clusters_within
+from drosurv.evaluation.data import Horizon, Subset, clusters_within
 from drosurv.evaluation.evaluator import (
     Count,
     Evaluator,
@@ -240,7 +240,7 @@ def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) 
     if not data.is_judged or not any(metric.name in _JUDGED_METRICS for metric in evaluator.metrics):
         return {}
     judged = data.judged if with_reference else replace(data.judged, over_reference=None)
-    masks = _masks({(EVERYONE, ALL): evaluator.everyone, **evaluator.members}, len(evaluator.everyone))
+    masks = _masks(evaluator.subsets, len(evaluator.everyone))
     found = _by_metric(findings(questions(judged, masks), level, clusters=judged.cohort.clusters))
     return {
         key: one for key, one in found.items() if key[2] != "calibration_slope" or not data.slope_of_scores
@@ -292,9 +292,8 @@ def group_table(
     found, by name; `reference` is a name for sentences. Intervals are simultaneous.
     """
     everyone = evaluator.everyone
-    rows_of_subgroups = parse_subgroups(subgroups, len(everyone))
-    patients = {(EVERYONE, ALL): everyone, **evaluator.members}
-    patients |= {(SUBGROUP, name): everyone.take(rows) for name, rows in rows_of_subgroups.items()}
+    found_rows = parse_subgroups(subgroups, len(everyone)).items()
+    patients = evaluator.subsets | {(SUBGROUP, name): everyone.take(rows) for name, rows in found_rows}
     masks = _masks(patients, len(everyone))
     c_index = {
         (row.attribute, row.group): row
@@ -368,6 +367,8 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
     observed, expected = data.judged.events(mask)
     gains = {"gain": data.judged.gains, "gain_over_reference": data.judged.over_reference}
     known = {name: one[inside] for name, one in gains.items() if one is not None and inside.any()}
+    # Survival is one less the risks in the table of times.
+    risk = data.risks.observed(data.risks.horizon, None if mask.all() else np.flatnonzero(mask))
     return {
         **{name: one.mean() for name, one in known.items()},
         "patients": round(n_patients(data.judged, mask)),
@@ -375,14 +376,9 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
         "expected": expected,
         "ratio": observed / expected if expected > 0 else float("nan"),
         "horizon": data.horizon,
-        **_survival_at_horizon(data, mask),
+        "survival_observed": 1 - risk.value,
+        "survival_predicted": 1 - risk.only_predicted,
     }
-
-
-def _survival_at_horizon(data: EvaluationData, mask: BoolArray) -> dict[str, float]:
-    """Return the columns of survival at the horizon: one less the risks in the table of times."""
-    found = data.risks.observed(data.risks.horizon, None if mask.all() else np.flatnonzero(mask))
-    return {"survival_observed": 1 - found.value, "survival_predicted": 1 - found.only_predicted}
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
@@ -488,11 +484,7 @@ def _by_group(evaluator: Evaluator, columns: Callable[[Subset], dict[Any, Any]])
     """Return a table of everybody and of every group that has patients; empty without survival curves."""
     if not evaluator.everyone.data.has_curves:
         return pd.DataFrame()
-    found = {
-        key: columns(patients)
-        for key, patients in {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}.items()
-        if len(patients)
-    }
+    found = {key: columns(patients) for key, patients in evaluator.subsets.items() if len(patients)}
     names = list(next(iter(found.values())))
     # One table of joined columns: a table for each group takes most of the time where there are few patients.
     joined = {name: np.concatenate([part[name] for part in found.values()]) for name in names}

@@ -19,9 +19,8 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.judging.group_picture import MANY_GROUPS
-from drosurv.judging.verdict import Judgement
 from drosurv.judging.words import per_hundred
-from drosurv.paper.shrinkage import ShrinkageControl, is_lower
+from drosurv.paper.shrinkage import is_lower
 from drosurv.patients.arrays import on_host
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.observation import Rows
@@ -64,58 +63,36 @@ _OVERALL = ("concordance_index", "integrated_brier_score")
 def statements(result: Any, reference: str) -> tuple[Statement, ...]:
     """Return statements on the findings and on ranking, then on groups and metrics that could not be judged."""
     overall = {row.metric: row for row in result.select(kind="overall")}
-    first, settings = next(iter(overall.values())), result.settings
-    numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
-    counts = result.counts(settings.time_unit)
+    counts, control, found = result.counts(result.settings.time_unit), result.control, result.verdict
+    problems = [Statement(row.status, row.text, True) for row in found.problems]
+    compared = control is not None and "share_of_gain" in overall
     return (
         *([Statement("counts", counts)] if counts else []),
-        _overall_statement(
-            first.patients,
-            first.events,
-            numbers,
-            settings.other_events,
-            settings.rows,
-            (settings.clusters, settings.clusters_name),
-        ),
-        *_found(result.verdict),
+        Statement("overall", _of_everybody(overall, result.settings)),
+        *(problems or [Statement(found.status, found.text)]),
         *_unknown_decisions(result.decisions),
         *(_ranking(result) if "concordance_index" in overall else ()),
-        *_shrinkage(overall, result.control, reference),
+        *(control.statements(overall["share_of_gain"].value, reference) if compared else ()),
         *_not_judged(result.groups),
     )
 
 
-def _overall_statement(
-    patients: int,
-    events: int,
-    numbers: Sequence[tuple[str, str]],
-    other_events: int = 0,
-    rows: int = 0,
-    clusters: tuple[int, str] = (0, ""),
-) -> Statement:
-    """State the number of patients and how well they are predicted; `numbers` are pairs of name and text.
+def _of_everybody(overall: Mapping[str, Row], settings: Any) -> str:
+    """Say how many patients there are, and how well they are predicted.
 
-    Patients with an event of another cause, `other_events`, are not censored. Where patients have several rows, events
-    are those of the `rows`. `clusters` are those of :func:`counted_patients`.
+    Patients with an event of another cause are not censored. Where patients have several rows, events are those of the
+    rows.
     """
-    named = ", ".join(f"{name} {text}" for name, text in numbers)
-    several = rows > patients
-    whole = max(rows, patients)
-    censored = written(1 - (events + other_events) / whole, "share") if whole else "–"
-    others = f", {counted(other_events, 'event')} of another cause" if other_events else ""
-    who = counted_patients(patients, rows, *clusters)
-    how = f"{censored} of the rows censored" if several else f"{censored} censored"
-    return Statement("overall", f"{who}, {counted(events, 'event')}{others} ({how}): {named}.")
-
-
-def _name(row: Any) -> str:
-    return whose(row.attribute, row.group, "all patients together")
-
-
-def _found(verdict: Judgement) -> list[Statement]:
-    """State each problem, or that there is none."""
-    problems = [Statement(row.status, row.text, True) for row in verdict.problems]
-    return problems or [Statement(verdict.status, verdict.text)]
+    first, others = next(iter(overall.values())), settings.other_events
+    numbers = [
+        f"{CATALOGUE[metric].label} {overall[metric].text}" for metric in _OVERALL if metric in overall
+    ]
+    whole = max(settings.rows, first.patients)
+    censored = written(1 - (first.events + others) / whole, "share") if whole else "–"
+    who = counted_patients(first.patients, settings.rows, settings.clusters, settings.clusters_name)
+    more = f", {counted(others, 'event')} of another cause" if others else ""
+    how = f"{censored} of the rows censored" if settings.rows > first.patients else f"{censored} censored"
+    return f"{who}, {counted(first.events, 'event')}{more} ({how}): {', '.join(numbers)}."
 
 
 def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
@@ -162,22 +139,13 @@ def _ranking(result: Any) -> list[Statement]:
 
 def _not_judged(groups: pd.DataFrame) -> list[Statement]:
     """State which groups are not judged, and why."""
-    not_judged = (
-        groups if groups.empty else groups[~groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
-    )
-    found = []
     # The notes already say that a model has no curves.
-    not_judged = not_judged if not_judged.empty else not_judged[not_judged["why"] != NO_CURVES]
-    for why, part in [] if not_judged.empty else not_judged.groupby("why", sort=False):
-        named = listing([_name(row) for row in part.itertuples()], _MOST_NAMED)
-        found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
-    return found
-
-
-def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
-    if control is None or "share_of_gain" not in overall:
-        return []
-    return control.statements(overall["share_of_gain"].value, reference)
+    shown = ~groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE) & (groups["why"] != NO_CURVES)
+    return [
+        Statement("small_groups", f"Not judged ({why}): {listing(list(map(whose, *names)), _MOST_NAMED)}.")
+        for why, part in groups[shown].groupby("why", sort=False)
+        for names in [(part["attribute"], part["group"])]
+    ]
 
 
 def _untested(why: str) -> tuple[Statement, ...]:

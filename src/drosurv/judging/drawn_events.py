@@ -33,8 +33,8 @@ _CERTAIN_HAZARD = 23.0
 class PatientEvents:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
 
-    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is the number of copies, `id` (n,) its patient
-    where patients have several rows, and `clusters` (n,) its cluster.
+    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is 1 if it is judged, else 0, `id` (n,) its
+    patient where patients have several rows, and `clusters` (n,) its cluster.
     """
 
     weight: FloatArray
@@ -49,7 +49,7 @@ class PatientEvents:
     def of(
         judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator
     ) -> PatientEvents:
-        """Return the events of judged patients, counted until a time; patients who are not judged have weight 0."""
+        """Return the events of patients, counted until a time."""
         weight, clusters = residuals.weight * judged.inside, residuals.clusters
         if clusters is not None and len(np.unique(clusters)) == len(clusters):
             clusters = None
@@ -86,7 +86,7 @@ class PatientEvents:
         total = float(self.weight.sum())
         events = float((self.weight @ self.expected).sum())
         size = sample_size(total, events, _MOST_SAMPLED, _SAMPLED_EVENTS)
-        # Each row has as many copies as its weight says; of a fraction, by chance.
+        # The rows that are judged.
         rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
         rows = np.minimum(rows, len(self.weight) - 1)
         clusters = None if self.clusters is None else self.clusters[rows]

@@ -49,8 +49,7 @@ class ResidualsAtTimes(PatientResiduals):
 
     `probability`, `outcome` and `followed` (n, J) are predicted probabilities of the event, pseudo-values of having had
     it, and whether the patient's stratum of risk was followed; `by_censoring` (n, J) are the variances that censoring
-    adds to pseudo-values if predictions are right. Patients of weight 0 are not judged. `unit` is the last digit of
-    rounded probabilities.
+    adds to pseudo-values if predictions are right. `unit` is the last digit of rounded probabilities.
     """
 
     target: Target
@@ -161,7 +160,7 @@ class ResidualsAtTimes(PatientResiduals):
         by_ratio, corrected = self._corrected(np.abs(mass))
         each = mass[:, None] * (self.observed - corrected)
         freedom = self.freedom(np.abs(mass))
-        clustered, copies = each.T @ (each / np.maximum(self.weight, _TINY)[:, None]), 1.0
+        clustered, copies = each.T @ each, 1.0
         if self.clusters is not None:
             size = mass * w * self.variances.sum(axis=1)
             of_clusters, clusters_freedom = by_cluster(each, self.clusters, mass != 0, size)

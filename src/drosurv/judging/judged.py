@@ -27,7 +27,7 @@ from drosurv.judging.few_times import (
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import slope_at_one_time
 from drosurv.judging.residuals import EstimationError, KnownCurves, PatientResiduals, martingale_residuals
-from drosurv.metrics import FollowUp, calibration_slope_of_curves
+from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.likelihood_gain import (
     EVENTS_PER_INTERVAL,
@@ -188,17 +188,13 @@ class Judged:
         observed, expected = (float((mass @ part[mask]).sum()) for part in (own.observed, own.expected))
         return max(observed, 0.0), expected
 
-    def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
-        """Return the calibration slope of some patients with weights, as :func:`residual_tests.slope` defines it."""
+    def slope(self, rows: IntArray | None) -> float:
+        """Return the calibration slope of predictions at few times, of some patients, by default of all."""
         chosen: Any = slice(None) if rows is None else rows
-        score = self.score[chosen]
-        residuals = self.at_horizon if self.few_times else self.residuals
-        if isinstance(residuals, ResidualsAtTimes):
-            hazard = np.exp(np.clip(score, -20.0, 4.0))
-            known = weight * residuals.followed[chosen, 0]
-            return slope_at_one_time(hazard, score, residuals.outcome[chosen, 0], known)
-        observed, expected = (part[chosen] for part in residuals.events)
-        return calibration_slope_of_curves(observed, expected, score, sample_weight=weight)
+        score, at = self.score[chosen], self.at_horizon
+        assert isinstance(at, ResidualsAtTimes)
+        hazard, followed = np.exp(np.clip(score, -20.0, 4.0)), at.followed[chosen, 0].astype(np.float64)
+        return slope_at_one_time(hazard, score, at.outcome[chosen, 0], followed)
 
 
 def judge_curves(

@@ -419,7 +419,7 @@ def _slope_at_one_time(
     # With this slope, residuals vary as those of right predictions: more than without censoring.
     right = patients.probability(best)
     each = residuals.weight * w * (residuals.outcome[:, 0] - _spread(right, member))
-    observed = float((each**2 / np.maximum(residuals.weight, _TINY)).sum())
+    observed = float((each**2).sum())
     freedom, copies = residuals.freedom(member.astype(np.float64)), 1.0
     if residuals.clusters is not None:
         size = residuals.weight * w**2 * residuals.variances[:, 0]

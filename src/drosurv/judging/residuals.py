@@ -72,19 +72,13 @@ class Sums(NamedTuple):
 
     def first(self, parts: int) -> Sums:
         """Return the sums of the first parts only."""
-        inside = np.ix_(range(parts), range(parts))
-        return self._replace(
-            observed=self.observed[:parts],
-            expected=self.expected[:parts],
-            model=self.model[inside],
-            clustered=None if self.clustered is None else self.clustered[inside],
-            alone=None if self.alone is None else self.alone[inside],
-            least=None if self.least is None else self.least[inside],
-            error=None if self.error is None else self.error[inside],
-            by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
-            excess=None if self.excess is None else self.excess[:parts],
-            hidden=None if self.hidden is None else self.hidden[:parts],
-        )
+        # Covariances are square.
+        known: dict[str, Any] = {
+            name: part[:parts, :parts] if part.ndim == 2 else part[:parts]
+            for name, part in self._asdict().items()
+            if isinstance(part, np.ndarray)
+        }
+        return self._replace(**known)
 
     def relative_dispersion(self, ratio: float) -> float:
         """Return how the dispersion changes if the expected events are multiplied by a ratio; 1 for hazards."""
@@ -114,9 +108,9 @@ class Sums(NamedTuple):
 class PatientResiduals:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up, of curves known throughout.
 
-    `variances` (n, J) are those of the events of one copy in each part, `ends` (J,) the ends of the parts, `time` (n,)
-    the ends of the patients' observation, `weight` (n,) their numbers of copies, `clusters` (n,) the numbers of their
-    clusters.
+    `variances` (n, J) are those of the events in each part, `ends` (J,) the ends of the parts, `time` (n,) the ends of
+    the patients' observation, `clusters` (n,) the numbers of their clusters. The `weight` (n,) is 1 for patients who
+    are judged, and 0 for others.
     """
 
     observed: FloatArray
@@ -168,7 +162,7 @@ class PatientResiduals:
         if self.clusters is not None:
             size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
             clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
-            alone = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
+            alone = each.T @ each
         return Sums(
             mass @ self.observed,
             mass @ self.expected,
@@ -177,26 +171,19 @@ class PatientResiduals:
             alone,
             error,
             freedom,
-            *self.dispersion(w),
-            self.hidden(w),
+            excess=np.array([self._excess(w)]),
         )
 
-    def dispersion(self, w: FloatArray) -> tuple[FloatArray | None, FloatArray]:
-        """Return `Sums.by_ratio`, None where residuals are those of hazards, and `Sums.excess`.
+    def _excess(self, w: FloatArray) -> float:
+        """Return the sum of squared residuals over that of their variances under the model; at least 1.
 
-        Hazards that are wrong for single patients give sums that vary more than those of right hazards.
+        Hazards that are wrong for single patients give sums that vary more than those of right hazards. The difference
+        is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
         """
         (observed, expected), mass = self.events, self.weight * w
         ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
-        own = ratio * self.variances.sum(axis=1)
-        return None, np.array([self._beyond_model(mass * w, observed - ratio * expected, own)])
-
-    def _beyond_model(self, mass: FloatArray, residuals: FloatArray, variances: FloatArray) -> float:
-        """Return the sum of squared residuals (n,) over the sum of their variances (n,) under the model; at least 1.
-
-        The difference is shrunk (James and Stein), so that chance does not widen the intervals of right predictions.
-        """
-        own, beyond = float(mass @ variances), residuals**2 - variances
+        mass, variances = mass * w, ratio * self.variances.sum(axis=1)
+        own, beyond = float(mass @ variances), (observed - ratio * expected) ** 2 - variances
         sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
         if self.clusters is not None:
             clustered, _ = by_cluster((mass * beyond)[:, None], self.clusters, mass != 0, mass)
@@ -204,10 +191,6 @@ class PatientResiduals:
         if not (own > 0 and sum_beyond > 0):
             return 1.0
         return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
-
-    def hidden(self, w: FloatArray) -> FloatArray | None:
-        """Return `Sums.hidden`; None where residuals are those of hazards."""
-        return None
 
 
 def by_cluster(
@@ -237,7 +220,7 @@ def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -
     """
     if residuals.clusters is None:
         return 1.0
-    each, weight = residuals.contributions(np.ones(len(residuals))).sum(axis=1), residuals.weight
+    each = residuals.contributions(np.ones(len(residuals))).sum(axis=1)
     group = np.zeros(len(each), np.intp) if groups is None else groups
     kept, n_clusters = np.flatnonzero(group >= 0), int(residuals.clusters.max()) + 1
     # One number for each cluster in each group.
@@ -245,7 +228,7 @@ def design_effect(residuals: PatientResiduals, groups: IntArray | None = None) -
     clusters = np.bincount(pairs // n_clusters)[pairs // n_clusters]
     factor = np.divide(clusters, clusters - 1.0, out=np.zeros(len(pairs)), where=clusters > 1)
     clustered = float(factor @ np.bincount(place, each[kept]) ** 2)
-    alone = float((factor[place] > 0) @ (each[kept] ** 2 / np.maximum(weight[kept], _TINY)))
+    alone = float((factor[place] > 0) @ each[kept] ** 2)
     return max(clustered / alone, 1.0) if alone > 0 else 1.0
 
 

@@ -22,17 +22,17 @@ from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 from drosurv.metrics.random_intercept import random_intercept
 
-# Metrics of the paper, which are imported when they are first used, and the files that define them.
-_OF_THE_PAPER = {
-    "average_disparity": "drosurv.paper.disparities",
-    "censored_group_disparity": "drosurv.paper.disparities",
-    "censored_individual_disparity": "drosurv.paper.disparities",
-    "concordance_fractions": "drosurv.paper.disparities",
-    "concordance_imparity": "drosurv.paper.disparities",
-    "group_disparity": "drosurv.paper.disparities",
-    "individual_disparity": "drosurv.paper.disparities",
-    "intersectional_disparity": "drosurv.paper.disparities",
-}
+# Metrics of the paper, which are imported when they are first used.
+_OF_THE_PAPER = (
+    "average_disparity",
+    "censored_group_disparity",
+    "censored_individual_disparity",
+    "concordance_fractions",
+    "concordance_imparity",
+    "group_disparity",
+    "individual_disparity",
+    "intersectional_disparity",
+)
 
 __all__ = [
     *_OF_THE_PAPER,
@@ -69,5 +69,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _OF_THE_PAPER:
-        return getattr(import_module(_OF_THE_PAPER[name]), name)
+        return getattr(import_module("drosurv.paper.disparities"), name)
     raise AttributeError(f"module 'drosurv.metrics' has no attribute {name!r}")

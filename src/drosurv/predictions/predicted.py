@@ -209,11 +209,11 @@ class Predicted:
             return parse_risk(self.given.risk, self.n, name=f"the risk of {self.name}")
         self._check_rows()
         if self.cause is not None:
-            found = final_step(self.model).predict(self.features, cause=self.cause, **_taken("predict", self))
+            found = final_step(self.model).predict(self.features, cause=self.cause, **_taken(self))
             return parse_risk(found, self.n, name=f"the prediction of {self.name}")
         sign = 1.0 if getattr(final_step(self.model), "_predict_risk_score", True) else -1.0
         if self.rows.for_models:
-            found = final_step(self.model).predict(self.features, **_taken("predict", self))
+            found = final_step(self.model).predict(self.features, **_taken(self))
         else:
             found = self.model.predict(own_columns(self.model, self.X))
         return sign * parse_risk(found, self.n, name=f"the prediction of {self.name}")
@@ -519,13 +519,10 @@ def _predicts_curves(final: Any) -> bool:
     return hasattr(final, "predict_survival_function") or hasattr(final, "predict_cumulative_hazard_function")
 
 
-def _taken(method: str, predicted: Predicted) -> dict[str, Any]:
-    """Return the strata and offset that a method of the model takes."""
-    parameters = signature(getattr(final_step(predicted.model), method)).parameters
+def _taken(predicted: Predicted) -> dict[str, Any]:
+    """Return the strata and offset that the model's ``predict`` takes."""
+    parameters = signature(final_step(predicted.model).predict).parameters
     return {name: value for name, value in predicted.rows.for_models.items() if name in parameters}
-
-
-# The parts of a model.
 
 
 def score_type(model: Any) -> ScoreType:

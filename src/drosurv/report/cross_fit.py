@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -112,15 +111,6 @@ def cross_fitted(
         at = ranking_time(since, default_horizon(outcome.since_entry))
         how["risk"] = log_hazard(since.survival(np.array([at]))[:, 0])
     return Predictions(score_type="other", **how)
-
-
-def require_supported(estimator: Any, name: str) -> None:
-    """Raise if an estimator's ``fit`` has no argument of this name."""
-    if name not in signature(estimator.fit).parameters:
-        who = type(estimator).__name__
-        raise ArgumentError(
-            name, f"{who} does not support {arg(name)}: leave it out, or choose another model."
-        )
 
 
 def _joined(n: int, parts: Sequence[tuple[IntArray, FloatArray | None]]) -> FloatArray | None:

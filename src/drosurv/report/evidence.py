@@ -471,10 +471,11 @@ class Evidence:
             self.on_step(step, 1 + self.search_rules)
 
 
-def judged_counts(until: str) -> tuple[Column, Column]:
-    """Return the columns of observed and expected events: of the whole follow-up, or weighted, `until` a time."""
-    if not until:
+def judged_counts(result: EvaluationResult, unit: str) -> tuple[Column, Column]:
+    """Return the columns of observed and expected events: of the whole follow-up, or weighted, until a time."""
+    if result.last_judged is None:
         return EVENTS, replace(EXPECTED, label="Events expected during follow-up")
+    until = moment(result.last_judged, unit)
     return replace(EVENTS, label=f"Events by {until}, weighted"), replace(
         EXPECTED, label=f"Expected by {until}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ from drosurv.patients.target import (
 from drosurv.predictions.any_model import columns_used, plain_cox
 from drosurv.presentation import cause_in_words, cause_label, cause_title, counted, listing
 from drosurv.repairs import RepairedCox
-from drosurv.report.cross_fit import fold_parts, require_supported
+from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
@@ -251,7 +252,11 @@ def train(
         )
     named = observed or {}
     if "strata" in named:
-        require_supported(estimator, "strata")
+        if "strata" not in signature(estimator.fit).parameters:
+            who = type(estimator).__name__
+            raise ArgumentError(
+                "strata", f"{who} does not support {arg('strata')}: leave it out, or choose another model."
+            )
         options["strata"] = table.frame[named["strata"]]
     y, known = with_fields(table.y, entry=table.entry), table.trained_y
     y = with_fields(y, **{name: y_field(known, name) for name in ("id", "clusters") if name in named})

@@ -7,7 +7,7 @@ from typing import Any
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.group_table import Row
-from drosurv.presentation import Column, Table, aligned, moment, plain
+from drosurv.presentation import Column, Table, aligned, plain
 from drosurv.report.charts import forest
 from drosurv.report.evidence import PATIENTS, WHO, Evidence, Part, Section, judged_counts
 from drosurv.report.sections.first_section import group_rows
@@ -51,8 +51,7 @@ def forest_table(result: EvaluationResult, time_unit: str) -> Table:
     ]
     # The c-index, which is not comparable between groups, is plotted only if others are missing.
     strips = [strip for strip in STRIPS if any(row[strip.key] is not None for row in shown)][:2]
-    until = result.last_judged
-    events, _ = judged_counts("" if until is None else moment(until, time_unit))
+    events, _ = judged_counts(result, time_unit)
     return Table("by_group", "Every group", (*WHO, PATIENTS, events, *aligned(strips, shown)), tuple(shown))
 
 

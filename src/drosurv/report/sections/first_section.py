@@ -198,16 +198,12 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
 
 def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     """Return the group table; columns without any value are left out."""
-    at, reference = (
-        moment(evidence.audited.settings.horizon, evidence.time_unit),
-        evidence.page.reference_name,
-    )
-    until = evidence.audited.last_judged
-    when = "whole follow-up" if until is None else f"at {at}"
+    at = moment(evidence.audited.settings.horizon, evidence.time_unit)
+    when = "whole follow-up" if evidence.audited.last_judged is None else f"at {at}"
     columns = (
         Column("who", "Group"),
         PATIENTS,
-        *judged_counts("" if until is None else moment(until, evidence.time_unit)),
+        *judged_counts(evidence.audited, evidence.time_unit),
         Column.measured("ratio", "Observed / expected events"),
         Column("ratio_p", "p, adjusted", "p"),
         Column.measured("slope", f"Calibration slope, {when}"),
@@ -215,7 +211,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column("risk_observed", f"Risk by {at}, observed", "share"),
         Column.measured("c_index", "c-index"),
         Column.measured("gain", "Gain over no model"),
-        Column.measured("gain_over_reference", f"Gain over {reference}"),
+        Column.measured("gain_over_reference", f"Gain over {evidence.page.reference_name}"),
         Column("finding", "Finding"),
     )
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]

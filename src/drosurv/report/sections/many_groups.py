@@ -16,7 +16,6 @@ from drosurv.presentation import (
     Table,
     counted,
     listing,
-    moment,
     plain_rows,
     ratio_text,
     with_interval,
@@ -38,12 +37,11 @@ def collect(evidence: Evidence) -> Part | None:
         for row in plain_rows(found)
         if row["patients"] is None or row["patients"] >= FEWEST
     ]
-    ratio, until = Column("ratio", "Observed / expected", "value"), evidence.audited.last_judged
     columns = (
         *WHO,
         PATIENTS,
-        *judged_counts("" if until is None else moment(until, evidence.time_unit)),
-        ratio,
+        *judged_counts(evidence.audited, evidence.time_unit),
+        Column("ratio", "Observed / expected", "value"),
         Column("shrunken", "Shrunken", "value", ("low", "high")),
     )
     table = Table("many_groups", "Observed over expected events of many groups", columns, tuple(rows))
