@@ -12,9 +12,9 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import evaluate_rows, prepare
 from drosurv.evaluation.group_table import group_table
+from drosurv.judging.judged import Horizon
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains

@@ -65,7 +65,7 @@ def result_of(*rows, control=None, groups=(), decisions=None, findings=()):
     return EvaluationResult(
         frame_of(told),
         tuple(findings),
-        pd.DataFrame(groups),
+        pd.DataFrame(groups, columns=list(group("overall", "all"))),
         empty,
         empty,
         empty,

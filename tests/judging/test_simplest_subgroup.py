@@ -10,6 +10,7 @@ from scipy import stats
 from drosurv import Surv, audit, certify
 from drosurv.evaluation import Predictions
 from drosurv.judging.certification import certify_rows
+from drosurv.judging.judged import Horizon
 from drosurv.judging.rules import CodedTable
 from drosurv.judging.simultaneous_tests import _simplest
 from drosurv.judging.subgroup_sums import Subgroups
@@ -119,7 +120,8 @@ def test_a_subgroup_that_differs_by_less_than_the_relevance_is_no_problem():
 def test_subgroups_are_judged_again_only_if_all_patients_differ_by_more_than_the_relevance():
     X, y, predictions = patients(3, lambda X: X["b"] > -9, n=400, ratio=1.5)
     for relevance, again in ((1.05, True), (4.0, False)):
-        found = certify_rows(predictions, X[["a", "b"]], y, Rows(), n_bootstrap=59, relevance=relevance)
+        given = predictions, X[["a", "b"]], y, Rows(), Horizon()
+        found = certify_rows(*given, n_bootstrap=59, relevance=relevance)
         assert found.overall["p"] < 0.05
         assert (found.rescaled is not None) == again
 

@@ -28,7 +28,8 @@ from drosurv.errors import InputError, as_records, recording_warnings
 from drosurv.presentation import as_sentence
 
 if TYPE_CHECKING:
-    from drosurv.report import AuditReport
+    from drosurv.report import AuditReport, Page
+    from drosurv.tables import SurvivalTable
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 
@@ -54,6 +55,15 @@ class PageOptions:
     rules: bool = option(
         "Search the columns for subgroups whose predictions are wrong.", "Page", default=True
     )
+
+    def page(
+        self, data: Path, table: SurvivalTable, warnings: list[dict[str, str]], features_train: Any = None
+    ) -> Page:
+        """Return what the page says of a table besides the results."""
+        from drosurv.report import Page
+
+        unit = table.columns.unit_or(self.time_unit)
+        return Page(self.title, data.name, unit, warnings=warnings, features_train=features_train)
 
 
 @command(place=80)
@@ -137,7 +147,6 @@ def _audit_predictions(
 ) -> tuple[list[dict[str, str]], AuditReport]:
     """Audit the predictions in a table; return warnings and the report."""
     from drosurv.predictions.columns import named_like_predictions, prediction_columns
-    from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables.reading import require_columns
     from drosurv.tables.survival_table import judged_table
@@ -171,12 +180,7 @@ def _audit_predictions(
         sensitive_features=table.groups,
         features=found.features if found.features.shape[1] else None,
         cause=cause_number(cause, table),
-        page=Page(
-            title=page.title,
-            data_name=path.name,
-            time_unit=table.columns.unit_or(page.time_unit),
-            warnings=[*told, *notes],
-        ),
+        page=page.page(path, table, [*told, *notes]),
         **settings,
     )
 
@@ -193,7 +197,6 @@ def _audit_model(
     settings: dict[str, Any],
 ) -> tuple[list[dict[str, str]], AuditReport]:
     """Audit a saved model with a table of patients; return warnings and the report."""
-    from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables.ids import patients_not_in
     from drosurv.workflows.training import audit_folds
@@ -236,13 +239,7 @@ def _audit_model(
         table.judged_y,
         sensitive_features=table.groups,
         features=columns,
-        page=Page(
-            title=page.title,
-            data_name=data.name,
-            time_unit=table.columns.unit_or(page.time_unit),
-            warnings=[*_about("the training table", opened.warnings), *told],
-            features_train=described,
-        ),
+        page=page.page(data, table, [*_about("the training table", opened.warnings), *told], described),
         **settings,
         **given,
     )

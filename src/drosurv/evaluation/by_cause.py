@@ -46,22 +46,9 @@ from drosurv.presentation import cause_label
 
 # Columns of the table, and those that the metrics call otherwise.
 _COLUMNS = (
-    "cause",
-    "attribute",
-    "group",
-    "horizon",
-    "predicted",
-    "observed",
-    "observed_low",
-    "observed_high",
-    "predicted_minus_observed",
-    "observed_if_others_censored",
-    "brier",
-    "c_index",
-    "at_risk",
-    "patients",
-    "events",
-    "training_events",
+    *("cause", "attribute", "group", "horizon", "predicted", "observed", "observed_low", "observed_high"),
+    *("predicted_minus_observed", "observed_if_others_censored", "brier", "c_index", "at_risk", "patients"),
+    *("events", "training_events"),
 )
 _NAMES = {
     "low": "observed_low",

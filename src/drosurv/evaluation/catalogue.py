@@ -193,9 +193,9 @@ def integrated_calibration_index(patients: Subset) -> Estimate:
     It has no interval: where predictions are right, a mean of absolute differences has no normal limit. The band of the
     calibration curve shows how certain the differences are.
     """
-    data, weight = patients.data, np.ones(len(patients))
-    value = calibration_index(patients.target, 1.0 - patients.survival_at_horizon, data.horizon, weight)
-    return _number(value, patients)
+    horizon, weight = patients.data.horizon, np.ones(len(patients))
+    risk = 1.0 - patients.curves.survival(np.array([horizon]))[:, 0]
+    return _number(calibration_index(patients.target, risk, horizon, weight), patients)
 
 
 @metric("D-calibration p", "higher", needs=("survival", "curves"), bounds=(0.0, 1.0), p_value=True)

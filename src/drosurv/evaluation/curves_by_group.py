@@ -24,10 +24,10 @@ import pandas as pd
 from scipy.special import ndtri
 
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
 from drosurv.evaluation.risks_by_time import OutcomesAtHorizon, outcomes_at, together
 from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.judging.judged import Horizon
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
 from drosurv.metrics.estimates import Estimate, Interval
 from drosurv.metrics.random_intercept import random_intercept
@@ -37,18 +37,9 @@ from drosurv.presentation import moment
 
 #: Name of the row of a group that is not among the audited ones.
 NEW_GROUP = "a new one"
-_DECISION_COLUMNS = [
-    "attribute",
-    "group",
-    "metric",
-    "value",
-    "low",
-    "high",
-    "predicted",
-    "patients",
-    "positives",
-    "reason",
-]
+_DECISION_COLUMNS = (
+    *("attribute", "group", "metric", "value", "low", "high", "predicted", "patients", "positives", "reason"),
+)
 #: Levels of the two pairs of limits of a funnel plot.
 FUNNEL_LEVELS = (0.95, 0.998)
 COLUMNS = (

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survival
-from drosurv.errors import ArgumentError, arg, as_number, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.estimators import CoxPH
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
@@ -38,7 +38,7 @@ from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_e
 from drosurv.metrics.risk_strata import ObservedRisk, observed_risk
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
-from drosurv.patients.arrays import as_numbers, on_host
+from drosurv.patients.arrays import on_host
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, ScoreType
 from drosurv.predictions.any_model import plain_cox
@@ -49,30 +49,6 @@ _CURVE_POINTS = 100
 _LEAST_HAZARD = 1e-12
 # Features with a larger mean or standard deviation are not standardised.
 _MEAN, _SPREAD = 1.0, 3.0
-
-
-@dataclass(frozen=True, eq=False)
-class Horizon:
-    """The time by which events are predicted, and the thresholds of risk for decisions at this time.
-
-    The fields are arguments of :func:`~drosurv.evaluation.evaluate`; `thresholds` (K,) are made ascending.
-    """
-
-    horizon: float | None = None
-    threshold: float | None = None
-    thresholds: Any = None
-    time_unit: str = ""
-
-    def __post_init__(self) -> None:
-        """Raise for a time that is not above 0, and for thresholds that do not lie between 0 and 1."""
-        at, treated = self.horizon, self.threshold
-        require(at is None or as_number(at) > 0, "horizon", "be a time above 0", at)
-        require(treated is None or 0 < as_number(treated) < 1, "threshold", "lie between 0 and 1", treated)
-        if self.thresholds is not None:
-            found = np.atleast_1d(as_numbers(self.thresholds))
-            if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
-                raise ArgumentError.must("thresholds", "be numbers between 0 and 1", self.thresholds)
-            object.__setattr__(self, "thresholds", np.unique(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,11 +408,6 @@ class Subset:
         """Predicted survival."""
         curves = self.data.curves
         return curves if self.rows is None else curves.take(self.rows)
-
-    @cached_property
-    def survival_at_horizon(self) -> FloatArray:
-        """Predicted survival at the horizon."""
-        return self.curves.survival(np.array([self.data.horizon]))[:, 0]
 
     @cached_property
     def brier(self) -> BrierEstimates:

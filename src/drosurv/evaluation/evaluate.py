@@ -20,7 +20,6 @@ from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import (
     EvaluationData,
     Features,
-    Horizon,
     Subset,
     curves_since_entry,
     fit_plain_cox,
@@ -43,6 +42,7 @@ from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
 from drosurv.judging.few_times import common_times
 from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times, without_event
+from drosurv.judging.judged import Horizon
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
 from drosurv.judging.words import event_in_words
@@ -216,14 +216,12 @@ def evaluate_rows(
     inference: Inference,
     at: Horizon,
     *,
-    y_train: Any = None,
     sensitive_features: Any = None,
-    X_train: Any = None,
     reference: Any = None,
     reference_name: str | None = None,
     cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
-    paper: bool = False,
+    **how: Any,
 ) -> EvaluationResult:
     """Evaluate a model, with arguments as in :func:`evaluate`; `rows`, `inference` and `at` are checked already."""
     patients = one_row_each(y, rows, X)
@@ -247,14 +245,12 @@ def evaluate_rows(
     evaluator = prepare(
         predicted,
         y,
-        y_train=y_train,
         sensitive_features=sensitive_features,
-        X_train=X_train,
         reference=reference,
         horizon=at.horizon,
         cause=cause,
-        paper=paper,
         time_unit=at.time_unit,
+        **how,
     )
     small = warn_of_small_groups(evaluator.counts)
     if evaluator.count(evaluator.everyone).is_small:

@@ -144,12 +144,6 @@ class Evaluator:
         codes = self.patients if patients.rows is None else self.patients[patients.rows]
         return Count(len(np.unique(codes)), events, n)
 
-    def clusters_of(self, patients: Subset) -> IntArray | None:
-        """Return the numbers of the clusters of some patients; None without clusters."""
-        if self.clusters is None or patients.rows is None:
-            return self.clusters
-        return self.clusters[patients.rows]
-
     @cached_property
     def estimates(self) -> dict[RowKey, Estimate]:
         """Metrics of everybody and of each group, by attribute, group and metric; NaN where undefined."""

@@ -15,7 +15,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
-from drosurv.evaluation.data import Horizon, Subset, clusters_within
+from drosurv.evaluation.data import Subset, clusters_within
 from drosurv.evaluation.evaluator import (
     Count,
     Evaluator,
@@ -26,6 +26,7 @@ from drosurv.evaluation.evaluator import (
     whose,
 )
 from drosurv.judging.adjustment import Adjusted, Question, adjust
+from drosurv.judging.judged import Horizon
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
 from drosurv.judging.words import SUBGROUP, adjusted_interval
@@ -445,7 +446,9 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
 
     def curves(subset: Subset) -> dict[Any, Any]:
         """Mean predicted survival and, until the last follow-up time, Kaplan-Meier."""
-        observed = KaplanMeier.of(subset.target, clusters=evaluator.clusters_of(subset))
+        alike = evaluator.clusters
+        alike = alike if alike is None or subset.rows is None else alike[subset.rows]
+        observed = KaplanMeier.of(subset.target, clusters=alike)
         low, high = observed.interval(times, level)
         some = (subset.curves.take(rows) for rows in batches(len(subset), _PATIENTS_AT_ONCE))
         return {

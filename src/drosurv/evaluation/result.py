@@ -41,15 +41,8 @@ if TYPE_CHECKING:
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = (
-    "findings",
-    "times",
-    "groups",
-    "decision_curves",
-    "shrunken",
-    "calibration",
-    "d_calibration",
-    "survival",
-    "cross_group",
+    *("findings", "times", "groups", "decision_curves", "shrunken"),
+    *("calibration", "d_calibration", "survival", "cross_group"),
 )
 
 

@@ -15,7 +15,7 @@ from drosurv.judging.adjustment import RELEVANCE, Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients, with_predicted_times
-from drosurv.judging.judged import Judged
+from drosurv.judging.judged import Horizon, Judged
 from drosurv.judging.known_columns import known_columns
 from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
 from drosurv.judging.questions import n_patients as count_patients
@@ -164,7 +164,7 @@ def certify(
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
-    rows = Rows.parse(y, strata=strata, offset=offset)
+    at, rows = Horizon(horizon), Rows.parse(y, strata=strata, offset=offset)
     model, number = of_causes(model, cause, y)
     known = known_columns(model, X, y, features, entry=rows.entry, keep_columns=keep_columns)
     known.warn()
@@ -173,8 +173,8 @@ def certify(
         X,
         y,
         rows,
+        at,
         alpha=alpha,
-        horizon=horizon,
         brier_time=brier_time,
         level=level,
         features=known.features,
@@ -203,9 +203,9 @@ def certify_rows(
     X: Any,
     y: Any,
     rows: Rows,
+    at: Horizon,
     *,
     alpha: float = 0.05,
-    horizon: float | None = None,
     brier_time: float | None = None,
     level: float = 0.95,
     features: Any = None,
@@ -213,15 +213,15 @@ def certify_rows(
     random_state: int | np.random.Generator | None = 0,
     cause: int | None = None,
     y_train: Any = None,
-    time_unit: str = "",
     relevance: float = RELEVANCE,
 ) -> SubgroupBounds:
-    """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` are checked already.
+    """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` and the horizon `at` are checked already.
 
     `y_train`, for the null model, is that of an evaluation of the same patients, so that both give the same numbers for
-    all patients. `time_unit` is that of times in notes. If all patients together are wrong by no more than the factor
-    `relevance`, subgroups are not judged again after a correction for everybody.
+    all patients. If all patients together are wrong by no more than the factor `relevance`, subgroups are not judged
+    again after a correction for everybody.
     """
+    horizon = at.horizon
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
     n_bootstrap = REPLICATES if n_bootstrap is None else n_bootstrap
@@ -256,7 +256,7 @@ def certify_rows(
         residuals = residuals.until_last()
     events = PatientEvents.of(judged, residuals, until, rng)
     if judged.few_times:
-        counted_by = f"events are counted by {moment(float(events.ends[-1]), time_unit)}"
+        counted_by = f"events are counted by {moment(float(events.ends[-1]), at.time_unit)}"
         notes = (*notes, f"{counted_by}, {CENSORED_BEFORE}.")
     expected = float((events.weight @ events.expected).sum())
     if expected < LEAST_EXPECTED:
@@ -287,7 +287,7 @@ def certify_rows(
         again = events.rescaled(ratios)
         rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
     means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
-    if not at_brier.scores_brier:
+    if at_brier.few_times and at_brier.cohort.since.any():
         del means[BRIER]
     bounded = bounded_means(subgroups, means, events.weight, sample, *how)
     if BRIER in bounded:
@@ -331,8 +331,8 @@ def enough_replicates(level: float, factor: float) -> int:
 def _check_times(target: Target, horizon: float | None, brier_time: float | None) -> None:
     """Raise if a time is not within the follow-up."""
     longest = float(target.time.max())
+    require(brier_time is None or as_number(brier_time) > 0, "brier_time", "be a time above 0", brier_time)
     for name, time in (("horizon", horizon), ("brier_time", brier_time)):
-        require(time is None or as_number(time) > 0, name, "be a time above 0", time)
         if time is not None and time > longest:
             raise ArgumentError(
                 name, f"{arg(name, time)} must not lie after the longest time in y, {longest:g}."

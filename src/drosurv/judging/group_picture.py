@@ -284,9 +284,8 @@ def picture_of(
     the time `by`, by attribute and group; without them events are compared.
     """
     problems = briefly(findings, but="level")
-    wrong = {
-        (row.attribute, row.group): row for row in findings if row.question == "level" and row.is_problem
-    }
+    levels = [row for row in findings if row.question == "level" and row.status in PROBLEMS]
+    wrong = {(row.attribute, row.group): row for row in levels}
     counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from drosurv.curves import StepCurves, SurvivalCurves, rounding_unit
-from drosurv.errors import ArgumentError, arg
+from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.judging.few_times import (
     ResidualsAtTimes,
     cloglog,
@@ -41,11 +41,36 @@ from drosurv.metrics.likelihood_gain import (
     scored_times,
 )
 from drosurv.metrics.nonparametric import weighted_quantiles
+from drosurv.patients.arrays import as_numbers
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 _LEAST_HAZARD = 1e-9
 # Few patients remain in the last interval: it is cut at these quantiles of the ends of observation in it.
 _CELLS = (0.5, 0.75, 0.875)
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """The time by which events are predicted, and the thresholds of risk for decisions at this time.
+
+    The fields are arguments of :func:`~drosurv.evaluation.evaluate`; `thresholds` (K,) are made ascending.
+    """
+
+    horizon: float | None = None
+    threshold: float | None = None
+    thresholds: Any = None
+    time_unit: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise for a time that is not above 0, and for thresholds that do not lie between 0 and 1."""
+        at, treated = self.horizon, self.threshold
+        require(at is None or as_number(at) > 0, "horizon", "be a time above 0", at)
+        require(treated is None or 0 < as_number(treated) < 1, "threshold", "lie between 0 and 1", treated)
+        if self.thresholds is not None:
+            found = np.atleast_1d(as_numbers(self.thresholds))
+            if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+                raise ArgumentError.must("thresholds", "be numbers between 0 and 1", self.thresholds)
+            object.__setattr__(self, "thresholds", np.unique(found))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,11 +193,6 @@ class Judged:
                         "of like predicted risk were followed until then."
                     )
         return " ".join(notes)
-
-    @property
-    def scores_brier(self) -> bool:
-        """Whether there are Brier scores; not with late entry and predictions at few times."""
-        return not (self.few_times and bool(self.cohort.since.any()))
 
     def events(self, mask: BoolArray) -> tuple[float, float]:
         """Return observed and expected events of a group, in the parts of the follow-up that it is observed in.

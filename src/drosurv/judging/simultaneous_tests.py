@@ -39,16 +39,7 @@ _SAME_PATIENTS = 0.05
 _CONDITION_ERROR = 0.05
 #: Columns of the table of significant subgroups.
 SIGNIFICANT = (
-    "group",
-    "patients",
-    "question",
-    "observed",
-    "expected",
-    "ratio",
-    "p",
-    "events",
-    "since",
-    "until",
+    *("group", "patients", "question", "observed", "expected", "ratio", "p", "events", "since", "until"),
 )
 #: Rows of the table of bounds on the ratio of events.
 MOST, LEAST = "observed/expected, most", "observed/expected, least"

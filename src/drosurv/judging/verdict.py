@@ -52,11 +52,6 @@ class FindingRow(NamedTuple):
         return who(self.attribute, self.group)
 
     @property
-    def is_problem(self) -> bool:
-        """Whether the finding is a problem."""
-        return self.status in PROBLEMS
-
-    @property
     def is_small(self) -> bool:
         """Whether a difference is significant, but too small to be a problem."""
         return self.status == "clear" and self.text.endswith(f"{SMALL}.")

@@ -367,13 +367,11 @@ class Plan:
     def summary(self) -> str:
         """Return the plan in sentences."""
         lines = [
-            f"{row['question']}: {row['patients']:,} patients, {_events(row)} events{self._of_n(row)}."
+            f"{row['question']}: {row['patients']:,} patients, {_events(row)} events"
+            f"{'' if self.n is None else f'; {self.n:,} patients give a {_attained(row)}'}."
             for row in self.table.to_dict("records")
         ]
         return "\n".join([*lines, *self.notes])
-
-    def _of_n(self, row: Mapping[Any, Any]) -> str:
-        return "" if self.n is None else f"; {self.n:,} patients give a {_attained(row)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""

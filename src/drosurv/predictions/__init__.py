@@ -9,11 +9,4 @@ from drosurv.predictions.predicted import (
     require_model,
 )
 
-__all__ = [
-    "Predicted",
-    "Predictions",
-    "ScoreType",
-    "as_predictions",
-    "of_causes",
-    "require_model",
-]
+__all__ = ["Predicted", "Predictions", "ScoreType", "as_predictions", "of_causes", "require_model"]

@@ -14,9 +14,10 @@ from drosurv.errors import ArgumentError, InputError, arg, each_warning_once, re
 from drosurv.estimators.coefficients.proportional_hazards import UNTESTED
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import table_by_cause
-from drosurv.evaluation.data import Horizon, standardised_features
+from drosurv.evaluation.data import standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.judging.from_predictions import outcomes, require_an_event, require_event_of
+from drosurv.judging.judged import Horizon
 from drosurv.judging.known_columns import known_columns
 from drosurv.metrics import FollowUp
 from drosurv.patients.arrays import on_host
@@ -201,7 +202,7 @@ def audit(
     if features is None:
         features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
     estimator = final_step(model)
-    fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
+    fields: dict[str, Any] = {"y": y, "rows": rows, "horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not is_score(model):
         untrained = "be left out where predictions are given, since only a model can be trained on folds"
         require(hasattr(model, "fit"), "folds", untrained, folds)
@@ -253,7 +254,7 @@ def audit(
     with bar("auditing", shown=verbose) as progress:
         return AuditReport.of(
             Evidence(
-                **{"rows": rows, **fields},
+                **fields,
                 sensitive_features=sensitive_features,
                 features=features,
                 columns=columns_used(model, X),
@@ -308,7 +309,6 @@ def _evidence_of_predictions(
         missing += ("The model is not compared with another one: no other predictions were given.",)
     return {
         "audited_model": AuditedModel(name, predictions),
-        "y": y,
         "follow_up": FollowUp.of_test_patients(parse_target(of_any_cause(y))) if y_train is None else y_train,
         "reference": None if reference is None else (reference, None),
         "missing": missing,
@@ -365,13 +365,7 @@ def _evidence_of_model(
         else:
             compared = plain_cox(model).fit(both.train, y_train), both.test
     audited = AuditedModel.of(model, X, X_train)
-    return {
-        "audited_model": audited,
-        "y": y,
-        "follow_up": follow_up,
-        "reference": compared,
-        "missing": missing,
-    }
+    return {"audited_model": audited, "follow_up": follow_up, "reference": compared, "missing": missing}
 
 
 def _evidence_from_entry(
@@ -394,7 +388,6 @@ def _evidence_from_entry(
         notes += [s.text for s in tested if s.concern or s.code == "hazards_untested"]
     return {
         "audited_model": AuditedModel(type(final_step(model)).__name__, model, X),
-        "y": y,
         "follow_up": follow_up,
         "reference": compared,
         # Notes of an evaluation of one cause say so.

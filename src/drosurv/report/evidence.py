@@ -15,13 +15,14 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.data import Horizon, curves_since_entry
+from drosurv.evaluation.data import curves_since_entry
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.evaluator import Attribute, parse_attributes, rows_by_group
 from drosurv.judging.adjustment import RELEVANCE, SEARCH_SHARE, is_beyond
 from drosurv.judging.certification import certify_rows, enough_replicates
 from drosurv.judging.excluded_errors import excluded_errors
 from drosurv.judging.from_predictions import outcomes
+from drosurv.judging.judged import Horizon
 from drosurv.judging.rules import Rule, readable_table
 from drosurv.judging.simultaneous_tests import LEAST, MOST
 from drosurv.judging.subgroup_bounds import SubgroupBounds
@@ -289,6 +290,7 @@ class Evidence:
                 self.features if audited.X is None else audited.X,
                 self.y,
                 self.rows,
+                Horizon(time_unit=self.time_unit),
                 features=self.features,
                 # Events are counted over the whole follow-up, as in the group table.
                 brier_time=self.horizon if observed else None,
@@ -297,7 +299,6 @@ class Evidence:
                 random_state=self.random_state,
                 n_bootstrap=enough_replicates(self.level, 1 / SEARCH_SHARE),
                 y_train=self.follow_up,
-                time_unit=self.time_unit,
                 relevance=self.relevance,
             )
         except ArgumentError as error:

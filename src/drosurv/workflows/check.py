@@ -19,7 +19,7 @@ from drosurv.errors import ArgumentError, arg, as_names, as_records, call
 from drosurv.estimators import CauseSpecificCox, CoxPHCV
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable
-from drosurv.evaluation.data import Horizon
+from drosurv.judging.judged import Horizon
 from drosurv.presentation import (
     Statement,
     Table,

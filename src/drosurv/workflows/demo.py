@@ -14,10 +14,10 @@ import pandas as pd
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.datasets.splits import drawn_rows
 from drosurv.estimators import CoxPH, CoxPHCV
-from drosurv.evaluation.data import Horizon
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.group_table import group_table, rows_of
 from drosurv.evaluation.risks_by_time import risks_by_time
+from drosurv.judging.judged import Horizon
 from drosurv.judging.words import SUBGROUP
 from drosurv.patients.observation import Inference
 from drosurv.patients.target import BoolArray, parse_target
