@@ -182,7 +182,7 @@ def _units(name: str, doing: str, output: Path) -> Iterator[Callable[[Progress],
 
     Ctrl-C ends the run at once: finished units are stored whole, and workers end with this process.
     """
-    from drosurv.presentation.progress import bar
+    from drosurv.presentation.drawing import bar
 
     if output.exists() and not output.is_dir():
         raise InputError(

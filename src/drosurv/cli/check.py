@@ -59,7 +59,7 @@ def check(
 
     Example: drosurv check patients.csv --save model
     """
-    from drosurv.presentation.progress import bar
+    from drosurv.presentation.drawing import bar
     from drosurv.tables.guess import UnknownColumns
     from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 

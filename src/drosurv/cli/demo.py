@@ -31,7 +31,7 @@ def demo(
 
     Example: drosurv demo --report demo.html
     """
-    from drosurv.presentation.progress import bar
+    from drosurv.presentation.drawing import bar
     from drosurv.workflows.demo import NOTHING_FOUND, SIMULATED, WILMS, datasets, models, reports
     from drosurv.workflows.demo import demo as compared
 

@@ -97,7 +97,7 @@ def fit(
     """
     from dataclasses import replace
 
-    from drosurv.presentation.progress import bar
+    from drosurv.presentation.drawing import bar
 
     check_outputs([output], [source.data], force=run.force, hold_out=source.hold_out)
     with recording_warnings() as noted:

@@ -323,7 +323,7 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
 
     def read(self) -> pd.DataFrame:
         """Read the file, and raise if a column is missing; commands do this before they import anything slow."""
-        from drosurv.presentation.progress import bar
+        from drosurv.presentation.drawing import bar
         from drosurv.tables.reading import require_columns
 
         with bar("reading the table"):

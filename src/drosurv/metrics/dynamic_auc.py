@@ -141,7 +141,7 @@ def auc_estimate(
     """
     weight = np.ones(len(target)) if weight is None else weight
     counted = weight > 0
-    at = auc_times_of(target.take(counted), times, "inside")
+    at = auc_times_of(target.take(counted), times)
     if len(at) == 0:
         return Estimate.undefined(len(target))
     order = stable_order(risk)

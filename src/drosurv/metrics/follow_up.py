@@ -392,12 +392,12 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
     return _valid(times, start, end, closed=closed)
 
 
-def auc_times_of(target: Target, at: FloatArray, grid: Grid = "inside") -> FloatArray:
+def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
     """Select the times of `at` (k,) by which one patient had the event while another was known to be free of it."""
     if not target.event.any():
         return np.empty(0)
     first = target.time[target.event].min()
-    valid: FloatArray = at[(at >= first) & (at < _last_free(target, grid))]
+    valid: FloatArray = at[(at >= first) & (at < _last_free(target, "inside"))]
     return valid
 
 

@@ -1,6 +1,6 @@
 """Tables, numbers and sentences as text; figures and progress bars."""
 
-from drosurv.presentation.figures import axes_or_new, line_style, lines_or_new, name_lines, write_figure
+from drosurv.presentation.drawing import axes_or_new, line_style, lines_or_new, name_lines, write_figure
 from drosurv.presentation.table import Column, Table, Text, aligned, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,

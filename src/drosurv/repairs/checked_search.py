@@ -14,7 +14,7 @@ import numpy as np
 
 from drosurv.judging.rules import CodedTable, Rule
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.presentation.progress import ProgressCallback
+from drosurv.presentation.drawing import ProgressCallback
 from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.periods import Periods, Version
 from drosurv.repairs.repair_search import AtTimes, Correction, Found, Kind, RepairSearch

@@ -26,7 +26,7 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, par
 from drosurv.predictions import as_predictions
 from drosurv.predictions.any_model import fit_any
 from drosurv.predictions.given import log_mean_hazard
-from drosurv.presentation.progress import ProgressCallback
+from drosurv.presentation.drawing import ProgressCallback
 
 # Expected events of a patient are clipped to [this, log n + 3], so that one outlier cannot decide a test.
 SMALLEST_EXPECTED = 1e-4

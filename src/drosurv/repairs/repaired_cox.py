@@ -31,7 +31,7 @@ from drosurv.patients.target import (
 from drosurv.predictions import as_predictions
 from drosurv.predictions.any_model import final_step, fit_any
 from drosurv.presentation import Table, literal
-from drosurv.presentation.progress import ProgressCallback, bar
+from drosurv.presentation.drawing import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes
 from drosurv.repairs.bayes_factors import Clusters, EffectColumns, Limits, OverTime, Residuals
 from drosurv.repairs.checked_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs

@@ -37,7 +37,7 @@ from drosurv.predictions.any_model import (
 )
 from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_predictions
 from drosurv.presentation import first_upper, written
-from drosurv.presentation.progress import bar
+from drosurv.presentation.drawing import bar
 from drosurv.report.cross_fit import (
     CROSS_FITTED,
     Folds,

@@ -19,7 +19,7 @@ from drosurv.objectives.balls import RobustObjective
 from drosurv.objectives.objective import Evaluation, Mean, Objective
 from drosurv.patients.draws import draw_places
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.presentation.progress import bar
+from drosurv.presentation.drawing import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.boosting import Growth, best_round, boost

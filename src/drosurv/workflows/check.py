@@ -30,7 +30,7 @@ from drosurv.presentation import (
     first_upper,
     listing,
 )
-from drosurv.presentation.progress import bar
+from drosurv.presentation.drawing import bar
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.repair_views import corrected_groups
 from drosurv.report import AuditReport, Page, audit

@@ -25,7 +25,7 @@ from drosurv.presentation import (
     p_text,
     written,
 )
-from drosurv.presentation.progress import bar
+from drosurv.presentation.drawing import bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
