@@ -93,10 +93,20 @@ def test_the_factor_is_the_best_one_on_the_folds(ties):
 
 @pytest.mark.parametrize("least", [1000, 100_000], ids=["sorted", "given order"])
 @pytest.mark.parametrize(
-    "model", [DROCox(alpha=0.2), DROCox(alpha=0.2, ties="efron"), DROCoxSplit(alpha=0.5)], ids=str
+    ("model", "precision"),
+    [
+        (DROCox(alpha=0.2), 1e-6),
+        (DROCox(alpha=0.2, ties="efron"), 1e-6),
+        (DROCoxSplit(alpha=0.5), 1e-6),
+        (DROCox(alpha=0.5, ball="cvar"), 1e-3),
+    ],
+    ids=str,
 )
-def test_folds_solved_together_equal_folds_trained_anew(model, least, monkeypatch):
-    """So many patients and features that the solver takes the Hessian from a sample."""
+def test_folds_solved_together_equal_folds_trained_anew(model, precision, least, monkeypatch):
+    """So many patients and features that the solver takes the Hessian from a sample.
+
+    CVaR is smoothed, by less with a smaller tol.
+    """
     rng = np.random.default_rng(0)
     X_many = rng.normal(size=(6000, 24)) * rng.uniform(0.1, 10.0, 24)
     died = rng.exponential(size=6000) * np.exp(-X_many[:, :3] @ (0.4 / X_many[:, :3].std(axis=0)))
@@ -116,8 +126,8 @@ def test_folds_solved_together_equal_folds_trained_anew(model, least, monkeypatc
     monkeypatch.setattr(
         network_estimator, "coefficients_without", lambda result, options, parts: [None] * len(parts)
     )
-    anew = clone(model).set_params(random_state=0, tol=1e-12).fit(X_many, y)
-    assert found == pytest.approx(anew.recalibration_, rel=1e-6)
+    anew = clone(model).set_params(random_state=0, tol=max(1e-12, 1e-6 * precision)).fit(X_many, y)
+    assert found == pytest.approx(anew.recalibration_, rel=precision)
 
 
 def factor_of(scores, y):

@@ -286,11 +286,14 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         # Train a copy, because `_problem` may set attributes of its estimator.
         other, held_out = clone(self).set_params(verbose=False), []
         options = other._options([other])
-        # In the order of times, the losses read memory in order.
-        order, scores = data.target.order, np.empty(len(fold))
-        in_order, folds = fold[order], np.flatnonzero(np.bincount(fold[data.target.event])).tolist()
+        fold, folds = fold.astype(np.int8), np.flatnonzero(np.bincount(fold[data.target.event])).tolist()
+        # Not needed any more.
+        vars(data).pop("order", None)
         networks: list[Any] = coefficients_without(result, options, [fold == k for k in folds])
         result.linear = None
+        # In the order of times, the losses read memory in order.
+        order, scores = data.target.order, np.empty(len(fold))
+        in_order = fold[order]
         for k, network in zip(folds, networks, strict=True):
             if network is None:
                 with self._training_on_folds() as trained:
@@ -396,12 +399,14 @@ class HeldOut:
 
     def derivatives(self, factor: float) -> tuple[float, float]:
         """Return first and second derivative of the mean loss."""
-        self.loss(factor * self.scores[None])
         if self.loss.efron is None:
+            offset = 0.0 if self.loss.offset is None else self.loss.offset
+            self.loss.risk_sets.log_sums((factor * self.scores + offset)[None])
             # Means over the patients at risk of the scores and of their squares.
             first, second = self.loss.risk_sets.means(self._powers).T
             own = self.mass[0] @ self.scores[self.loss.rows]
             return float(self._pull @ first - own), float(self._pull @ (second - first**2))
+        self.loss(factor * self.scores[None])
         slope = float(self.loss.pullback(self.mass)[0][0] @ self.scores)
         return slope, float(self.loss.hessian(self.mass, self.scores[:, None])[0, 0])
 

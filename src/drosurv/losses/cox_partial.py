@@ -145,9 +145,13 @@ class CoxPartial(ConvexLoss):
             part.efron = EfronTies(part.rows, part.block, part.weight, len(self.event_times))
         return part, order
 
+    def forget(self) -> None:
+        """See :meth:`Loss.forget`."""
+        self.risk_sets.forget()
+
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`Loss.without`."""
-        part, kept = copy(self), ~left_out[self.rows]
+        part, kept = copy(self), np.flatnonzero(~left_out[self.rows])
         part.rows, part.block = self.rows[kept], self.block[kept]
         part.risk_sets = self.risk_sets.without(left_out)
         if self.efron is not None:

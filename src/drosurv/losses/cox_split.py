@@ -117,6 +117,11 @@ class CoxSplit(ConvexLoss):
         part._join([side.moved(position) for side in self.sides])
         return part, order
 
+    def forget(self) -> None:
+        """See :meth:`Loss.forget`."""
+        for side in self.sides:
+            side.risk_sets.forget()
+
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`Loss.without`."""
         part = copy(self)
@@ -193,7 +198,7 @@ class ScoredHalf:
 
     def without(self, left_out: BoolArray) -> ScoredHalf:
         """Return the same without some patients (n,)."""
-        part, kept = copy(self), ~left_out[self.rows]
+        part, kept = copy(self), np.flatnonzero(~left_out[self.rows])
         part.rows, part.block = self.rows[kept], self.block[kept]
         part.risk_sets = self.risk_sets.without(left_out)
         return part

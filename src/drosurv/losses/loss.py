@@ -100,6 +100,9 @@ class Loss(ABC):
         """
         return None
 
+    def forget(self) -> None:  # noqa: B027
+        """Free the memory of the last scores; derivatives need a call before them."""
+
     def without(self, left_out: BoolArray) -> Self | None:
         """Return the loss of the patients not left out (n,), as a function of the scores of all; None if not offered.
 

@@ -67,6 +67,11 @@ class RiskSums(ABC):
     def without(self, left_out: BoolArray) -> Self:
         """Return the same risk sets without some patients (n,); nobody may be at risk at some of the event times."""
 
+    def forget(self) -> None:
+        """Free the memory of the last scores."""
+        self._scores = self._log_sums = np.empty((0, 0))
+        self._saved, self._means = (), None
+
     @abstractmethod
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Return the log sums (B, K) of scores (B, n); minus infinity where nobody is at risk."""
@@ -135,8 +140,13 @@ class RiskSets(RiskSums):
 
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`RiskSums.without`; both share the memory for what derivatives need."""
-        part, kept = copy(self), (~left_out[self.order]).astype(np.float64)
-        part.sorted_weight = kept * self.sorted_weight if len(self.sorted_weight) else kept
+        part = copy(self)
+        part.order, part.first, part.sorted_weight = _kept(
+            self.order, self.first, self.sorted_weight, left_out
+        )
+        if self._saved:
+            risks, (batch, n) = self._saved[0], (len(self._saved[0]), len(part.order))
+            part._saved = risks.reshape(-1)[: batch * n].reshape(batch, n), *self._saved[1:]
         return part
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
@@ -154,7 +164,12 @@ class RiskSets(RiskSums):
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """See :meth:`RiskSums.pullback`; patients outside of the risk sets keep their value in `out`."""
         risks, levels, sums = self._saved
-        out = np.empty_like(risks) if out is None else out
+        if out is None:
+            out = (
+                np.empty_like(risks)
+                if len(self.order) == self._scores.shape[1]
+                else np.zeros_like(self._scores)
+            )
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
@@ -178,6 +193,25 @@ class RiskSets(RiskSums):
         return _hessian_in_one_pass(
             by_rows(X), self.order, self.first, risks[0], levels[0], sums[0], weights, inside, middle
         )
+
+
+@numba.njit(cache=True, nogil=True)
+def _kept(
+    order: IntArray, first: IntArray, weight: FloatArray, left_out: BoolArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return order, first and weight of the patients who are not left out (n,)."""
+    kept, begins, weights = np.empty_like(order), np.empty_like(first), np.empty_like(weight)
+    size, k = 0, 0
+    for i in range(order.shape[0]):
+        while k < first.shape[0] and first[k] == i:
+            begins[k] = size
+            k += 1
+        kept[size] = order[i]
+        if weight.shape[0]:
+            weights[size] = weight[i]
+        size += not left_out[order[i]]
+    begins[k:] = size
+    return kept[:size].copy(), begins, weights[:size].copy()
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

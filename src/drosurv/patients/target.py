@@ -85,7 +85,7 @@ class Target:
         at_risk = self.time >= first
         if self.entry is not None:
             at_risk &= self.entry < last
-        return np.where(at_risk, 0 if stratum is None else stratum, -1)
+        return at_risk.astype(np.int8) - 1 if stratum is None else np.where(at_risk, stratum, -1)
 
     def take(self, rows: NDArray[Any]) -> Target:
         """Return the target of some rows (indices or a mask)."""

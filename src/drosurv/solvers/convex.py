@@ -50,7 +50,7 @@ _BEFORE_SMOOTHING = 150
 # Near the minimum of a similar problem smoothing begins with this share of the objective instead of a tenth.
 _NEAR = 0.01
 # Steps of several problems together shrink fast if each gap is at most this share of the last.
-_FAST = 0.25
+_FAST = 0.4
 # Double a step while the slope at its end is at least this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LARGEST_STEP = 1e3
@@ -67,6 +67,8 @@ _SAMPLE_SEED = 0
 _BLOCK = 2048
 # From this many patients on their numbers do not fit into the cache, and they are sorted by time.
 _SORTED = 200_000
+# The Hessian for similar problems is computed from so many patients per feature: it is not computed again.
+_PER_FEATURE = 200
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
@@ -85,6 +87,8 @@ class ConvexProblem(ABC):
     tol: float
     least_scale = 0.0
     sample: ConvexProblem | Nearby | None = None
+    # The smoothing of the last problem that was solved in place of this one; 0 if it was solved itself.
+    last_smoothing = 0.0
     # The objective at the first point, and at the last.
     _first = _last = np.nan
 
@@ -132,17 +136,16 @@ class ConvexProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """The minimum `x` (size,) of a similar problem, from which to start, and its Hessians there, if it is smooth."""
+    """The minimum `x` (size,) of a similar problem, from which to start, and its Hessians there."""
 
     x: FloatArray
-    hessians: tuple[FloatArray, FloatArray] | None
+    hessians: tuple[FloatArray, FloatArray]
 
     def value(self, theta: FloatArray) -> None:
         """Do nothing: the Hessians are used at every point."""
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """See :meth:`ConvexProblem.curvature`."""
-        assert self.hessians is not None, "the problem is smooth"
         return self.hessians
 
     def smoothed(self, smoothing: float) -> None:
@@ -204,7 +207,7 @@ def _minimise_smoothed(
     history, used = list(best.history), best.n_iter
     smoothing *= best.scale
     while used < max_iter:
-        stage = problem.smoothed(smoothing)
+        stage, problem.last_smoothing = problem.smoothed(smoothing), smoothing
         # The smoothed problem need not be solved more precisely than smoothing changes its optimum.
         precision = max(0.1 * tol, 0.01 * smoothing / max(best.scale, np.finfo(float).tiny))
         inner = _minimise_smooth(stage, best.x, precision, max_iter - used)
@@ -392,7 +395,7 @@ class LinearProblem(ConvexProblem):
             self.network = Linear(self.X, start)
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
-        self.sample = self._sampled()
+        self.sample = self._sampled(self._sample_size())
 
     @cached_property
     def X(self) -> FloatArray:
@@ -417,14 +420,20 @@ class LinearProblem(ConvexProblem):
         """
         if self._rotation is not None or self.size != self.d:
             return None
-        if not self.smooth:
-            return Nearby(theta, None)
         if not np.array_equal(self._z, theta):
             self.value(theta)
-        fixed, changing = self.curvature()
-        if isinstance(self.sample, LinearProblem):
+        at, more = self, min(_PER_FEATURE * self.size, self.n // 4)
+        if isinstance(self.sample, LinearProblem) and more > self.sample.n:
+            at = copy.copy(self)
+            at.sample = self._sampled(more)
+        if self.last_smoothing:
+            # With less smoothing too few losses of a sample would have weights that change.
+            at = at.smoothed(max(self.last_smoothing, _NEAR * self.scale(self._last)))
+            at.value(theta)
+        fixed, changing = at.curvature()
+        if isinstance(at.sample, LinearProblem):
             # What a sample leaves uncertain is mostly this term, which is in both Hessians.
-            correction = self._squares() - self.sample._squares()
+            correction = at._squares() - at.sample._squares()
             fixed, changing = fixed + correction, changing + correction
         return Nearby(theta, (fixed, changing))
 
@@ -449,9 +458,8 @@ class LinearProblem(ConvexProblem):
         other.criterion, other._first = criterion, np.nan
         return other
 
-    def _sampled(self) -> Self | None:
+    def _sampled(self, size: int | None) -> Self | None:
         """Return the problem of a random sample of the patients, where Newton begins; None if none is large enough."""
-        size = self._sample_size()
         if size is None or size >= self.n:
             return None
         rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(self.n)[:size])
@@ -562,7 +570,6 @@ def minimise_together(
     A problem is solved if the square of the next step is expected to be less than the `precision`, relative to that of
     the coefficients; lengths are those of changes of the scores. It is None if the steps do not shrink fast.
     """
-    assert near.hessians is not None, "the problems are smooth"
     inverse, columns, ridge = _inverse(near.hessians[1]), problems[0].network.columns, problems[0].ridge
     x, found = np.tile(near.x, (len(problems), 1)), dict[int, FloatArray]()
     memory, inverses = [_Steps(maxlen=_MEMORY) for _ in problems], [inverse] * len(problems)

@@ -212,7 +212,7 @@ class Criterion:
         other, censored = copy.copy(self), ~left_out
         other.loss, other.block_objective, other.objective = loss, objective, objective
         censored[loss.rows] = False
-        mass = np.append(self.patient_mass[loss.rows], np.sum(self.patient_mass, where=censored))
+        mass = np.append(self.patient_mass[loss.rows], self.patient_mass @ censored)
         other.mass = mass / mass.sum()
         return other
 

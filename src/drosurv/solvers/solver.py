@@ -76,7 +76,11 @@ def solve(problem: Problem, options: Options) -> Result:
         warn_unless_converged(options.name, found, problem.criterion.objective)
         result = _linear_result(problem, linear, found)
         result.linear = linear
-    elif solver == "trees":
+        _evaluate([result], options)
+        if linear.criterion is not problem.criterion:
+            problem.criterion.loss.forget()
+        return result
+    if solver == "trees":
         result = _grow_trees(problem, options)
     else:
         (n, d), start = problem.data.X.shape, problem.loss.start
@@ -94,16 +98,21 @@ def coefficients_without(
     linear = result.linear
     found: list[FloatArray | None] = [None] * len(parts)
     near = linear.nearby(result.network) if linear is not None and result.status == "converged" else None
-    problems = [None if linear is None or near is None else linear.without(part) for part in parts]
+    if linear is None or near is None:
+        return found
+    problems = [linear.without(part) for part in parts]
+    linear.forget()
+    linear.criterion.loss.forget()
     there = [problem for problem in problems if problem is not None]
-    if near is None or not there:
+    if not there:
         return found
     tol = there[0].tol if options.tol is None else options.tol
-    if near.hessians is not None:
-        for problem in there:
-            problem.sample = near
-        together = iter(minimise_together(there, near, POLISHED * tol))
-        found = [None if problem is None else next(together) for problem in problems]
+    smoothing = linear.last_smoothing
+    smooth = [problem.smoothed(smoothing) for problem in there] if smoothing else there
+    for problem in smooth:
+        problem.sample = near
+    together = iter(minimise_together(smooth, near, POLISHED * tol))
+    found = [None if problem is None else next(together) for problem in problems]
     return [
         minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x
         if x is None and problem is not None
