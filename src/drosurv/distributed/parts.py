@@ -38,8 +38,9 @@ class ChunkOnDisk:
         """Read a field of :class:`~drosurv.solvers.chunk_likelihood.Chunk`."""
         if name not in Chunk._fields:
             raise AttributeError(name)
-        array = self.folder / f"{name}.npy"
-        return np.load(array) if array.exists() else pickle.loads((self.folder / name).read_bytes())
+        # Not a file of numpy, whose header is parsed: parsers in several threads disturb each other in Python 3.11.
+        with open(self.folder / name, "rb") as file:
+            return pickle.load(file)
 
 
 class ParquetParts:
@@ -99,11 +100,8 @@ class ParquetParts:
                 return None
             chunk = join(pieces, layout.scheme).chunk
             for name, values in chunk._asdict().items():
-                if isinstance(values, np.ndarray):
-                    np.save(folder / f"{name}.npy", values)
-                else:
-                    scratch = folder / name
-                    scratch.write_bytes(pickle.dumps(values, protocol=5))
+                with open(folder / name, "wb") as file:
+                    pickle.dump(values, file, protocol=5)
             for path in paths:
                 path.unlink()
             return ChunkState(ChunkOnDisk(folder))
