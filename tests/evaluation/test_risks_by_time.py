@@ -1,5 +1,7 @@
 """The table of times: its times, its numbers, and what is said of 100 patients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,3 +89,12 @@ def test_what_is_said_of_100_patients_is_the_row_of_the_horizon(result):
 def test_scores_without_curves_have_no_times(data):
     X, y, _, _ = data
     assert evaluate(X["x"].to_numpy(), X, y).times.empty
+
+
+def test_a_time_until_which_no_group_was_followed_is_not_among_the_counts_of_100_patients(result):
+    left = result.times.assign(left_out=np.where(result.times["time"] > 5, result.times["patients"], 0))
+    shown = SimpleNamespace(groups=result.groups, times=left, settings=result.settings)
+    wide, long = times_tables(shown)
+    labels = [column.label for column in wide.columns[1:]]
+    assert labels == [f"By time {time:g}" for time in left["time"].unique() if time <= 5]
+    assert len(long) == len(left)

@@ -234,9 +234,10 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     shown = set(zip(kept["attribute"], kept["group"], strict=True))
     rows = [row for row in plain_rows(result.times) if (row["attribute"], row["group"]) in shown]
     wide: dict[str, dict[str, Any]] = {}
+    unknown = "not followed"
     for row in rows:
         row["who"] = whose(row["attribute"], row["group"], "all patients")
-        cell, everybody = "not followed", row["patients"] + row["left_out"]
+        cell, everybody = unknown, row["patients"] + row["left_out"]
         nearly_all = row["left_out"] <= _MOST_LEFT_OUT * everybody or row["time"] == result.settings.horizon
         if row["observed"] is not None and nearly_all:
             ends = [row[end] for end in ("low", "high") if row[end] is not None]
@@ -244,7 +245,11 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
             interval = f" ({counts[2]} to {counts[3]})" if ends else ""
             cell = f"{counts[0]}{interval}, {counts[1]} expected"
         wide.setdefault(row["who"], {"who": row["who"]})[f"{row['time']:g}"] = cell
-    times = dict.fromkeys(row["time"] for row in rows)
+    times = [
+        time
+        for time in dict.fromkeys(row["time"] for row in rows)
+        if time == result.settings.horizon or any(row[f"{time:g}"] != unknown for row in wide.values())
+    ]
     level = f"{100 * result.settings.level:g} %"
     return (
         Table(
