@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from drosurv.metrics.estimates import Estimate
@@ -72,10 +73,168 @@ def followed_until(
     lost = (~target.ended & (target.time < time)).astype(np.float64)
     patients = float(weight.sum()) / copies_per_patient(lost, weight, clusters)
     n_strata = int(np.clip(patients / _FOLLOWED_PATIENTS + _ROUNDING, 1, _FOLLOWED_STRATA))
-    stratum, found = risk_strata(risk, n_strata, weight), np.zeros(len(target), np.bool_)
-    for rows in _members(stratum, weight):
-        censoring = Incidence.of_censoring(target.take(rows), weight[rows])
-        found[rows] = censoring.free_at(np.array([time]))[0] >= LEAST_UNCENSORED
+    found = np.zeros(len(target), np.bool_)
+    censoring = _Censoring.of(time, target, weight, risk_strata(risk, n_strata, weight))
+    found[censoring.rows] = np.repeat(
+        censoring.free[censoring.bounds[1:] - 1] >= LEAST_UNCENSORED, np.diff(censoring.bounds)
+    )
+    return found
+
+
+class _Censoring(NamedTuple):
+    """Kaplan-Meier curves of censoring in strata, at the times of N patients of weight above 0, `rows` (N,).
+
+    They are sorted by stratum and then by the `time` (N,) until which they are known to be free of events; stratum k
+    begins at `bounds` (K + 1,) k. `lost` (N,) are censored before the time until which events count, and later
+    censoring is left out. The share `hazard` (N,) of the weight `at_risk` (N,) is lost at the patient's time, and
+    `free` (N,) is the probability of not being lost after it.
+    """
+
+    rows: IntArray
+    bounds: IntArray
+    time: FloatArray
+    weight: FloatArray
+    lost: BoolArray
+    at_risk: FloatArray
+    hazard: FloatArray
+    free: FloatArray
+
+    @classmethod
+    def of(cls, until: float, target: Target, weight: FloatArray, stratum: IntArray) -> _Censoring:
+        free = free_until(target)
+        rows = np.lexsort((free, stratum))
+        rows = rows[weight[rows] > 0]
+        time, mass, lost = free[rows], weight[rows], ~target.ended[rows] & (free[rows] <= until)
+        first = np.flatnonzero(np.diff(stratum[rows], prepend=-1))
+        bounds = np.append(first, len(rows))
+        return cls(rows, bounds, time, mass, lost, *_kaplan_meier(bounds, time, mass, lost))
+
+
+@numba.njit(cache=True, nogil=True)
+def _kaplan_meier(
+    bounds: IntArray, time: FloatArray, weight: FloatArray, lost: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # pragma: no cover - compiled
+    """Return the weight at risk, the share that is lost, and the probability of not being lost (N,); see above."""
+    at_risk, hazard, free = np.empty(len(time)), np.empty(len(time)), np.empty(len(time))
+    for k in range(len(bounds) - 1):
+        total, end = 0.0, bounds[k + 1]
+        # From the end: with few patients left, differences of large sums would have rounding errors.
+        while end > bounds[k]:
+            first, gone = end, 0.0
+            while first > bounds[k] and time[first - 1] == time[end - 1]:
+                first -= 1
+                total += weight[first]
+                gone += weight[first] * lost[first]
+            at_risk[first:end] = total
+            hazard[first:end] = gone / total
+            end = first
+        left = 1.0
+        for i in range(bounds[k], bounds[k + 1]):
+            if i == bounds[k] or time[i] != time[i - 1]:
+                # Sums of the same weights in another order may differ by rounding.
+                left *= 1.0 - hazard[i] if hazard[i] <= 1 - 1e-12 else 0.0
+            free[i] = left
+    return at_risk, hazard, free
+
+
+@numba.njit(cache=True, nogil=True)
+def _influences(
+    bounds: IntArray,
+    time: FloatArray,
+    weight: FloatArray,
+    lost: BoolArray,
+    at_risk: FloatArray,
+    hazard: FloatArray,
+    terms: FloatArray,
+) -> FloatArray:  # pragma: no cover - compiled
+    """Return each patient's influence (N, q) on the sums of terms (N, q), which are over the probability of being free.
+
+    To the own term it adds weight times the sum over t_j of (dN - Y d_j / n_j) a_j / (n_j - d_j), with n_j at risk, of
+    whom d_j are lost and whose terms have the sum a_j.
+    """
+    found = terms.copy()
+    share = np.zeros(len(time))
+    for s in range(terms.shape[1]):
+        for k in range(len(bounds) - 1):
+            total, end = 0.0, bounds[k + 1]
+            while end > bounds[k]:
+                first = end
+                while first > bounds[k] and time[first - 1] == time[end - 1]:
+                    first -= 1
+                    total += terms[first, s]
+                left = at_risk[first] * (1 - hazard[first])
+                share[first:end] = total / left if left > 1e-12 * at_risk[first] else 0.0
+                end = first
+            passed = 0.0
+            for i in range(bounds[k], bounds[k + 1]):
+                if i == bounds[k] or time[i] != time[i - 1]:
+                    passed += share[i] * hazard[i]
+                found[i, s] += weight[i] * (lost[i] * share[i] - passed)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _given_risks(
+    bounds: IntArray,
+    time: FloatArray,
+    weight: FloatArray,
+    lost: BoolArray,
+    hazard: FloatArray,
+    free: FloatArray,
+    risk: FloatArray,
+    elapsed: FloatArray,
+) -> FloatArray:  # pragma: no cover - compiled
+    """Return what conditional risks change in the outcomes, and the variances that censoring adds, (2, N).
+
+    `elapsed` (N,) is the share of the cumulative hazard at the patient's time; above 1 after the time until which
+    events count.
+    """
+    found = np.zeros((2, len(time)))
+    # The integral of the censoring hazard over G until each time.
+    passed = np.empty(len(time))
+    interval = np.empty(len(time), np.intp)
+    for k in range(len(bounds) - 1):
+        # By interval: the mean share of the hazard at the distinct times, and the integral before and in it.
+        middle, number = np.zeros(_INTERVALS + 1), np.zeros(_INTERVALS + 1)
+        before, inside, at_mean = np.zeros(_INTERVALS + 1), np.zeros(_INTERVALS + 1), np.zeros(_INTERVALS + 1)
+        total, sum_of_weights, sum_of_risks, end = 0.0, 0.0, 0.0, -1
+        for i in range(bounds[k], bounds[k + 1]):
+            sum_of_weights += weight[i]
+            sum_of_risks += weight[i] * risk[i]
+            if elapsed[i] <= 1:
+                v = interval[i] = int(_INTERVALS * elapsed[i])
+                if i == bounds[k] or time[i] != time[i - 1]:
+                    if number[v] == 0:
+                        before[v] = total
+                    number[v] += 1
+                    middle[v] += (elapsed[i] - middle[v]) / number[v]
+                    if free[i] > 0:
+                        total += hazard[i] / free[i]
+                        inside[v] = total - before[v]
+                    elif end < 0:
+                        end = i
+            else:
+                interval[i] = _INTERVALS + 1
+            passed[i] = total
+        mean = np.log1p(-min(sum_of_risks / sum_of_weights, _MOST_RISK))
+        for v in range(_INTERVALS + 1):
+            at_mean[v] = -np.expm1(mean * (1 - middle[v]))
+        for i in range(bounds[k], bounds[k + 1]):
+            log_free = np.log1p(-min(max(risk[i], 0.0), _MOST_RISK))
+            for v in range(_INTERVALS + 1):
+                if inside[v] == 0:
+                    continue
+                remaining = -np.expm1(log_free * (1 - middle[v]))
+                found[1, i] += remaining * inside[v]
+                if v <= interval[i]:
+                    change = remaining - at_mean[v]
+                    found[0, i] -= change * (inside[v] if v < interval[i] else passed[i] - before[v])
+                    if v == interval[i] and lost[i] and free[i] > 0:
+                        found[0, i] += change / free[i]
+            found[1, i] *= np.exp(log_free)
+            if end >= 0 and time[i] >= time[end]:
+                remaining = -np.expm1(log_free * (1 - middle[interval[end]]))
+                found[0, i] += remaining / (free[end - 1] if end > bounds[k] else 1.0)
     return found
 
 
@@ -119,12 +278,8 @@ class EventsByTime:
         return cls(time, target, weight, risk_strata(risk, n_strata, weight), risk)
 
     @cached_property
-    def _censoring(self) -> list[tuple[IntArray, Incidence]]:
-        """The patients of each stratum, and their curve of censoring."""
-        return [
-            (rows, Incidence.of_censoring(self.target.take(rows), self.weight[rows]))
-            for rows in _members(self.stratum, self.weight)
-        ]
+    def _censoring(self) -> _Censoring:
+        return _Censoring.of(self.time, self.target, self.weight, self.stratum)
 
     @cached_property
     def happened(self) -> BoolArray:
@@ -134,12 +289,9 @@ class EventsByTime:
     @cached_property
     def inverse(self) -> FloatArray:
         """One over the probability (n,) that the outcome by the time is known; 0 where censoring hides it."""
-        found, target = np.zeros(len(self.target)), self.target
-        known = target.ended | (free_until(target) > self.time)
-        for rows, censoring in self._censoring:
-            inside = rows[known[rows]]
-            free = censoring.free_at(np.minimum(target.time[inside], self.time))
-            found[inside] = np.divide(1.0, free, out=np.zeros(len(inside)), where=free > 0)
+        found, censoring = np.zeros(len(self.target)), self._censoring
+        known = self.target.ended[censoring.rows] | (censoring.time > self.time)
+        found[censoring.rows] = known * _inverse(censoring.free)
         return found
 
     @property
@@ -158,10 +310,10 @@ class EventsByTime:
     def influences_of_known(self, f: FloatArray) -> FloatArray:
         """Return the same for sums of weight times `f` times `inverse`, over all patients whose outcome is known."""
         terms = ((self.weight * self.inverse) * np.transpose(f)).T
-        found, until = terms.copy(), np.minimum(self.target.time, self.time)
-        for rows, censoring in self._censoring:
-            through = censoring.derivative_of_inverse(until[rows], terms[rows])
-            found[rows] += (self.weight[rows] * through.T).T
+        found, censoring = np.zeros(terms.shape), self._censoring
+        own = terms[censoring.rows]
+        inside = _influences(*censoring[1:7], np.ascontiguousarray(np.atleast_2d(own.T).T))
+        found[censoring.rows] = inside.reshape(own.shape)
         return found
 
     @cached_property
@@ -196,7 +348,7 @@ class EventsByTime:
     def variances_by_censoring(self) -> FloatArray:
         r"""Variances (n,) that censoring adds to the `outcomes` if predictions are right.
 
-        .. math:: \int_0^t m_i(u) (1 - m_i(u)) (1 - p_i)^{\psi(u)} \frac{d\hat\Lambda_b(u)}{\hat G_b(u)}
+        .. math:: (1 - p_i) \int_0^t m_i(u) \frac{d\hat\Lambda_b(u)}{\hat G_b(u)}
 
         They do not depend on the patient's own outcome. Squares of a few large weights do, and are too small just where
         the sum is too small.
@@ -206,21 +358,17 @@ class EventsByTime:
     @cached_property
     def _given_risks(self) -> tuple[FloatArray, FloatArray]:
         """What conditional risks change in the outcomes (n,), and the variances (n,), where patients were censored."""
-        changes, variances = np.zeros(len(self.weight)), np.zeros(len(self.weight))
-        if self.risk is None:
-            return changes, variances
-        happened = Incidence.of(replace(self.target, entry=None), self.weight)
-        total = -np.log1p(-np.minimum(happened.at(np.array([self.time])), _MOST_RISK))[0]
-        for rows, censoring in self._censoring:
-            times = censoring.times[censoring.times <= self.time]
-            if not censoring.events[: len(times)].any():
-                continue
-            elapsed = times / self.time
-            if total > 0:
-                elapsed = -np.log1p(-np.minimum(happened.at(times), _MOST_RISK)) / total
-            given = _GivenRisk.of(self.risk[rows], self.weight[rows], censoring, np.minimum(elapsed, 1.0))
-            changes[rows], variances[rows] = given.changes(), given.variances()
-        return changes, variances
+        found, censoring = np.zeros((2, len(self.weight))), self._censoring
+        if self.risk is not None and censoring.lost.any():
+            happened = Incidence.of(replace(self.target, entry=None), self.weight)
+            until = np.append(censoring.time, self.time)
+            hazard = -np.log1p(-np.minimum(happened.at(until), _MOST_RISK))
+            elapsed = np.minimum((hazard if hazard[-1] > 0 else until)[:-1] / (hazard[-1] or self.time), 1.0)
+            elapsed[censoring.time > self.time] = 2.0
+            found[:, censoring.rows] = _given_risks(
+                *censoring[1:5], censoring.hazard, censoring.free, self.risk[censoring.rows], elapsed
+            )
+        return found[0], found[1]
 
     def share(self) -> Estimate:
         """Return the observed risk: the mean of the weighted events."""
@@ -232,72 +380,9 @@ class EventsByTime:
         return Estimate(value, influence, "logit", np.count_nonzero(self.weight * self.events) - 1.0)
 
 
-class _GivenRisk(NamedTuple):
-    """Conditional risks of n patients of a stratum in q short intervals of the cumulative hazard.
-
-    `log_free` (n, 1) is the logarithm of one minus the risk, `mean` that of the mean risk, `middle` (q,) the share of
-    the hazard in the middle of each interval, `remaining` (n, q) the risk from then on. `passed` is the integral of the
-    censoring hazard over G until each time, `first` (q,) the first time of each interval, and `interval` (m,) that of
-    each of the first m times.
-    """
-
-    censoring: Incidence
-    log_free: FloatArray
-    mean: float
-    middle: FloatArray
-    remaining: FloatArray
-    passed: FloatArray
-    first: IntArray
-    interval: IntArray
-
-    @classmethod
-    def of(
-        cls, risk: FloatArray, weight: FloatArray, censoring: Incidence, elapsed: FloatArray
-    ) -> _GivenRisk:
-        """`elapsed` (m,) is the share of the cumulative hazard at the first m times of the curve of censoring."""
-        m = len(elapsed)
-        inverse = _inverse(censoring.free[1 : m + 1])
-        passed = np.append(0.0, np.cumsum(inverse * censoring.events[:m] / censoring.at_risk[:m]))
-        _, first, interval = np.unique(np.floor(_INTERVALS * elapsed), return_index=True, return_inverse=True)
-        middle = np.bincount(interval, elapsed) / np.bincount(interval)
-        log_free = np.log1p(-np.clip(risk, 0.0, _MOST_RISK))[:, None]
-        remaining = -np.expm1(log_free * (1 - middle))
-        mean = np.log1p(-min(float(np.average(risk, weights=weight)), _MOST_RISK))
-        return cls(censoring, log_free, float(mean), middle, remaining, passed, first, interval)
-
-    def changes(self) -> FloatArray:
-        """Return what predicted risks change in the pseudo-values (n,)."""
-        censoring, remaining, m = self.censoring, self.remaining, len(self.interval)
-        free, before = censoring.free[1 : m + 1], censoring.free[:m]
-        change = remaining + np.expm1(self.mean * (1 - self.middle))
-        own = np.searchsorted(censoring.times, censoring.target.time)
-        until = np.minimum(own[:, None] + 1, np.append(self.first, m))
-        found = -(change * np.diff(self.passed[until], axis=1)).sum(axis=1)
-        lost = np.flatnonzero(censoring.target.event & (own < m))
-        found[lost] += change[lost, self.interval[own[lost]]] * _inverse(free)[own[lost]]
-        if not free[-1] > 0:
-            end = int(np.argmin(free > 0))
-            last = own >= end
-            found[last] += remaining[last, self.interval[end]] / before[end]
-        return np.asarray(found, np.float64)
-
-    def variances(self) -> FloatArray:
-        """Return the variances (n,) that censoring adds."""
-        at_risk = self.remaining * (1 - self.remaining) * np.exp(self.log_free * self.middle)
-        found: FloatArray = at_risk @ np.diff(self.passed[np.append(self.first, len(self.interval))])
-        return found
-
-
 def _inverse(free: FloatArray) -> FloatArray:
     """Return one over probabilities; 0 where they are 0."""
     return np.divide(1.0, free, out=np.zeros(len(free)), where=free > 0)
-
-
-def _members(stratum: IntArray, weight: FloatArray) -> list[IntArray]:
-    """Return the rows of each stratum, without those of weight 0."""
-    rows = np.flatnonzero(weight > 0)
-    rows = rows[np.argsort(stratum[rows], kind="stable")]
-    return np.split(rows, np.flatnonzero(np.diff(stratum[rows])) + 1) if len(rows) else []
 
 
 @dataclass(frozen=True, eq=False)
