@@ -103,19 +103,23 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     >>> header_place([["Study of 2020", "", ""], ["", "", ""], ["time", "died", "age"], ["5", "1", "61"]])
     2
     """
-    filled = [[str(cell).strip() for cell in row if cell is not None and str(cell).strip()] for row in rows]
-    if len(filled) < 2:
+    if len(rows) < 2:
         return 0
-    usual = float(np.median([len(row) for row in filled[len(filled) // 2 :]]))
-    if len(filled[0]) > usual / 2:
+    usual = float(np.median([len(_filled(row)) for row in rows[len(rows) // 2 :]]))
+    if len(_filled(rows[0])) > usual / 2:
         return 0
+    filled = list(map(_filled, rows[:_MOST_TITLES]))
     for share in _SHARES:
-        for place, cells in enumerate(filled[:_MOST_TITLES]):
+        for place, cells in enumerate(filled):
             texts = [cell for cell in cells if not _NUMBER.fullmatch(cell)]
             named = len(cells) > max(1.0, share * usual) and len(set(cells)) == len(cells)
             if named and len(texts) > len(cells) / 2:
                 return place
     return 0
+
+
+def _filled(row: Sequence[Any]) -> list[str]:
+    return [text for cell in row if cell is not None and (text := str(cell).strip())]
 
 
 def header_row_of(text: str, separator: str) -> int:

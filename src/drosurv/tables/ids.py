@@ -204,7 +204,7 @@ def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
         else:
             codes, values = pd.factorize(column)
             # Missing values have the code -1, which takes the last element.
-            texts = np.array([*map(label, values), "\0"], dtype=object)
+            texts = np.array([*map(label, np.asarray(values, dtype=object)), "\0"], dtype=object)
             hashed = pd.util.hash_array(texts, categorize=False)[codes]
         total = total * _FACTOR + hashed
     return pd.Series(total, index=frame.index)

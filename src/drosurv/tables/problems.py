@@ -204,7 +204,8 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
     everybody = np.zeros(len(had), np.intp)
     for beside in ("", *known[:_MOST_COMPARED]):
         within = codes.get(beside, everybody)
-        same = [name for name in known if _agrees(codes[name], at, within)]
+        places = [_place_of(within, at // width) for width in (1, _NEAR, 2 * _NEAR)]
+        same = [name for name in known if _agrees(codes[name], places)]
         if same:
             named = listing([repr(str(name)) for name in (beside, *same) if name], 4)
             yield ArgumentWarning(
@@ -239,18 +240,18 @@ def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
     return bool(abs(order) > _RANK_CORRELATION) or same_times(*once.T) > _SAME_TIMES
 
 
-def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
-    """Whether rows (n,) at one time have equal codes far more often than rows at times near it, of equal `within`.
+def _agrees(codes: IntArray, places: Sequence[IntArray]) -> bool:
+    """Whether rows (n,) at one time have equal codes far more often than rows at times near it.
 
-    What changes with time is equal more often at near times than at far ones, and may be by as much at one time.
+    `places` are numbers (n,), equal for rows to compare: at one time, at times near it, and farther. What changes with
+    time is equal more often at near times than at far ones, and may be by as much at one time.
     """
-    widths = (1, _NEAR, 2 * _NEAR)
-    rows = np.diff([_rows_like(within, at // width) for width in widths], axis=0, prepend=1.0)
-    equal = np.diff([_rows_like(within, at // width, codes) for width in widths], axis=0, prepend=1.0)
+    rows = np.diff([_rows_like(place) for place in places], axis=0, prepend=1.0)
+    equal = np.diff([_rows_like(_place_of(place, codes)) for place in places], axis=0, prepend=1.0)
     known = (rows[:2] > 0).all(axis=0)
     if known.sum() < 2 * _FEWEST_REPEATED:
         return False
-    rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes) / len(codes))[known]
+    rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes + 1) / len(codes))[known]
     same, near, far = equal / np.maximum(rows, 1)
     change = max((near - far)[rows[2] > 0].sum(), 0.0)
     beyond, possible = (same - near).sum() - change, (1 - near).sum()
@@ -258,11 +259,14 @@ def _agrees(codes: IntArray, at: IntArray, within: IntArray) -> bool:
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
 
 
-def _rows_like(*codes: IntArray) -> FloatArray:
-    """Return how many rows have the codes of each row (n,) in every one of some columns."""
-    place = np.zeros(len(codes[0]), np.intp)
-    for one in codes:
-        place = np.unique(place * (one.max() + 2) + one + 1, return_inverse=True)[1]
+def _place_of(first: IntArray, second: IntArray) -> IntArray:
+    """Return numbers (n,) from 0, equal for rows that have equal codes, -1 where missing, in both of two columns."""
+    pairs = first * (second.max() + 2) + second
+    return np.unique(pairs, return_inverse=True)[1]
+
+
+def _rows_like(place: IntArray) -> FloatArray:
+    """Return how many rows have the number of each row, (n,)."""
     return np.bincount(place)[place].astype(np.float64)
 
 

@@ -338,10 +338,11 @@ def as_table(given: Any, name: str = "table") -> pd.DataFrame:
 def _in_usual_digits(column: pd.Series[Any]) -> pd.Series[Any] | None:
     """Return the numbers of a column in which some are typed with other digits, as full-width ones; else None."""
     declared = isinstance(column.dtype, pd.CategoricalDtype)
-    if declared or not any(isinstance(one, str) and not one.isascii() and like_number(one) for one in column):
+    texts = [] if declared else [cell for cell in column.to_numpy(dtype=object) if isinstance(cell, str)]
+    if "".join(texts).isascii() or not any(not text.isascii() and like_number(text) for text in texts):
         return None
-    cells = column.astype(object).where(column.notna(), None)
-    found = pd.Series(typed(Cells.of(cells), str(column.name), "."), column.index, name=column.name)
+    known = column.astype(object).where(column.notna(), None)
+    found = pd.Series(typed(Cells.of(known), str(column.name), "."), column.index, name=column.name)
     return found if holds_numbers(found) else None
 
 
