@@ -45,18 +45,13 @@ def test_a_call_gives_the_recorded_numbers(name, monkeypatch):
     assert different == {}
 
 
-def test_60_calls_of_five_functions_are_recorded():
+def test_55_calls_of_five_functions_are_recorded():
     functions = Counter(name.partition("_")[0] for name in NUMBERS)
-    assert functions == {"evaluate": 30, "compare": 8, "certify": 8, "repair": 8, "monitor": 6}
+    assert functions == {"evaluate": 28, "compare": 7, "certify": 7, "repair": 7, "monitor": 6}
     assert NUMBERS.keys() == SCRIPT["CALLS"].keys()
 
 
 def test_most_recorded_numbers_keep_their_definition_in_0_5():
-    kept = [
-        not SCRIPT["changes_in_0_5"](name, key)
-        for name, numbers in NUMBERS.items()
-        for key in numbers
-        if not key.startswith("decision curve")
-    ]
+    kept = [not SCRIPT["changes_in_0_5"](name, key) for name, numbers in NUMBERS.items() for key in numbers]
     assert len(kept) > 6000
     assert sum(kept) > 0.5 * len(kept)

@@ -17,15 +17,15 @@ def model():
 
 
 def test_the_subgroup_of_a_wrong_cause_is_found_and_the_right_cause_is_not_blamed(model):
-    X, y = cohort(1, 2_000, hidden=1.0)
-    found = certify(model, X, y, cause=1, n_bootstrap=199)
+    X, y = cohort(1, 1_500, hidden=1.2)
+    found = certify(model, X, y, cause=1, n_bootstrap=99)
     assert any("x2 >" in group for group in found.significant["group"])
-    assert certify(model, X, y, cause=2, n_bootstrap=199).significant.empty
+    assert certify(model, X, y, cause=2, n_bootstrap=99).significant.empty
     times = np.linspace(0.03, 4.5, 150)
     table = Predictions(
         incidence={k: model.predict_cumulative_incidence(X, times, k) for k in (1, 2)}, times=times
     )
-    of_table = certify(table, X, y, cause=1, n_bootstrap=199)
+    of_table = certify(table, X, y, cause=1, n_bootstrap=99)
     assert of_table.overall["expected"] == pytest.approx(found.overall["expected"], rel=0.02)
     assert any("x2 >" in group for group in of_table.significant["group"])
 

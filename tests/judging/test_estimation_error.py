@@ -21,10 +21,10 @@ def draw(rng, n):
 
 def test_the_variance_of_expected_events_over_many_training_sets():
     rng = np.random.default_rng(0)
-    X, target = draw(rng, 600)
+    X, target = draw(rng, 300)
     group = X[:, 0] > 0.5
     totals, trained = [], []
-    for _ in range(150):
+    for _ in range(100):
         X_train, y = draw(rng, 200)
         model = CoxPH().fit(X_train, Surv.from_arrays(y.event, y.time))
         curves, scores = model._curves_and_scores(X)
@@ -33,7 +33,7 @@ def test_the_variance_of_expected_events_over_many_training_sets():
     rate = np.exp(X @ [0.7, 0.3])
     residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2, until=1.9, parts=1)
     found = EstimationError(residuals, np.array([np.mean(trained)]), X).covariance(group * 1.0)
-    assert np.sqrt(found[0, 0]) == pytest.approx(np.std(totals), rel=0.2)
+    assert np.sqrt(found[0, 0]) == pytest.approx(np.std(totals), rel=0.25)
 
 
 def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
@@ -67,7 +67,7 @@ def test_errors_of_a_parametric_baseline_cancel_only_for_the_whole_follow_up():
 def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
     """Of everybody, of a group by a column of the model, and of one by chance: 7 coefficients, 100 events."""
     ratios = []
-    for seed in range(25):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 7))
         time, end = rng.exponential(np.exp(-X[:, :2] @ [0.6, 0.4])), rng.uniform(0.5, 2.5, 150)
@@ -81,9 +81,9 @@ def test_the_variance_of_cross_fitted_predictions_over_many_cohorts():
             ratios.append((sums.observed - sums.expected).sum() / np.sqrt(sums.variance(ones)))
     everybody, by_column, by_chance = np.std(np.reshape(ratios, (-1, 3)), axis=0)
     assert everybody < by_chance
-    # Standard deviations of 25 cohorts vary by a seventh.
+    # Standard deviations of 16 cohorts vary by a sixth.
     assert by_column < 1.1 * by_chance
-    assert 0.75 < by_chance < 1.2
+    assert 0.7 < by_chance < 1.25
 
 
 @pytest.mark.parametrize("estimator", [CoxPH(), CoxPHCV(l2s=[0.1])], ids=["CoxPH", "CoxPHCV"])

@@ -58,7 +58,7 @@ def short_for_high_risks(rng, x):
 def test_observed_over_expected_events_of_right_predictions_are_near_one(censored):
     ratios, slopes = [], []
     for seed in range(12):
-        found = judged(*weibull(seed, 1_000, censored=censored)[:4])
+        found = judged(*weibull(seed, 600, censored=censored)[:4])
         values = {q.question: q.estimate.value for q in asked(found)}
         ratios.append(values["level"])
         slopes.append(values["slope"])
@@ -71,9 +71,9 @@ def test_right_predictions_are_right_in_every_period_of_diagnosis_where_the_stud
     """Patients diagnosed from 2010 to 2020 are followed until the middle of 2020."""
     ratios, plain, wrong = [], [], 0
     for seed in range(8):
-        year = np.random.default_rng([41, seed]).uniform(2010, 2020, 800)
+        year = np.random.default_rng([41, seed]).uniform(2010, 2020, 600)
         given = weibull(
-            seed, 800, at, lambda rng, x, year=year: np.minimum(2020.5 - year, rng.exponential(33, 800))
+            seed, 600, at, lambda rng, x, year=year: np.minimum(2020.5 - year, rng.exponential(33, 600))
         )
         _, S, time, event, _ = given
         found = asked(judged(*given[:4]), [year < 2015, year >= 2015])
@@ -110,7 +110,7 @@ def test_a_rounding_error_of_a_time_changes_nothing():
         assert first.estimate.p == pytest.approx(second.estimate.p, rel=1e-9)
 
 
-@pytest.mark.parametrize("at", [(1.1, 3.3, 5.1), tuple(np.linspace(0.1, 6, 60))])
+@pytest.mark.parametrize("at", [(1.1, 3.3, 5.1), tuple(np.linspace(0.1, 6, 30))])
 def test_times_in_single_precision_are_those_of_the_table(at):
     """Times of one decimal, some of which are predicted times."""
     times, S, time, event, _ = weibull(5, 300, at)
@@ -281,4 +281,6 @@ def test_right_predictions_at_one_time_are_left_alone_whatever_the_shape_in_a_gr
         C = np.minimum(rng.exponential(6, n), 8.0)
         X = pd.DataFrame({"x": x, "g": g.astype(float)})
         y = Surv.from_arrays(T <= C, np.minimum(T, C))
-        assert repair(([5.0], np.exp(-5 * rate)[:, None]), X, y, random_state=0).repairs_ == []
+        assert (
+            repair(([5.0], np.exp(-5 * rate)[:, None]), X, y, max_conditions=1, random_state=0).repairs_ == []
+        )

@@ -289,11 +289,11 @@ def test_steps_below_the_last_digit_of_probabilities_do_no_harm():
 
 def test_events_at_time_zero_are_judged():
     rng = np.random.default_rng(3)
-    days = rng.integers(0, 900, 300).astype(float)
+    days = rng.integers(0, 900, 150).astype(float)
     days[0] = 0.0
-    y, X = Surv.from_arrays(np.ones(300, dtype=bool), days), rng.normal(size=(300, 1))
+    y, X = Surv.from_arrays(np.ones(150, dtype=bool), days), rng.normal(size=(150, 1))
     model = RepairedCox(max_conditions=1).fit(X, y)
-    found = judged_patients(as_predictions(model, X, 300), y)
+    found = judged_patients(as_predictions(model, X, 150), y)
     assert np.isfinite(found.residuals.expected).all()
 
 

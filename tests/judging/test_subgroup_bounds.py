@@ -137,17 +137,17 @@ def test_wrong_timing_for_everybody_is_corrected_before_subgroups_are_judged_aga
 
 def test_right_predictions_are_seldom_significant():
     alarms = 0
-    for seed in range(12):
+    for seed in range(8):
         X, y, predictions = patients(250, seed)
         alarms += len(certify(predictions, X, y, n_bootstrap=59, random_state=seed).significant) > 0
-    # 5 % of 12: more than 3 have a probability of 0.2 %.
-    assert alarms <= 3
+    # 5 % of 8: more than 2 have a probability of 0.6 %.
+    assert alarms <= 2
 
 
 def test_right_predictions_for_whole_years_are_seldom_significant():
     """Events occur at years 1, 2, ... only, and predictions are probabilities of surviving each year."""
     alarms = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"a": rng.normal(size=250), "b": rng.normal(size=250)})
         rate = 0.3 * np.exp(0.5 * X["a"].to_numpy())
@@ -158,7 +158,7 @@ def test_right_predictions_for_whole_years_are_seldom_significant():
         found = certify(pair, X, y, n_bootstrap=59, random_state=seed)
         assert found.overall["ratio"] == pytest.approx(1, abs=0.35)
         alarms += len(found.significant) > 0
-    assert alarms <= 3
+    assert alarms <= 2
 
 
 def test_bounds_contain_the_estimates_and_hold_for_every_measure():
@@ -268,12 +268,12 @@ def test_patients_of_a_subgroup_are_counted_by_their_ids():
 
 def test_late_entry_is_judged_from_entry_on():
     train, test = (
-        make_hidden_minority(800, minority=0.0, random_state=0),
-        make_hidden_minority(800, minority=0.0, random_state=1),
+        make_hidden_minority(400, minority=0.0, random_state=0),
+        make_hidden_minority(400, minority=0.0, random_state=1),
     )
     model = CoxPH().fit(train.X, train.y)
     time = test.y[test.y.dtype.names[1]]
-    entry = np.where(np.arange(800) % 2, 0.5 * time, 0.0)
+    entry = np.where(np.arange(400) % 2, 0.5 * time, 0.0)
     found = certify(model, test.X, with_fields(test.y, entry=entry), n_bootstrap=59, alpha=0.3)
     hazard = model.predict_cumulative_hazard_function(test.X)
     expected = sum(h(t) - h(v) for h, t, v in zip(hazard, time, entry, strict=True))
@@ -282,7 +282,7 @@ def test_late_entry_is_judged_from_entry_on():
 
 
 def test_strata_are_given_to_the_model():
-    data = make_hidden_minority(600, minority=0.0, random_state=0)
+    data = make_hidden_minority(300, minority=0.0, random_state=0)
     strata = np.where(data.X["x1"] > 0, "high", "low")
     model = CoxPH().fit(data.X, data.y, strata=strata)
     found = certify(model, data.X, data.y, strata=strata, n_bootstrap=59, alpha=0.3)
@@ -513,7 +513,7 @@ def test_views_hold_the_same_numbers(twice):
 
 def test_with_more_than_sixty_columns_one_column_defines_a_subgroup_and_the_summary_says_so():
     X, y, predictions = patients(300)
-    wide = X.assign(**{f"x{j}": np.random.default_rng(j).normal(size=300) for j in range(60)})
+    wide = X.assign(**{f"x{j}": np.random.default_rng(j).normal(size=300) for j in range(58)})
     found = certify(predictions, wide, y, n_bootstrap=59)
     assert "that a single column of more than 60 defines:" in found.summary()
     assert "Not covered: subgroups that several columns, finer cuts" in found.summary()
@@ -533,7 +533,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 def test_a_right_model_fitted_to_few_patients_is_not_called_wrong():
     """Without its estimation error, the test finds a significant subgroup in three of four such models."""
     found = []
-    for seed in range(5):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(1800, 4))
         time, end = rng.exponential(np.exp(-X @ [0.6, -0.4, 0.0, 0.0])), rng.exponential(size=1800)
@@ -541,7 +541,7 @@ def test_a_right_model_fitted_to_few_patients_is_not_called_wrong():
         model = CoxPH().fit(X[:300], y[:300])
         bounds = certify(model, X[300:], y[300:], n_bootstrap=59)
         found.append(len(bounds.significant if bounds.rescaled is None else bounds.rescaled) > 0)
-    assert sum(found) <= 2
+    assert sum(found) <= 1
 
 
 def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
@@ -554,7 +554,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
         return X, Surv.from_arrays(time <= end, np.minimum(time, end))
 
     X, y = drawn(600)
-    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(100)]
+    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(60)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_of_frozen(one, X, target, np.ones(1)).hazard[inside].sum() for one in models]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
@@ -564,8 +564,8 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     place = int(np.argmax(agree))
     assert agree[place] > 0.99
     error = judged.error.of_subgroups(subgroups.sums_of_parts)
-    # The variance over 100 models has a standard error of 14 %.
-    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.25)
+    # The variance over 60 models has a standard error of 18 %.
+    assert error[place].sum() == pytest.approx(np.var(expected), rel=0.35)
     # The same as that of a group.
     for place in (3, 40):
         alone = judged.error.covariance(subgroups.members(place) * 1.0)

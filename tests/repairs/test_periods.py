@@ -70,7 +70,7 @@ def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
 
 @pytest.fixture(scope="module")
 def with_group():
-    X, y = patients(1500, 0, early=1.0, late=0.2, level=2.0)
+    X, y = patients(1000, 0, early=1.0, late=0.2, level=2.0)
     return RepairedCox(CoxPH(), random_state=0).fit(X, y)
 
 
@@ -154,7 +154,7 @@ def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
 
 
 def test_right_models_are_not_changed():
-    for seed in range(3):
+    for seed in range(2):
         X, y = patients(300, 10 + seed)
         fitted = RepairedCox(CoxPH(), max_conditions=1, random_state=seed).fit(X, y)
         times, survival = predictions(X)
@@ -229,8 +229,8 @@ def test_levels_and_slopes_solve_their_penalised_score_equations():
 
 
 def test_the_e_value_is_that_of_the_definition():
-    table, at, _, _ = residuals(n=500, seed=1)
-    folds = draw_folds(500, 5, np.random.default_rng(0))
+    table, at, _, _ = residuals(n=400, seed=1)
+    folds = draw_folds(400, 5, np.random.default_rng(0))
     search = CheckedSearch(table, at, folds, 1, 20.0, lambda *progress: None, frozen=True)
     trial, score = search.try_kind("timing", Limits(20, 10)), 0.5 * at.columns[:, 1]
 

@@ -13,7 +13,7 @@ TIMES = np.linspace(0.1, 4, 40)
 SIMPLE = {"max_conditions": 1, "random_state": 0}
 
 
-def cohort(seed, n=2_000, hidden=1.2):
+def cohort(seed, n=1_500, hidden=1.2):
     """Cause 1 is more frequent than the features say where x2 is high; cause 2 is as they say."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["x0", "x1", "x2"])
@@ -38,7 +38,7 @@ def repaired(model):
 def test_the_hidden_group_of_the_cause_is_repaired_and_the_other_cause_is_not(model, repaired):
     (found,) = [one for one in repaired.repairs_ if one.rule is not None]
     assert "x2 >" in str(found.rule)
-    X, y = cohort(2)
+    X, y = cohort(2, n=2_000)
     alone = repair(model, X, y, frozen=True, cause=2, **SIMPLE)
     assert all(one.rule is None for one in alone.repairs_)
     high = X["x2"] > 1
@@ -87,10 +87,10 @@ def test_incidences_of_a_table_are_repaired_as_the_model_is(model, repaired):
 
 
 def test_one_cause_gives_the_repairs_of_an_event():
-    X, y = cohort(1, n=1_000)
+    X, y = cohort(1, n=600)
     event = Surv.from_arrays(y["cause"] == 1, y["time"])
     one = Surv.competing(y["cause"] == 1, y["time"])
-    train, old = cohort(0, n=1_000, hidden=0.0)
+    train, old = cohort(0, n=600, hidden=0.0)
     cox = CoxPH().fit(train, Surv.from_arrays(old["cause"] == 1, old["time"]))
     causes = CauseSpecificCox().fit(train, Surv.competing(old["cause"] == 1, old["time"]))
     plain = repair(cox, X, event, frozen=True, **SIMPLE)

@@ -67,7 +67,7 @@ def wilms():
 
 @cache
 def hidden():
-    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    data = make_hidden_minority(n_samples=1000, n_features=6, minority=0.25, random_state=0)
     return RepairedCox(CoxPH(), **SIMPLE).fit(data.X, data.y), data.X, data.y
 
 
@@ -274,7 +274,7 @@ def test_hazard_ratios_are_those_of_the_predictions(planted):
 
 @pytest.mark.parametrize("base", [make_pipeline(TableEncoder(), CoxPH()), CoxPH()])
 def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns(base):
-    data = make_hidden_minority(n_samples=800, n_features=6, minority=0.25, random_state=0)
+    data = make_hidden_minority(n_samples=500, n_features=6, minority=0.25, random_state=0)
     X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
     model = RepairedCox(base, folds=3, max_repairs=1, **SIMPLE).fit(X, data.y)
     rows = model.hazard_ratios().rows
@@ -349,7 +349,9 @@ def test_a_repair_of_effects_that_predicts_a_worse_total_says_what_it_improves()
 
 def test_the_total_of_events_of_wilms_tumours_moves_towards_the_observed_one_with_the_default_model():
     data = load_nwtco()
-    model = RepairedCox(CoxPHCV(), folds=3, max_conditions=1, random_state=3).fit(data.X, data.y)
+    model = RepairedCox(CoxPHCV(), folds=3, max_conditions=1, max_repairs=1, random_state=3).fit(
+        data.X, data.y
+    )
     assert model.repairs_
     for found in model.repairs_:
         assert abs(found.events - found.predicted_after) < abs(found.events - found.predicted)
