@@ -206,6 +206,15 @@ def quick_check():
         yield
 
 
+@pytest.fixture
+def quick_base(monkeypatch):
+    """The default base of repairs with one penalty and no splines."""
+    from drosurv import CoxPHCV, RepairedCox
+
+    base, quick = RepairedCox._base, CoxPHCV(splines=False, l2s=[0.1], cv=3)
+    monkeypatch.setattr(RepairedCox, "_base", lambda self: quick if self.base is None else base(self))
+
+
 _R = """
 library(survival)
 give <- function(name, value) {

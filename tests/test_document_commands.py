@@ -76,13 +76,17 @@ def read(words):
     command.make_context("drosurv", list(rest))
 
 
+# Patients of each table.
+N = 200
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch, quick_check):
+def folder(tmp_path, monkeypatch, quick_check, quick_base):
     """The files that a reader has: those that no command on a page writes."""
-    data = make_hidden_minority(n_samples=240, random_state=0)
+    data = make_hidden_minority(n_samples=N, random_state=0)
     patients = pd.DataFrame(
         {
-            "id": range(1, 241),
+            "id": range(1, N + 1),
             "months": np.ceil(40 * data.y["time"]),
             "died": data.y["event"].astype(int),
             "age": np.round(64 + 9 * data.X["x1"]),
@@ -92,7 +96,7 @@ def folder(tmp_path, monkeypatch, quick_check):
     )
     patients.to_csv(tmp_path / "patients.csv", index=False)
     patients.head(20).drop(columns=["months", "died"]).to_csv(tmp_path / "new_patients.csv", index=False)
-    entered = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(240) * 3, unit="D")
+    entered = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N) * 3, unit="D")
     last_seen = entered + pd.to_timedelta(np.ceil(30.4 * patients["months"]), unit="D")
     log = patients.drop(columns="months").assign(admitted=entered, last_seen=last_seen)
     log.to_csv(tmp_path / "log.csv", index=False, date_format="%Y-%m-%d")

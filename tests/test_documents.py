@@ -39,12 +39,12 @@ def some_patients(load, most):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
+def test_the_code_of_a_page_runs(page, capsys, monkeypatch, quick_base):
     import matplotlib as mpl
 
     mpl.use("agg")
     # Fewer replicates than by default, and fewer patients; nothing else is changed.
-    for name, most in {"load_flc": 900, "load_nwtco": 2100, "make_hidden_minority": 600}.items():
+    for name, most in {"load_flc": 900, "load_nwtco": 2100, "make_hidden_minority": 400}.items():
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name), most))
     monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate))
     monkeypatch.setattr("drosurv.judging.certification.REPLICATES", 39)

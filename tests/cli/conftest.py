@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPHCV, RepairedCox
 from drosurv.datasets import make_hidden_minority
 
 
@@ -16,13 +15,6 @@ def wide_terminal(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick_commands(quick_check):
     """Checks train few models, and certificates draw few replicates."""
-
-
-@pytest.fixture
-def quick_base(monkeypatch):
-    """The default base of repairs with one penalty and no splines."""
-    base, quick = RepairedCox._base, CoxPHCV(splines=False, l2s=[0.1], cv=3)
-    monkeypatch.setattr(RepairedCox, "_base", lambda self: quick if self.base is None else base(self))
 
 
 @pytest.fixture(scope="session")
