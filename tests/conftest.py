@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -171,15 +172,42 @@ def all_draws(quick_searches, monkeypatch):
     monkeypatch.setattr("drosurv.metrics.estimates._DRAWS", quick_searches)
 
 
+_all_sections = []
+
+
+@contextmanager
+def _collect(*keys):
+    """Reports collect the sections of these names and no others, or all if none is named."""
+    report = import_module("drosurv.report.report")
+    every = (_all_sections or [report.all_sections])[0]
+    _all_sections[:] = [every]
+    read = tuple(section for section in every() if section.key in keys)
+    assert len(read) == len(keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "all_sections", (lambda: read) if keys else every)
+        yield
+
+
+@pytest.fixture(scope="session")
+def only_sections():
+    """A context in which reports collect the named sections only."""
+    return _collect
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_sections_of_file(request):
+    """Where ``pytestmark`` names the sections that the tests of a file read, so do reports of its fixtures."""
+    marker = request.node.get_closest_marker("sections")
+    with _collect(*marker.args) if marker else nullcontext():
+        yield
+
+
 @pytest.fixture(autouse=True)
-def few_sections(request, monkeypatch):
+def few_sections(request, few_sections_of_file):
     """Where ``pytest.mark.sections`` names the sections that a test reads, reports collect no others."""
     marker = request.node.get_closest_marker("sections")
-    if marker is not None and marker.args:
-        report = import_module("drosurv.report.report")
-        read = tuple(section for section in report.all_sections() if section.key in marker.args)
-        assert len(read) == len(marker.args)
-        monkeypatch.setattr(report, "all_sections", lambda: read)
+    with _collect(*marker.args) if marker else nullcontext():
+        yield
 
 
 _checked = {}

@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -12,15 +13,18 @@ from drosurv.report.report import with_code
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 
 
-def drawn(value=None, low=None, high=None, guide=0.1):
-    """Class and style of what the page draws of a row."""
-    loader = PackageLoader("drosurv.report")
-    environment = Environment(loader=loader, autoescape=True)
+@cache
+def macros():
+    environment = Environment(loader=PackageLoader("drosurv.report"), autoescape=True)
     environment.filters["with_code"] = with_code
     environment.filters["first_upper"] = first_upper
-    macros = environment.get_template("macros.html.jinja").module
+    return environment.get_template("macros.html.jinja").module
+
+
+def drawn(value=None, low=None, high=None, guide=0.1):
+    """Class and style of what the page draws of a row."""
     row = {"c": value, "c_low": low, "c_high": high}
-    html = str(macros.strip(Strip(Column.measured("c", ""), AXIS, guide), row))
+    html = str(macros().strip(Strip(Column.measured("c", ""), AXIS, guide), row))
     return re.findall(r'<i class="(\w+)" style="([^"]*)"', html)
 
 

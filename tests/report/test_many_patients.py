@@ -11,7 +11,7 @@ from drosurv.patients import observation
 from drosurv.patients.observation import Rows, sample_rows, sample_size
 from drosurv.report.evidence import AuditedModel, Evidence
 
-SIZE = 350
+SIZE = 250
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def many(monkeypatch):
     """Patients who count as very many, and a model that is wrong for some of them."""
     monkeypatch.setattr(observation, "MANY_PATIENTS", SIZE)
     train, test = (
-        make_hidden_minority(500, n_features=6, minority=0.25, random_state=seed) for seed in (0, 1)
+        make_hidden_minority(350, n_features=6, minority=0.25, random_state=seed) for seed in (0, 1)
     )
     return make_pipeline(StandardScaler(), CoxPH()).fit(train.X, train.y), test
 
@@ -32,7 +32,7 @@ def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch
         "features": test.X[["x1", "x5"]],
     }
     sampled = audit(model, test.X, test.y, **given)
-    monkeypatch.setattr(observation, "MANY_PATIENTS", 500)
+    monkeypatch.setattr(observation, "MANY_PATIENTS", 350)
     whole = audit(model, test.X, test.y, **given)
     said = f"random sample of {SIZE} patients"
     limits = [" ".join(report.parts["method"].facts["limits"]) for report in (sampled, whole)]
@@ -60,7 +60,7 @@ def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch
 
 def test_rows_of_one_patient_are_drawn_together(many):
     model, test = many
-    id = np.arange(500) // 5
+    id = np.arange(350) // 5
     evidence = Evidence(
         audited_model=AuditedModel("CoxPH", model, test.X),
         y=test.y,

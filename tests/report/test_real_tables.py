@@ -45,9 +45,10 @@ def wilms():
 
 
 @pytest.fixture(scope="module")
-def wilms_folds(wilms):
+def wilms_folds(wilms, only_sections):
     X, y, infants, _ = wilms
-    return audited(CoxPH(), X, y, sensitive_features={"infant": infants}, folds=2)
+    with only_sections("verdict", "groups", "method"):
+        return audited(CoxPH(), X, y, sensitive_features={"infant": infants}, folds=2)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def rotterdam():
 
 
 @pytest.fixture(scope="module")
-def colon():
+def colon(only_sections):
     table = pd.read_csv(FIXTURES / "colon.csv.gz").dropna()
     held_out = np.random.default_rng(0).random(len(table)) < 0.4
     X, y = (
@@ -75,7 +76,8 @@ def colon():
     )
     model = CoxPH().fit(X[~held_out], y[~held_out])
     sex = {"sex": table["sex"].to_numpy()[held_out]}
-    return audited(model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex)
+    with only_sections("verdict", "groups"):
+        return audited(model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex)
 
 
 @pytest.mark.sections("verdict", "missed")
@@ -122,6 +124,7 @@ def test_rows_that_a_repaired_model_was_trained_on_forbid_a_clear_verdict(tmp_pa
     assert any("133" in w["text"] for w in summary["warnings"] if w["severity"] == "blocking")
 
 
+@pytest.mark.sections("verdict", "patients")
 def test_a_kept_column_is_named_below_the_verdict_and_does_not_decide_it(tmp_path):
     """Rotterdam: the time to relapse gives the time to death away, and the user said that it is known."""
     table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")

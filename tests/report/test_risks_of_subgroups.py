@@ -11,6 +11,8 @@ from drosurv.metrics.risk_strata import observed_risk
 from drosurv.patients.target import parse_target
 from drosurv.report.sections.first_section import _found
 
+pytestmark = pytest.mark.sections("verdict")
+
 AT = [1.0, 2.0, 3.0]
 
 
@@ -18,7 +20,7 @@ AT = [1.0, 2.0, 3.0]
 def found():
     """Predictions that miss a marker which makes events three times as frequent; its patients, and the report."""
     rng = np.random.default_rng(0)
-    n = 1_200
+    n = 800
     x, marker = rng.normal(size=n), rng.random(n) < 0.2
     predicted = 0.1 * np.exp(0.5 * x)
     time, left = rng.exponential(1 / (predicted * np.where(marker, 3, 1))), rng.uniform(1, 5, n)
