@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 # What a command printed, and the words of the guide on it.
 SAID = [
     ("plan", "factor of 1.154", "within a factor of 1.15"),
-    ("plan", "power of 2 %", "with a power of 2 %"),
+    ("plan", "power of 1 %", "with a power of 1 %"),
     ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
     ("certify", "over no model (all patients: 0.113)", "0.113 against"),
     ("repair", "corrected for marker > 0.5", "a marker above 0.5"),
