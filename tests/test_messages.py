@@ -669,6 +669,7 @@ CASES = {
     "evaluate: overall": (lambda: evaluate(cox(), X, Y, sensitive_features={"overall": SEX}), "sensitive_features"),
     "evaluate: rows": (lambda: evaluate(cox(), X[:3], Y), "X"),
     "evaluate: y": (lambda: evaluate(cox(), X, np.zeros(5)), None, InputError),
+    "evaluate: nobody followed": (lambda: evaluate(cox(), X, target(Y["event"], np.zeros(N))), None, InputError),
     "evaluate: y_train": (lambda: evaluate(cox(), X, Y, y_train=np.zeros(5)), None, InputError),
     "evaluate: columns of X_train": (lambda: evaluate(cox(), X, Y, X_train=X[["age"]], y_train=Y), "X_train"),
     "evaluate: rows of X_train": (lambda: evaluate(cox(), X, Y, X_train=X[:7], y_train=Y), "X_train"),

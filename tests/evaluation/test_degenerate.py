@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv import Surv, audit, compare, evaluate
+from drosurv import Surv, audit, certify, compare, evaluate, repair
 from drosurv.evaluation import Predictions, SmallGroupWarning
 
 pytestmark = [
@@ -222,3 +222,20 @@ def test_the_brier_score_without_an_event_is_the_mean_squared_risk():
     table = evaluate(([1.0, 2.0], 1 - risk), None, y).to_frame()
     value = table.query("metric == 'integrated_brier_score'")["value"].item()
     assert value == pytest.approx((np.mean(risk[:, 0] ** 2) + np.mean(risk[1:, 1] ** 2)) / 2)
+
+
+@pytest.mark.parametrize("survival", ["zero", "zero or one", "one of two times"])
+def test_certain_events_are_judged_and_repaired_without_a_warning_of_arithmetic(survival):
+    n, rng = 120, np.random.default_rng(0)
+    time, event = rng.weibull(1.3, n), rng.random(n) < 0.7
+    times = np.linspace(0.06, 6, 100) if survival != "one of two times" else np.array([0.2, 0.5])
+    certain = np.zeros(n) if survival == "zero" else (rng.random(n) < 0.5).astype(float)
+    predicted = times, np.repeat(certain[:, None], len(times), axis=1)
+    X, y = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x", "z"]), Surv.from_arrays(event, time)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", SmallGroupWarning)
+        assert audit(predicted, X, y).to_html()
+        assert repair(predicted, X, y, frozen=True).repairs_ is not None
+        if survival != "zero or one":
+            assert certify(predicted, X, y).summary()

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import Surv, evaluate, repair
+from drosurv import Surv, compare, evaluate, repair
+from drosurv.evaluation import Predictions
 from drosurv.judging.few_times import FEWEST_FOLLOWED, ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.questions import questions
@@ -108,6 +109,41 @@ def test_a_rounding_error_of_a_time_changes_nothing():
     for first, second in zip(one, other, strict=True):
         assert first.question == second.question
         assert first.estimate.p == pytest.approx(second.estimate.p, rel=1e-9)
+
+
+def test_the_timing_at_two_times_does_not_depend_on_the_order_of_rows():
+    """The two parts of the follow-up are equally extreme, up to rounding."""
+    at, S, time, event, _ = weibull(4, 600, (1.0, 3.0))
+    rng, found = np.random.default_rng(0), []
+    for _ in range(8):
+        order = rng.permutation(600)
+        timing = [q for q in asked(judged(at, S[order], time[order], event[order])) if q.question == "timing"]
+        found.append(timing[0].estimate)
+    assert {each.time for each in found} == {1.0}
+    assert [each.value for each in found] == pytest.approx([found[0].value] * 8, rel=1e-9)
+
+
+@pytest.mark.parametrize("at", [THREE, tuple(np.linspace(0.1, 6, 60))])
+@pytest.mark.parametrize("entered", [False, True])
+def test_rounding_errors_of_tied_times_change_no_finding(at, entered):
+    """As those of differences of two times: 0.3 - 0.1 is not 0.2."""
+    times, S, time, event, _ = weibull(6, 400, at)
+    time, rng = np.ceil(4 * time) / 4, np.random.default_rng(0)
+    entry = {"entry": rng.uniform(0, 0.2, 400)} if entered else {}
+    moved = time * (1 + rng.uniform(-1e-14, 1e-14, 400))
+    one, other = (evaluate((times, S), None, Surv.from_arrays(event, t, **entry)) for t in (time, moved))
+    number = ["value", "low", "high", "p"]
+    np.testing.assert_allclose(one.findings[number], other.findings[number], rtol=1e-6)
+    of_ranks = one.to_frame().query("metric == 'concordance_index'").value
+    np.testing.assert_allclose(of_ranks, other.to_frame().query("metric == 'concordance_index'").value)
+
+
+def test_ties_that_were_broken_by_small_numbers_are_no_reason_to_call_predictions_harmful():
+    """One curve that is fitted to events at nearly the same time has a huge hazard there."""
+    at, S, time, event, _ = weibull(6, 400, tuple(np.linspace(0.1, 6, 60)))
+    time = np.ceil(4 * time) / 4 + np.random.default_rng(0).uniform(0, 1e-6, 400)
+    gain = evaluate((at, S), None, Surv.from_arrays(event, time)).findings.query("question == 'gain'")
+    assert gain["value"].item() > 0
 
 
 @pytest.mark.parametrize("at", [(1.1, 3.3, 5.1), tuple(np.linspace(0.1, 6, 30))])
@@ -284,3 +320,17 @@ def test_right_predictions_at_one_time_are_left_alone_whatever_the_shape_in_a_gr
         assert (
             repair(([5.0], np.exp(-5 * rate)[:, None]), X, y, max_conditions=1, random_state=0).repairs_ == []
         )
+
+
+def test_comparisons_and_names_of_causes_know_times_in_single_precision_too():
+    at, S, time, event, _ = weibull(5, 300, (1.1, 3.3, 5.1))
+    single = (np.ceil(10 * time) / 10).astype(np.float32)
+    y = Surv.competing(np.where(event, 1, 0), single, ["relapse"])
+    given = Predictions(incidence={1: 1 - S}, times=at)
+    found = evaluate(given, None, y, cause=1)
+    assert "relapse" in found.verdict.text + found.settings.event
+    other = compare({"one": given}, None, y, cause=1).set_index(["attribute", "metric"])["value"]
+    own = found.to_frame().query("attribute == 'overall'").set_index(["attribute", "metric"])["value"]
+    shared = own.index.intersection(other.index)
+    assert len(shared) > 3
+    np.testing.assert_allclose(own[shared].to_numpy(float), other[shared].to_numpy(float), rtol=1e-9)

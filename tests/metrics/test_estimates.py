@@ -80,7 +80,7 @@ def test_independent_numbers_have_sidaks_level_and_equal_ones_their_own():
     assert 1 - joint(np.eye(1)).alphas(0.95) == pytest.approx([0.95])
 
 
-def test_weights_divide_the_error_rate_and_one_sided_tests_use_half():
+def test_weights_divide_the_error_rate_and_one_sided_tests_use_half(all_draws):
     weight = np.array([3.0, 1.0, 1.0])
     alphas = joint(np.eye(3), weight).alphas(0.95)
     assert alphas[0] == pytest.approx(3 * alphas[1])
@@ -135,6 +135,18 @@ def test_what_is_shown_does_not_depend_on_the_order_of_patients(sample):
         for part in ((values, groups), (values[order], groups[order]))
     )
     assert (first.low, first.high, first.p) == pytest.approx((second.low, second.high, second.p), abs=1e-9)
+
+
+def test_what_is_shown_does_not_depend_on_the_order_of_the_groups(sample):
+    """As other names of the groups would change it."""
+    estimates, order = means(*sample), [2, 0, 1]
+    weight, side = np.array([1.0, 0.5, 1.0]), np.array([0.0, 0.0, -1.0])
+    one, other = Estimates(estimates), Estimates([estimates[k] for k in order])
+    first, second = (each.largest_gaps([[0, 1, 2]], 0.95)[0] for each in (one, other))
+    assert (first.low, first.high, first.p) == pytest.approx((second.low, second.high, second.p), rel=1e-9)
+    first = joint(one.covariance, weight, side).alphas(0.95)
+    second = joint(other.covariance, weight[order], side[order]).alphas(0.95)
+    assert first[order] == pytest.approx(second, rel=1e-9)
 
 
 def test_equal_groups_are_called_unequal_in_at_most_the_nominal_share():

@@ -16,7 +16,7 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import Evaluator, Key, warn_of_undefined, whose, within
 from drosurv.evaluation.group_table import judged_numbers
 from drosurv.judging.few_times import common_times
-from drosurv.judging.from_predictions import at_times, judged_times, without_event
+from drosurv.judging.from_predictions import at_times, judged_times, with_predicted_times, without_event
 from drosurv.metrics.estimates import Estimate, Estimates, Interval, joint
 from drosurv.metrics.likelihood_gain import scored_times
 from drosurv.metrics.scores import warn_undefined
@@ -121,6 +121,8 @@ def compare(
     if reference_given:
         reference, _ = of_causes(reference, cause, y, name="reference")
     whole, judged_cause = _predicted(models, X, len(y), observed), chosen_cause(cause, y)
+    for one in whole.values():
+        y = with_predicted_times(y, one)
     predicted, scored_at = _at_common_times(whole, y, judged_cause)
     name, first = next(iter(whole.items()))
     if y_train is None and observed.entry is None:

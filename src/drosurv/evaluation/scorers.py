@@ -19,7 +19,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Rows, one_row_each
-from drosurv.patients.target import field_names, has_causes, of_any_cause, parse_target
+from drosurv.patients.target import has_causes, of_any_cause, parse_target
 from drosurv.predictions import as_predictions, of_causes
 
 
@@ -78,20 +78,13 @@ class SurvivalScorer:
         Fields of `y` are as in :func:`~drosurv.evaluation.evaluate`.
         """
         score = known_scores()[self.name]
-        rows = None
-        if field_names(y)[2:]:
-            judged = one_row_each(y, Rows.parse(y, require_event=False))
-            y, rows, X, sensitive_features = (
-                judged.y,
-                judged.rows,
-                judged.of(X),
-                judged.of(sensitive_features),
-            )
+        judged = one_row_each(y, Rows.parse(y, require_event=False))
+        y, rows, X, sensitive_features = judged.y, judged.rows, judged.of(X), judged.of(sensitive_features)
         target = parse_target(of_any_cause(y), require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
         estimator, cause = of_causes(estimator, self.cause, y, name="estimator")
         predicted = as_predictions(estimator, X, len(target), rows=rows, name="estimator")
-        if has_causes(y) or (rows is not None and rows.entry is not None):
+        if has_causes(y) or rows.entry is not None:
             require(cause is None or has_causes(y), "cause", "be left out where y has no causes", cause)
             require_event_of(outcomes(y, predicted.rows, cause)[0], y, cause)
             how: dict[str, Any] = {"y_train": self.y_train, "wanted": [score.metric.name], "cause": cause}

@@ -285,7 +285,8 @@ def certify_rows(
             observed, expected = (part.sum(axis=0) for part in (events.observed, events.expected))
             ratios = np.maximum(observed, 0.0) / np.maximum(expected, 1e-12)
         again = events.rescaled(ratios)
-        rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
+        if float((again.weight @ again.expected).sum()) >= LEAST_EXPECTED:
+            rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
     means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
     if at_brier.few_times and at_brier.cohort.since.any():
         del means[BRIER]

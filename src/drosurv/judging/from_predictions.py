@@ -25,6 +25,7 @@ from drosurv.patients.target import (
     of_any_cause,
     parse_competing_target,
     parse_target,
+    with_times,
 )
 from drosurv.predictions import Predicted, Predictions
 from drosurv.predictions.any_model import final_step
@@ -131,9 +132,7 @@ def with_predicted_times(y: Any, predicted: Predicted) -> Any:
     found = _as_predicted(time, predicted)
     if np.array_equal(found, time):
         return y
-    changed = y.astype([(name, np.float64 if name == names[1] else y.dtype[name]) for name in names])
-    changed[names[1]] = found
-    return changed
+    return with_times(y, found)
 
 
 def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:

@@ -236,7 +236,8 @@ def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     found = [reduce(_both_reject, [_part_against_others(sums, j, *how) for how in scales]) for j in parts]
     # Two parts are one comparison.
     among = len(found) if len(expected) > 2 else 1
-    j, worst = max(zip(parts, found, strict=True), key=lambda pair: abs(pair[1].root(1.0)))
+    # Of equally extreme parts, which differ by rounding errors, the first is named.
+    j, worst = max(zip(parts, found, strict=True), key=lambda pair: round(abs(pair[1].root(1.0)), 9))
     since, end = float(begins[j]), float(ends[j])
     return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
 

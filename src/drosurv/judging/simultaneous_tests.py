@@ -33,6 +33,7 @@ MOST_LEVELS = 20
 # Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 _LEAST_DISPERSION = 0.05
+_TINY = 1e-12
 # Subgroups are the same if at most this share of their patients is in one of them only.
 _SAME_PATIENTS = 0.05
 # Error rate of the test whether a condition has an effect, divided between all conditions that were searched.
@@ -157,7 +158,8 @@ def compare_events(
     sums = subgroups.sums_of_parts(columns(slice(0, 1)).shape[1], columns)
     # Sums of 0 may be slightly below 0, by rounding.
     sizes, observed, expected = sums[:, 0], sums[:, 1 : 1 + J], np.maximum(sums[:, 1 + J : 1 + 2 * J], 0.0)
-    events, predicted = observed.sum(axis=1), expected.sum(axis=1)
+    # Rescaled predictions may expect no events of a subgroup.
+    events, predicted = observed.sum(axis=1), np.maximum(expected.sum(axis=1), _TINY)
     share = expected / predicted[:, None]
     # Where all probabilities are 1 there is no variance.
     scale = np.maximum(
@@ -299,7 +301,7 @@ def _dispersions(covariance: FloatArray, expected: FloatArray) -> FloatArray:
 
     `covariance` (G, J, J) and `expected` (G, J) are those of parts. NaN for parts with too few events.
     """
-    total = expected.sum(axis=1)
+    total = np.maximum(expected.sum(axis=1), _TINY)
     share = expected / total[:, None]
     rows = covariance.sum(axis=2)
     whole = rows.sum(axis=1)

@@ -236,9 +236,9 @@ class Estimates:
         freedom = np.minimum(self.freedom[first], self.freedom[second])
         usable = np.flatnonzero(np.isfinite(error))
         root = _root(self.counted_covariance)
-        z = ((root[first[usable]] - root[second[usable]]) / error[usable, None]) @ _independent_draws(
-            root.shape[1], _DRAWS
-        )
+        known = np.flatnonzero(own > 0)
+        draws = _independent_draws(self.counted_covariance[np.ix_(known, known)])
+        z = ((root[first[usable]] - root[second[usable]]) / error[usable, None]) @ draws
         weight = np.isfinite(error).astype(np.float64)
         tests = Joint(_least_p(z, weight[usable]), weight, np.ones(len(weight)))
         gap = np.abs(self.values[first] - self.values[second])
@@ -318,7 +318,7 @@ def joint(covariance: FloatArray, weight: FloatArray | None = None, side: FloatA
     one_sided = np.zeros(len(known)) if side is None else np.asarray(side, np.float64)
     weights = np.where(known, 1.0 if weight is None else weight, 0.0)
     root = _root(covariance)[known] / np.sqrt(np.diag(covariance)[known])[:, None]
-    z = root @ _independent_draws(root.shape[1], _DRAWS)
+    z = root @ _independent_draws(covariance[np.ix_(known, known)], one_sided[known], weights[known])
     for row, only in zip(z, one_sided[known], strict=True):
         if only:
             np.multiply(row, only * row > 0, out=row)
@@ -341,8 +341,23 @@ def _root(covariance: FloatArray) -> FloatArray:
     return found
 
 
+def _independent_draws(covariance: FloatArray, *more: FloatArray) -> FloatArray:
+    """Return (k, draws) independent normal numbers, always the same, for estimates with covariances (k, k).
+
+    Each estimate has the same ones in whatever order the estimates are given, such as that of groups with other names:
+    that of `more` (k,) about them, their variances, and their correlations with the others.
+    """
+    error = np.sqrt(np.diag(covariance))
+    correlated = np.abs(covariance / np.outer(error, error)).sum(axis=0)
+    # Numbers that differ by rounding errors are equal.
+    order = np.lexsort(
+        [np.array([float(f"{each:.9g}") for each in key]) for key in (correlated, error, *more)]
+    )
+    return _draws(len(error), _DRAWS)[np.argsort(order)]
+
+
 @lru_cache(maxsize=8)
-def _independent_draws(k: int, n: int) -> FloatArray:
+def _draws(k: int, n: int) -> FloatArray:
     """Return (k, n) independent normal numbers, always the same."""
     return np.ascontiguousarray(np.random.default_rng(0).standard_normal((n, k)).T)
 

@@ -24,6 +24,8 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
 # Intervals of a null model: so many, and no more than leave each so many events if it is fitted to the scored patients.
 MOST_INTERVALS, EVENTS_PER_INTERVAL = 20, 5
+# Shortest interval, as a share of all.
+_SHORTEST = 1e-4
 # With this many steps per interval, a step function is close enough to a continuous curve.
 _MANY_STEPS = 10
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
@@ -119,7 +121,10 @@ def interval_edges(follow_up: FollowUp, n_intervals: int = MOST_INTERVALS) -> Fl
     """Return the edges of intervals on which hazards are constant: 0 and quantiles of the training event times."""
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
-    return np.unique(edges)
+    edges = np.unique(edges)
+    # A curve fitted to events at nearly the same time would have a huge hazard there.
+    shortest = _SHORTEST * edges[-1]
+    return np.append(0.0, edges[np.append(np.diff(edges) > shortest, True) & (edges > shortest)])
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:

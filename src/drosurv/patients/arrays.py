@@ -21,6 +21,8 @@ IntArray = NDArray[np.intp]
 _SORT_BEFORE_LOOKUP = 10_000
 # For fewer numbers than this, NumPy's stable sort is as fast as any.
 _MANY_TO_SORT = 1_500
+# Times that differ by a smaller share are equal.
+_ROUNDING = 1e-9
 
 
 def is_tensor(array: Any) -> bool:
@@ -156,6 +158,22 @@ def stable_order(values: FloatArray) -> IntArray:
     ordered = values[order]
     # Numbers that differ in their lowest bits only are out of order.
     return order if (ordered[1:] >= ordered[:-1]).all() else order[np.argsort(ordered, kind="stable")]
+
+
+def without_rounding(times: FloatArray) -> FloatArray:
+    """Return times (n,), of which those that are equal up to rounding errors are equal: the smallest of them.
+
+    Differences such as 0.3 - 0.1 and 0.2 are no order of events.
+
+    >>> without_rounding(np.array([0.3 - 0.1, 0.2, 0.5])).tolist()
+    [0.19999999999999998, 0.19999999999999998, 0.5]
+    """
+    ordered = np.unique(times)
+    first = np.diff(ordered, prepend=-np.inf) > _ROUNDING * np.abs(ordered)
+    if first.all():
+        return times
+    found: FloatArray = ordered[first][np.cumsum(first) - 1][np.searchsorted(ordered, times)]
+    return found
 
 
 def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:

@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, row_number, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    InputError,
+    arg,
+    as_number,
+    require,
+    require_extra,
+    row_number,
+    warn_caller,
+)
 from drosurv.patients.arrays import (
     as_labels,
     is_tensor,
@@ -18,6 +27,7 @@ from drosurv.patients.arrays import (
     require_before,
     require_labels,
     require_not_negative,
+    without_rounding,
 )
 from drosurv.patients.target import (
     FloatArray,
@@ -25,8 +35,10 @@ from drosurv.patients.target import (
     Surv,
     Target,
     clusters_name,
+    field_names,
     of_any_cause,
     parse_target,
+    with_times,
     y_field,
 )
 from drosurv.presentation import counted, listing
@@ -88,6 +100,8 @@ class Rows:
         """
         target = parse_target(of_any_cause(y, require_event=require_event), require_event=require_event)
         n = len(target)
+        if judged and not target.time.any():
+            raise InputError("every time in y is 0, so that nobody was followed: check the times.")
         since = y_field(y, "entry")
         if since is not None:
             since = numbers("entry", since, n)
@@ -498,9 +512,11 @@ def one_row_each(y: Any, rows: Rows, features: Any = None) -> Patients:
 
     A prediction can use only the first row; a note says so if the `features` of later rows differ. The target of a
     patient is the first event, or the end of the last row. The result has neither ids, because every row is a patient,
-    nor weights, and `y` only events and times. Without entry times, rows of one patient stay: they are correlated.
+    nor weights, and `y` only events and times, of which those that differ by rounding errors are made equal. Without
+    entry times, rows of one patient stay: they are correlated.
     """
     y, notes, changing = Surv.event_time(y), [], ""
+    y = _with_equal_times(y, rows.entry)
     taken = until = np.arange(len(y))
     if rows.patient is not None and rows.entry is not None:
         patient = rows.patient
@@ -521,6 +537,15 @@ def one_row_each(y: Any, rows: Rows, features: Any = None) -> Patients:
     if len(taken) == len(y) and np.array_equal(taken, np.arange(len(y))):
         return Patients(y, rows, None, tuple(notes), changing)
     return Patients(y[until], rows.take(taken), taken, tuple(notes), changing)
+
+
+def _with_equal_times(y: NDArray[Any], entry: FloatArray | None) -> NDArray[Any]:
+    """Return `y` with times that are equal up to rounding errors made equal, but after the `entry` of their rows."""
+    time = y[field_names(y)[1]].astype(np.float64)
+    equal = without_rounding(time)
+    if equal is time:
+        return y
+    return with_times(y, equal if entry is None else np.where(equal > entry, equal, time))
 
 
 def _changing(features: Any, first: IntArray) -> str:

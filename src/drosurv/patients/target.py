@@ -21,6 +21,7 @@ from drosurv.patients.arrays import (
     require_before,
     require_not_negative,
     stable_order,
+    without_rounding,
 )
 from drosurv.patients.outcome_names import doubt_of_event, value_of_event
 
@@ -103,7 +104,11 @@ class Target:
     @property
     def since_entry(self) -> Target:
         """The same target with times that count from entry on."""
-        return self if self.entry is None else replace(self, time=self.time - self.entry, entry=None)
+        return (
+            self
+            if self.entry is None
+            else replace(self, time=without_rounding(self.time - self.entry), entry=None)
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -150,7 +155,11 @@ class CompetingTarget:
     @property
     def since_entry(self) -> CompetingTarget:
         """The same target with times that count from entry on."""
-        return self if self.entry is None else replace(self, time=self.time - self.entry, entry=None)
+        return (
+            self
+            if self.entry is None
+            else replace(self, time=without_rounding(self.time - self.entry), entry=None)
+        )
 
     def of_others(self, cause: int) -> int:
         """Return the number of events of other causes."""
@@ -251,6 +260,13 @@ def of_events(y: NDArray[Any], event: BoolArray) -> NDArray[Any]:
     called = "event" if fields[0] == "cause" else fields[0]
     values = {called: event, **{name: y[name] for name in fields[1:]}}
     return _structured(values, clusters=clusters_name(y))
+
+
+def with_times(y: NDArray[Any], time: FloatArray) -> NDArray[Any]:
+    """Return `y` with other times (n,)."""
+    fields = field_names(y)
+    values = {name: time if name == fields[1] else y[name] for name in fields}
+    return _structured(values, causes=cause_names(y), clusters=clusters_name(y))
 
 
 def _structured(fields: Mapping[str, NDArray[Any]], **metadata: Any) -> NDArray[Any]:

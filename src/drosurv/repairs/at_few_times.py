@@ -95,8 +95,7 @@ class AtFewTimes:
         """Return probabilities (n, J) by the times of the residuals, after hazards are multiplied by exp(r)."""
         if self.cause is not None:
             return bounded(self._risks(r)[:, np.searchsorted(self.times, self._residuals.ends)])
-        found: FloatArray = 1 - (1 - bounded(self._residuals.probability)) ** np.exp(r)[:, None]
-        return found
+        return bounded(1 - (1 - bounded(self._residuals.probability)) ** np.exp(r)[:, None])
 
     @cached_property
     def _residuals(self) -> ResidualsAtTimes:

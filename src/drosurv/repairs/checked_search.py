@@ -15,7 +15,7 @@ import numpy as np
 from drosurv.judging.rules import CodedTable, Rule
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation.drawing import ProgressCallback
-from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.bayes_factors import LARGEST, Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.periods import Periods, Version
 from drosurv.repairs.repair_search import AtTimes, Correction, Found, Kind, RepairSearch
 
@@ -296,7 +296,7 @@ def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
     """Return the log hazard ratios of some rows with the level and slope that fit them best."""
     Z = residuals.columns[rows, :2]
     r: FloatArray = Z @ poisson_ridge(Z, residuals.events[rows], residuals.expected[rows], np.zeros(2))
-    return r
+    return np.clip(r, -LARGEST, LARGEST)
 
 
 def fewest_folds(n_folds: int) -> int:

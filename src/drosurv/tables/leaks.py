@@ -223,6 +223,8 @@ def _later_ends(numbers: dict[str, FloatArray], time: FloatArray) -> dict[str, s
     if not 2 <= len(numbers) <= _MOST_SUBTRACTED:
         return found
     some = np.flatnonzero(time > 0)[: 10 * _FEWEST_PATIENTS]
+    if len(some) == 0:
+        return found
     names, table = list(numbers), np.column_stack([values[some] for values in numbers.values()])
     for j, start in enumerate(names):
         with np.errstate(invalid="ignore"):

@@ -18,7 +18,7 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, parse_compe
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
-from drosurv.repairs.bayes_factors import likelihood_gains_of, poisson_ridge
+from drosurv.repairs.bayes_factors import LARGEST, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.expected import Expected, expected_of_frozen, reference_times
 from drosurv.repairs.repair import HeldOutNumber
 from drosurv.report.evidence import EVENTS, EXPECTED, PATIENTS, Evidence, Part, Section
@@ -168,7 +168,7 @@ def _corrections(
         r = np.zeros(n)
         for fold in range(FOLDS):
             r[folds == fold] = learned(folds != fold)[folds == fold]
-        return r
+        return np.clip(r, -LARGEST, LARGEST)
 
     ratios = {
         "as it is": np.zeros(n),
@@ -187,6 +187,8 @@ def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
+    if not expected.events[rows].any():
+        return np.zeros(len(table))
     hazard = np.maximum(expected.hazard, 1e-4)
     trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
     # Small trees take up to five times as long on several threads.
