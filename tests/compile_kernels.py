@@ -2,7 +2,7 @@
 
 from concurrent.futures import ProcessPoolExecutor
 
-from drosurv import CoxPH, CoxPHCV, DROCox, Surv, audit
+from drosurv import CoxPH, CoxPHCV, DROCox, Surv, audit, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCoxSplit, SubgroupRobustCox
 
@@ -12,6 +12,7 @@ def judge():
     data = make_hidden_minority(400, random_state=0)
     model = CoxPH().fit(data.X, data.y)
     audit(model, data.X, data.y, sensitive_features=data.sensitive_features)
+    evaluate(model, data.X, data.y, sensitive_features=data.sensitive_features, paper=True)
 
 
 def train():
@@ -20,6 +21,7 @@ def train():
     time, event = data.y["time"], data.y["event"]
     CoxPHCV(l2s=[0.1], cv=2).fit(data.X, data.y)
     CoxPH().fit(data.X, Surv.from_arrays(event, time, entry=time / 2))
+    CoxPH(ties="efron").fit(data.X, data.y)
     for model in (
         DROCox(alpha=0.5),
         DROCox(alpha=0.5, solver="adam", max_iter=2),

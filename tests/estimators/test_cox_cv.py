@@ -145,7 +145,7 @@ def noise(n, d, seed):
 def test_on_noise_the_penalty_grows_until_little_is_left(n, d):
     gains, largest = [], []
     new, y = noise(1000, d, seed=99)
-    for seed in range(4):
+    for seed in range(3):
         model = CoxPHCV(splines=False).fit(*noise(n, d, seed))
         difference = log_partial_likelihood(y, model.predict(new)) - log_partial_likelihood(y, np.zeros(1000))
         gains.append(difference / y["event"].sum())
@@ -366,7 +366,7 @@ def test_the_summary_compares_quartiles_of_splined_columns_and_units_of_others()
 
 def test_nonlinearity_p_values_are_uniform_under_linear_effects_whatever_is_chosen():
     ps = []
-    for seed in range(18):
+    for seed in range(14):
         table, y = sample(100, seed=100 + seed, curved=0.0)
         ps.append(CoxPHCV(l2s=[0.1], cv=2).fit(table, y).summary().loc["age", "p nonlinear"])
     ps = np.array(ps)
@@ -404,7 +404,7 @@ def test_the_bias_correction_is_a_jackknife_of_ten_groups():
 
 def test_estimates_of_a_strong_effect_are_nearly_unbiased_and_its_intervals_cover():
     coefs, covered = [], []
-    for seed in range(20):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         features = rng.normal(size=(150, 10))
         time, left = rng.exponential(np.exp(-features[:, 0])), rng.exponential(2, 150)
@@ -413,7 +413,7 @@ def test_estimates_of_a_strong_effect_are_nearly_unbiased_and_its_intervals_cove
         coefs.append(row[["coef", "shrunken coef"]])
         covered.append(row["coef lower 95%"] < 1 < row["coef upper 95%"])
     mean, shrunken = np.mean(coefs, axis=0)
-    # The mean of 20 estimates has a standard error of 0.035.
+    # The mean of 16 estimates has a standard error of 0.04.
     assert abs(mean - 1) < 0.08
     assert shrunken < 0.9
     assert np.mean(covered) > 0.85

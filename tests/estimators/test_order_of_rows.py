@@ -20,16 +20,16 @@ MODELS = {
     "split": DROCoxSplit(random_state=1),
     "split, one side": DROCoxSplit(random_state=1, sides="one", n1=0.3, recalibrate=False),
     "forest": SubgroupRobustCox(random_state=1, recalibrate=False, n_trees=4),
-    "repaired": RepairedCox(CoxPH(), random_state=0),
-    "mini-batches": CoxPH(MLP((3,), batch_size=200, max_iter=2), random_state=1),
+    "repaired": RepairedCox(CoxPH(), folds=3, max_conditions=1, random_state=0),
+    "mini-batches": CoxPH(MLP((3,), batch_size=150, max_iter=2), random_state=1),
     "mini-batches, early stopping": CoxPH(
-        MLP((3,), batch_size=150, max_iter=2, early_stopping=True), random_state=1
+        MLP((3,), batch_size=100, max_iter=2, early_stopping=True), random_state=1
     ),
     "boosted, early stopping": CoxPH(Trees(early_stopping=True, max_iter=20), random_state=1),
 }
 
 
-def patients(n=600, rounded=True, seed=0):
+def patients(n=400, rounded=True, seed=0):
     """Patients with many tied times; a tenth has another hazard, so that a repair is found."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))

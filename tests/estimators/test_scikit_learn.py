@@ -8,7 +8,6 @@ from sklearn.utils.validation import column_or_1d
 from drosurv import (
     MLP,
     CoxPH,
-    DROCoxSplit,
     NullModel,
     SubgroupRobustCox,
     Surv,
@@ -33,10 +32,6 @@ class PlainCoxPH(FromPlainTarget, CoxPH):
     pass
 
 
-class PlainDROCoxSplit(FromPlainTarget, DROCoxSplit):
-    pass
-
-
 class PlainNullModel(FromPlainTarget, NullModel):
     pass
 
@@ -50,7 +45,6 @@ class PlainSubgroupRobustCox(FromPlainTarget, SubgroupRobustCox):
 ESTIMATORS = [
     PlainCoxPH(l2=0.1),
     PlainCoxPH(network=MLP(max_iter=3), random_state=0),
-    PlainDROCoxSplit(alpha=0.9, l2=0.1, recalibrate=False, random_state=0),
     PlainNullModel(),
     PlainSubgroupRobustCox(
         alpha=0.9, l2=0.1, min_group=2, n_trees=2, tol=1e-3, recalibrate=False, random_state=0
@@ -64,7 +58,6 @@ REASONS = {
     "PlainCoxPH": {
         COPIES: "shifts of all scores leave the loss alone, so rounding decides where Adam takes a bias"
     },
-    "PlainDROCoxSplit": {COPIES: "more rows are split into other halves"},
     "PlainSubgroupRobustCox": {COPIES: "more rows grow another forest"},
 }
 

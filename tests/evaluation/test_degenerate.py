@@ -1,6 +1,7 @@
 """Data of which little can be said: values, or NaN with no interval, and no warning of arithmetic."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -85,9 +86,16 @@ def test_equal_scores_rank_at_chance():
     assert row["value"] == 0.5
 
 
-@pytest.mark.parametrize("field", ["", "entry", "clusters", "causes", "weight"])
 @pytest.mark.parametrize(
-    "case", ["one patient", "one group", "two patients", "every pair in order", "no event"]
+    ("case", "field"),
+    [
+        *product(
+            ["one patient", "every pair in order", "no event"], ["", "entry", "clusters", "causes", "weight"]
+        ),
+        ("one group", ""),
+        ("two patients", ""),
+        ("two patients", "clusters"),
+    ],
 )
 def test_tables_and_curves_of_few_patients_hold_numbers_or_nan(case, field):
     """With entry, clusters, causes, or all weight on one row, too."""

@@ -432,6 +432,7 @@ def test_scorers_score_one_cause_or_any(model):
         assert np.isnan(get_scorer("gain_over_null", cause=1)(model, X, y))
 
 
+@pytest.mark.sections("causes")
 def test_incidences_at_few_times_are_judged_by_cause_at_these_times(model):
     X, y, site = cohort(2)
     times = np.array([1.0, 2.0, 3.0, 4.9])

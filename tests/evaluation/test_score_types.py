@@ -85,13 +85,13 @@ def test_right_predictions_for_whole_years_have_a_slope_of_1():
     years, slopes = np.arange(1.0, 11.0), []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        x = 0.8 * rng.normal(size=1000)
+        x = 0.8 * rng.normal(size=600)
         died, left = np.ceil(rng.exponential(4 / np.exp(x))), np.ceil(rng.exponential(8.0, len(x)))
         y = Surv.from_arrays(died <= left, np.minimum(died, left))
         found = evaluate(Predictions(x, np.exp(-np.outer(np.exp(x), years) / 4), years), None, y)
         slopes.append(found.value("calibration_slope"))
         assert set(found.groups["status"]).isdisjoint(PROBLEMS)
-    assert np.mean(slopes) == pytest.approx(1.0, abs=0.06)
+    assert np.mean(slopes) == pytest.approx(1.0, abs=0.08)
     # A Cox model of tied events is biased.
     assert calibration_slope(y, x) < 0.9
 

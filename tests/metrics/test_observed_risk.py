@@ -81,7 +81,7 @@ def test_the_influence_is_the_derivative_of_observed_less_expected_events(other)
 @pytest.mark.parametrize("n", [200, 600])
 def test_the_interval_covers_the_true_risk_where_censoring_depends_on_risk_inside_of_strata(n):
     missed, distances = [], []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng([seed, n])
         eta = 0.8 * rng.normal(size=n)
         time, left = rng.exponential(np.exp(-eta)), rng.exponential(np.exp(-eta))
@@ -91,22 +91,22 @@ def test_the_interval_covers_the_true_risk_where_censoring_depends_on_risk_insid
         interval = found.observed.interval(0.95)
         missed.append(not interval.low <= found.predicted <= interval.high)
         distances.append(found.observed.value - found.predicted)
-    # Of 60 intervals with 95 %, 10 or more are missed in 1 of 1,000. Three standard errors of the mean distance.
-    assert np.sum(missed) <= 9
-    assert abs(np.mean(distances)) < 3 * np.std(distances, ddof=1) / np.sqrt(60)
+    # Of 40 intervals with 95 %, 8 or more are missed in 1 of 1,000. Three standard errors of the mean distance.
+    assert np.sum(missed) <= 7
+    assert abs(np.mean(distances)) < 3 * np.std(distances, ddof=1) / np.sqrt(40)
 
 
 def test_right_predictions_are_in_the_interval_where_high_risks_are_censored_early():
     missed, missed_by_kaplan_meier = [], []
-    for seed in range(60):
+    for seed in range(40):
         target, risk = patients(800, seed)
         found = observed_risk(target, risk, 3.0)
         interval = found.observed.interval(0.95)
         missed.append(not interval.low <= found.predicted <= interval.high)
         plain = incidence_estimates(target, np.array([3.0]))[0].interval(0.95)
         missed_by_kaplan_meier.append(not plain.low <= risk.mean() <= plain.high)
-    # Of 60 intervals with 95 %, 10 or more are missed in 1 of 1,000.
-    assert np.sum(missed) <= 9
+    # Of 40 intervals with 95 %, 8 or more are missed in 1 of 1,000.
+    assert np.sum(missed) <= 7
     assert np.mean(missed_by_kaplan_meier) > 0.4
 
 

@@ -296,9 +296,6 @@ def test_gradient_is_the_vector_of_weights(member, alpha):
         for move in step * np.eye(20)
     ]
     np.testing.assert_allclose(weights, slope, atol=1e-7)
-    assert torch.autograd.gradcheck(
-        lambda l: member.in_torch(l, alpha), torch.as_tensor(losses).requires_grad_()
-    )
 
 
 def test_float32_losses_are_summed_in_float64(member):

@@ -134,7 +134,7 @@ def test_estimators_train_with_it():
 
 
 def test_a_ball_with_kinks_and_without_smoothed_is_told_what_to_write(kl, monkeypatch):
-    data = datasets.make_hidden_minority(n_samples=60, random_state=0)
+    data = datasets.make_hidden_minority(n_samples=30, n_features=5, random_state=0)
 
     def jumping(self, losses, mass):
         """All weight on the largest loss."""
