@@ -10,6 +10,8 @@ import pytest
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
 
+pytestmark = pytest.mark.sections("verdict", "method")
+
 
 @pytest.fixture(scope="module")
 def files(drosurv, tmp_path_factory):
@@ -49,6 +51,7 @@ def exported(tmp_path_factory):
 FAST = ("--no-rules",)
 
 
+@pytest.mark.sections
 def test_it_writes_the_page_and_says_what_it_found(drosurv, files, tmp_path):
     model, test, everyone = files
     out = tmp_path / "report.html"

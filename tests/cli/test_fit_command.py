@@ -228,6 +228,7 @@ def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):
     frame = flc.X.assign(
         sex=np.where(flc.X["sex"] == 1, "M", "F"), futime=flc.y["time"], death=flc.y["event"]
     )
+    frame = frame[::8].reset_index(drop=True)
     frame.to_csv(tmp_path / "flc.csv")
     summary = drosurv.json(
         *("fit", tmp_path / "flc.csv", "--time", "futime", "--event", "death", "--model", "cox"),
@@ -236,8 +237,8 @@ def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):
     told = {row["column"]: row["done"] for row in summary["columns"]}
     assert told["column 1"] == "not used: it numbers the rows"
     assert set(summary["coefficients"]) == {"age", "creatinine", "flc.grp", "kappa", "lambda", "sex=M"}
-    assert load(tmp_path / "m").score(frame.assign(**{"column 1": 0}), flc.y) > 0.78
-    assert (tmp_path / "m").stat().st_size < 150_000
+    assert load(tmp_path / "m").score(frame.assign(**{"column 1": 0}), flc.y[::8]) > 0.78
+    assert (tmp_path / "m").stat().st_size < 30_000
 
 
 class TestBadInput:
@@ -311,6 +312,7 @@ class TestBadInput:
     def test_names_of_patients_are_not_taken_for_a_category(self, drosurv, patients, tmp_path):
         patients.rename(columns={"id": "name"}).to_csv(tmp_path / "d.csv", index=False)
         given = ("fit", tmp_path / "d.csv", "--time", "days", "--event", "status", "--event-value", "dead")
+        given += ("--model", "cox")
         found = drosurv.ok(*given, "-o", tmp_path / "m")
         assert "column 'name' holds names and is no feature" in found.stderr
         assert "holds names, which no page may show" in drosurv.fails(
@@ -398,13 +400,6 @@ def test_an_existing_hold_out_file_is_kept_out_of_training_and_not_written(drosu
     whole = data.read_bytes()
     drosurv.fails("fit", data, *target, "--hold-out", data, "-o", tmp_path / "m")
     assert data.read_bytes() == whole
-    repaired = drosurv.json(
-        *("repair", data, *target, "--model", "cox", "--hold-out", test, "--max-repairs", "0"),
-        *("-o", tmp_path / "repaired"),
-    )
-    assert repaired["model"] is not None
-    scored = drosurv.ok("evaluate", tmp_path / "repaired", test).stderr
-    assert "trained on 0 of 100 rows" in scored
     (tmp_path / "other.csv").write_text("id,days,status\nx,1,dead\n")
     wrong = ("--hold-out", tmp_path / "other.csv", "-o", tmp_path / "m")
     assert "holds no patient of" in drosurv.fails("fit", data, *target, *wrong)

@@ -41,7 +41,7 @@ def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
     # The default model with one penalty.
     default = ["--set", "l2s=0.1,"]
     plain, robust = ["--model", "cox", "--set", "l2=0.1"], ["--model", "dro-cox", "--ball", "cvar"]
-    for _ in range(10):
+    for _ in range(7):
         data, model = tmp_path / "d.csv", tmp_path / "m"
         table, options = random_table(rng)
         data.write_bytes(table)
@@ -54,4 +54,4 @@ def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
         if result.exit_code == 0:
             drosurv.ok("predict", model, data, "--times", "1,2")
             fits += 1
-    assert 2 <= fits <= 8
+    assert 1 <= fits <= 6

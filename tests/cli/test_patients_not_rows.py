@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.sections("verdict", "groups", "method", "patients")
+
 PATIENTS = 120
 
 

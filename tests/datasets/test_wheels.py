@@ -86,10 +86,9 @@ def test_an_altered_cache_is_refused_when_it_cannot_be_fetched_again(tiny, empty
         tiny.ensure()
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 @pytest.mark.parametrize("load", [load_support, load_seer])
-def test_offline_with_nothing_cached_the_error_says_what_to_run(load, empty_cache, shelf, request):
-    if load is load_seer:
-        request.getfixturevalue("pip_of_the_shelf")
+def test_offline_with_nothing_cached_the_error_says_what_to_run(load, empty_cache):
     with pytest.raises(DataUnavailableError, match=f"drosurv datasets fetch {load.__name__[5:]}"):
         load()
     assert list(empty_cache.iterdir()) == []

@@ -11,7 +11,7 @@ from drosurv.workflows.demo import PLAIN, REPAIRED, SIMULATED, WILMS, demo, held
 
 @pytest.fixture(scope="module")
 def simulated():
-    data = make_hidden_minority(900, 6, random_state=0)
+    data = make_hidden_minority(600, 6, random_state=0)
     return data, demo(loaders={SIMULATED: lambda: data})[SIMULATED]
 
 
@@ -20,7 +20,7 @@ def test_numbers_are_those_of_the_metrics_on_held_out_patients(simulated):
     test = held_out_rows(data, 0)
     model = CoxPH().fit(data.X[~test], data.y[~test])
     inside = (data.sensitive_features["membership"] == "minority").to_numpy()[test]
-    assert (found.n_train, found.n_test, found.n_group) == (600, 300, inside.sum())
+    assert (found.n_train, found.n_test, found.n_group) == (400, 200, inside.sum())
     y = data.y[test]
     assert found.number(PLAIN, "c_index") == pytest.approx(
         concordance_index(y, model.predict(data.X[test])), abs=1e-9

@@ -183,7 +183,8 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
         )
         return
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
-    if visits := next((name for name in features if _numbers_visits(coded(frame[name])[0], same)), None):
+    names = features if same.any() else []
+    if visits := next((name for name in names if _numbers_visits(coded(frame[name])[0], same)), None):
         yield ArgumentWarning(
             "id",
             f"{int(same.sum()):,} rows have the time and event of the row above, and hardly ever its {visits!r}, as "
@@ -220,7 +221,7 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
     """Whether rows that are the `same` as the row above (n - 1,) have its code (n,) far less often than by chance."""
     chance = float(((np.unique(codes, return_counts=True)[1] / len(codes)) ** 2).sum())
-    equal = float((codes[1:] == codes[:-1])[same].mean()) if same.any() else 1.0
+    equal = float((codes[1:] == codes[:-1])[same].mean())
     if equal >= chance or chance == 1:
         return False
     # Chernoff's bound of the probability of so few.
