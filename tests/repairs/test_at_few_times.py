@@ -32,11 +32,11 @@ def judged(survival, y, times=TIMES):
 @pytest.mark.parametrize(("slope", "shift"), [(0.5, 0.0), (1.5, 0.7)])
 def test_level_and_slope_are_right_at_the_only_time(slope, shift):
     X, y, survival = patients(0, slope=slope, shift=shift)
-    model = repair((TIMES, survival), X, y, random_state=0)
+    model = repair((TIMES, survival), X, y, folds=3, random_state=0)
     assert [one.kind for one in model.repairs_] == ["everyone"]
     level, corrected = judged(model.correct((TIMES, survival), X), y)
     # The slope is a little shrunken, and constant beyond the 1 and 99 % quantiles; strata are those of other risks.
-    assert level["value"] == pytest.approx(1, abs=0.015)
+    assert level["value"] == pytest.approx(1, abs=0.03)
     assert corrected["value"] == pytest.approx(1, abs=0.08)
     X, y, survival = patients(1, slope=slope, shift=shift)
     level, corrected = judged(model.correct((TIMES, survival), X), y)
@@ -46,7 +46,7 @@ def test_level_and_slope_are_right_at_the_only_time(slope, shift):
 
 def test_gains_are_those_of_the_log_score_at_the_time():
     X, y, survival = patients(0, n=500, shift=np.log(0.6), censored=(4, 6))
-    model = repair((TIMES, survival), X, y, random_state=0)
+    model = repair((TIMES, survival), X, y, folds=3, random_state=0)
     (found,) = model.repairs_
     # Nobody is censored before the time, so that the score is that of a yes or no.
     died = y["event"] & (y["time"] <= TIMES[0])
@@ -63,7 +63,7 @@ def test_gains_are_those_of_the_log_score_at_the_time():
 def test_numbers_of_a_repair_are_those_of_an_evaluation_at_the_times():
     times = np.array([1.0, 3.0, 5.0])
     X, y, survival = patients(0, slope=2.0, times=times)
-    (found,) = repair((times, survival), X, y, random_state=0).repairs_
+    (found,) = repair((times, survival), X, y, folds=3, random_state=0).repairs_
     level, _ = judged(survival, y, times)
     assert found.before.value == pytest.approx(level["value"], abs=0.02)
     assert found.by == times[-1]
@@ -75,7 +75,7 @@ def test_a_published_score_is_repaired_with_the_numbers_of_its_evaluation():
     X, y, _ = patients(0)
     baseline = {time: float(np.exp(-1.6 * (time / 3) ** 1.3)) for time in (1.0, 3.0, 5.0)}
     score = PublishedCox({"a": 0.7, "b": -0.5}, baseline)
-    (found,) = repair(score, X, y, frozen=True, random_state=0).repairs_
+    (found,) = repair(score, X, y, frozen=True, folds=3, random_state=0).repairs_
     level = evaluate(score, X, y).findings.set_index("question").loc["level"]
     assert found.before.value == pytest.approx(level["value"], abs=0.02)
     assert level["value"] < 0.95
@@ -85,7 +85,7 @@ def test_a_published_score_is_repaired_with_the_numbers_of_its_evaluation():
 
 def test_the_sentence_says_by_which_time_events_are_counted():
     X, y, survival = patients(0, slope=2.0)
-    found = repair((TIMES, survival), X, y, random_state=0)
+    found = repair((TIMES, survival), X, y, folds=3, random_state=0)
     (said,), (in_years,) = found.in_words(), found.in_words("years")
     assert "events happened by 3 years, with those censored" in in_years
     assert (
@@ -167,7 +167,9 @@ def one_of_two_causes(seed, n=1_000, factor=1.0, shape=1.0):
 
 def test_incidences_of_a_cause_are_repaired_as_correct_repairs_them():
     X, y, F, rate, other = one_of_two_causes(0, factor=3.0)
-    model = repair(Predictions(incidence=F, times=[5.0]), X, y, cause=1, max_conditions=1, random_state=0)
+    model = repair(
+        Predictions(incidence=F, times=[5.0]), X, y, cause=1, max_conditions=1, folds=3, random_state=0
+    )
     assert model.repairs_
     predicted = as_predictions(Predictions(incidence=F, times=[5.0]), None, len(X), cause=1)
     found = AtFewTimes.of(predicted, y, Rows(), np.ones(len(X)), 1)
@@ -193,5 +195,7 @@ def test_right_incidences_of_a_cause_are_left_alone_whatever_the_shape_in_a_grou
     """With incidences completed between 0 and the time, half of such samples were repaired."""
     for seed in range(4):
         X, y, F, _, _ = one_of_two_causes(seed, shape=2.5)
-        found = repair(Predictions(incidence=F, times=[5.0]), X, y, cause=1, max_conditions=1, random_state=0)
+        found = repair(
+            Predictions(incidence=F, times=[5.0]), X, y, cause=1, max_conditions=1, folds=3, random_state=0
+        )
         assert found.repairs_ == []

@@ -45,7 +45,9 @@ def gain(model, X, y):
 
 @pytest.fixture(scope="module")
 def faded():
-    return RepairedCox(CoxPH(), max_conditions=1, random_state=0).fit(*patients(1200, 0, early=1.0, late=0.2))
+    return RepairedCox(CoxPH(), max_conditions=1, folds=3, random_state=0).fit(
+        *patients(1200, 0, early=1.0, late=0.2)
+    )
 
 
 def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
@@ -71,7 +73,7 @@ def test_an_effect_that_fades_is_found_and_corrected_on_other_patients(faded):
 @pytest.fixture(scope="module")
 def with_group():
     X, y = patients(1000, 0, early=1.0, late=0.2, level=2.0)
-    return RepairedCox(CoxPH(), random_state=0).fit(X, y)
+    return RepairedCox(CoxPH(), folds=3, random_state=0).fit(X, y)
 
 
 def test_a_group_is_found_beside_an_effect_that_fades(with_group):
@@ -156,9 +158,9 @@ def test_predictions_whose_shape_is_wrong_are_corrected(tmp_path):
 def test_right_models_are_not_changed():
     for seed in range(2):
         X, y = patients(300, 10 + seed)
-        fitted = RepairedCox(CoxPH(), max_conditions=1, random_state=seed).fit(X, y)
+        fitted = RepairedCox(CoxPH(), max_conditions=1, folds=3, random_state=seed).fit(X, y)
         times, survival = predictions(X)
-        frozen = repair((times, survival), X, y, max_conditions=1, random_state=seed)
+        frozen = repair((times, survival), X, y, max_conditions=1, folds=3, random_state=seed)
         assert fitted.repairs_ == frozen.repairs_ == []
         np.testing.assert_allclose(frozen.correct((times, survival), X), survival, atol=1e-9)
         np.testing.assert_allclose(

@@ -10,7 +10,7 @@ from drosurv.evaluation import evaluate_by_cause
 from drosurv.predictions import Predictions
 
 TIMES = np.linspace(0.1, 4, 40)
-SIMPLE = {"max_conditions": 1, "random_state": 0}
+SIMPLE = {"max_conditions": 1, "folds": 3, "random_state": 0}
 
 
 def cohort(seed, n=1_500, hidden=1.2):

@@ -32,7 +32,7 @@ from drosurv.tables import TableEncoder
 mpl.use("Agg")
 
 # Rules of one condition, which is all that these tests need.
-SIMPLE = {"max_conditions": 1, "random_state": 0}
+SIMPLE = {"max_conditions": 1, "folds": 3, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_a_rule_on_one_linear_column_names_a_nonlinear_effect_as_possible(plante
     (words,) = model.in_words()
     assert "A nonlinear effect of 'x5', which is linear in the base model, would look the same" in words
     base = CoxPHCV(splines=4, l2s=[0.01], random_state=0)
-    curved = RepairedCox(base, folds=3, max_repairs=1, **SIMPLE).fit(data.X, data.y)
+    curved = RepairedCox(base, max_repairs=1, **SIMPLE).fit(data.X, data.y)
     assert curved.repairs_
     assert all("nonlinear" not in words for words in curved.in_words())
 
@@ -276,7 +276,7 @@ def test_hazard_ratios_are_those_of_the_predictions(planted):
 def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns(base):
     data = make_hidden_minority(n_samples=500, n_features=6, minority=0.25, random_state=0)
     X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
-    model = RepairedCox(base, folds=3, max_repairs=1, **SIMPLE).fit(X, data.y)
+    model = RepairedCox(base, max_repairs=1, **SIMPLE).fit(X, data.y)
     rows = model.hazard_ratios().rows
     everyone = {row["effect"]: row["hazard_ratio"] for row in rows if row["who"] == "everyone"}
     assert "sex = f" in everyone

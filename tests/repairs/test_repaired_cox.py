@@ -22,7 +22,7 @@ from drosurv.tables import TableEncoder
 from drosurv.tables.columns import UnseenLevelWarning
 
 # One rule with one condition, which is all that most of these tests need.
-SIMPLE = {"max_repairs": 1, "max_conditions": 1, "random_state": 0}
+SIMPLE = {"max_repairs": 1, "max_conditions": 1, "folds": 3, "random_state": 0}
 
 
 def sample(n=1200, seed=0, **options):
@@ -32,7 +32,11 @@ def sample(n=1200, seed=0, **options):
 @pytest.fixture(scope="module")
 def planted():
     train = sample()
-    return RepairedCox(CoxPH(), max_conditions=1, random_state=0).fit(train.X, train.y), train, sample(seed=1)
+    return (
+        RepairedCox(CoxPH(), max_conditions=1, folds=3, random_state=0).fit(train.X, train.y),
+        train,
+        sample(seed=1),
+    )
 
 
 def gain(model, test, rows=slice(None)):
@@ -135,7 +139,7 @@ def test_a_saved_model_is_the_same_model(planted, tmp_path):
 def test_a_forest_is_repaired_but_cannot_be_saved_without_pickle(tmp_path):
     data = sample(n=400)
     base = RandomSurvivalForest(n_estimators=3, min_samples_leaf=60, random_state=0)
-    model = RepairedCox(base, folds=3, **SIMPLE).fit(data.X, data.y)
+    model = RepairedCox(base, **SIMPLE).fit(data.X, data.y)
     assert model.repairs_
     expected = sum(
         h(t)
@@ -150,7 +154,7 @@ def test_a_forest_is_repaired_but_cannot_be_saved_without_pickle(tmp_path):
 
 def test_risks_of_a_base_of_time_ratios_are_those_of_its_hazards():
     data = sample(n=500)
-    model = RepairedCox(AcceleratedFailureTime(), folds=3, **SIMPLE).fit(data.X, data.y)
+    model = RepairedCox(AcceleratedFailureTime(), **SIMPLE).fit(data.X, data.y)
     assert model.repairs_
     # Weibull's hazards are proportional, so that at any time they tell the log risk up to a constant.
     (hazard,) = model.predict_cumulative_hazard_function(data.X, times=[0.5]).T
@@ -273,7 +277,7 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
 def test_constant_columns_define_no_group():
     data = sample(500)
     X = data.X.assign(same=1.0)
-    model = RepairedCox(CoxPH(l2=0.01), folds=3, **SIMPLE).fit(X, data.y)
+    model = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X, data.y)
     assert model.repairs_[0].rule.conditions[0].column == "x5"
     assert "clusters" not in model.status_
     pairs = np.arange(len(X)) // 2
@@ -345,7 +349,7 @@ def test_weights_equal_copies():
     data = sample(500)
     weight = np.random.default_rng(0).integers(1, 3, 500)
     rows = np.repeat(np.arange(500), weight)
-    options = {**SIMPLE, "min_group": 20, "folds": 3}
+    options = {**SIMPLE, "min_group": 20}
     clusters = np.arange(500)
     weighted = RepairedCox(CoxPH(), **options).fit(
         data.X, with_fields(data.y, clusters=clusters), sample_weight=weight

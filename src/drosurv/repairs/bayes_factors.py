@@ -117,7 +117,7 @@ class Residuals:
         return int(self.columns.shape[1]) - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Limits:
     """Smallest group and prior of a search.
 

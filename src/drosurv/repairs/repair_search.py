@@ -107,9 +107,16 @@ class RepairSearch:
         self.table, self.residuals, self.counted = table, residuals, counted
         self.max_conditions, self.at_times, self.frozen = max_conditions, at_times, frozen
         self.r, self.slope = np.zeros(len(counted)), 0.0
+        # What was found since the last repair.
+        self._found: dict[tuple[Kind, Limits], Found | None] = {}
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
         """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
+        if (kind, limits) not in self._found:
+            self._found[kind, limits] = self._find(kind, limits)
+        return self._found[kind, limits]
+
+    def _find(self, kind: Kind, limits: Limits) -> Found | None:
         now = self.now
         if kind == "timing":
             return self._find_periods(now)
@@ -173,6 +180,7 @@ class RepairSearch:
         """Apply a repair, if one was found; the next search starts from the repaired model."""
         if found is None:
             return
+        self._found.clear()
         version, strength = found.choices[choice]
         if found.periods is not None:
             self.residuals = after_periods(self.residuals, found.periods.versions[version], self.score)

@@ -21,7 +21,10 @@ def grid(unit, result, published):
     """Cox as published at learning rate .001, one sd off in each of two repeats; DRO-COX ten sds off everywhere."""
 
     def make(diverged=()):
-        rows = published.set_index(["method", "metric"])[["mean", "sd"]]
+        rows = {
+            method: list(part[["metric", "mean", "sd"]].itertuples(index=False))
+            for method, part in published.groupby("method")
+        }
 
         def values(method, repeat):
             def of(part, attribute, setting):
@@ -30,8 +33,8 @@ def grid(unit, result, published):
                 here = method == "cox" and setting["lr"] == 0.001 and part == "test" and attribute == "age"
                 sds = (-1) ** repeat if here else 10
                 return {
-                    name: PRINTED_IN_PERCENT.get(name, 1.0) * (cell["mean"] + sds * cell["sd"])
-                    for name, cell in rows.loc[method].iterrows()
+                    name: PRINTED_IN_PERCENT.get(name, 1.0) * (mean + sds * sd)
+                    for name, mean, sd in rows[method]
                     if name != "average_disparity"
                 }
 

@@ -10,7 +10,7 @@ from experiments.paper.tabulation import tabulate, write_outputs
 
 @pytest.fixture(scope="module")
 def grid(random_grid):
-    return random_grid(["cox", "dro-cox", "dro-cox-split", "dro-cox-split-one-side"])
+    return random_grid(["cox", "dro-cox", "dro-cox-split", "dro-cox-split-one-side"], repeats=2)
 
 
 @pytest.fixture(scope="module")
