@@ -100,7 +100,7 @@ def test_litters_can_be_named_where_a_model_is_judged(drosurv, rats, files, tmp_
     named = drosurv.ok("evaluate", *paths, "--clusters", "litter").stdout
     assert f"{RATS // 2} patients in {LITTERS // 2} clusters (litter)" in named
     refused = drosurv.fails("evaluate", *paths, "--clusters", "litter", "--id", "litter")
-    assert "--clusters and --id both name 'litter'" in refused
+    assert "--id and --clusters both name column 'litter'" in refused
 
 
 def test_predictions_are_audited_by_litter(drosurv, rats, tmp_path):

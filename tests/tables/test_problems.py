@@ -20,13 +20,15 @@ from drosurv.tables.problems import (
     table_problems,
 )
 from drosurv.tables.reading import FileFormat
-from drosurv.tables.survival_table import judged_table
+from drosurv.tables.survival_table import SurvivalTable, judged_table
 from drosurv.tables.target_columns import TargetColumns
 
 
-def said(frame, **options):
-    options = {"features": [name for name in frame.columns if name not in ("days", "died")], **options}
-    return [str(problem) for problem in table_problems(frame, target=("days", "died"), **options)]
+def said(frame, *, features=None, id=None, clusters=None, entry=None, **declared):
+    X = frame.drop(columns=["days", "died"]) if features is None else frame[features]
+    columns, none = TargetColumns("days", "died", entry=entry), np.array([])
+    table = SurvivalTable(frame, columns, none, X, pd.DataFrame(), none, id, clusters=clusters)
+    return [str(problem) for problem in table_problems(table, "the table", **declared)]
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +52,10 @@ def test_a_clean_table_raises_no_doubt(clean):
 def test_times_that_look_like_end_dates_are_warned_of(clean):
     born, diagnosed = 7_000 + clean.index * 3, 8_000 + clean.index * 5
     frame = clean.assign(born=born, diagnosed=diagnosed, days=diagnosed + clean["days"])
-    (told,) = said(frame, time="days")
+    (told,) = said(frame)
     assert "never below 'diagnosed' (or 'born'), which looks like a start date" in told
     assert told.endswith("pass start='diagnosed' end='days'.")
-    assert said(clean.assign(born=born), time="days") == []
+    assert said(clean.assign(born=born)) == []
 
 
 @pytest.mark.parametrize("load", [load_gbsg2, load_whas500])
@@ -109,17 +111,17 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
 )
 def test_what_many_patients_share_is_asked_about_as_a_cluster(clean, name):
     frame = clean.assign(**{name: np.arange(200) // 3})
-    (text,) = said(frame, time="days")
+    (text,) = said(frame)
     assert f"column {name!r} is used as a feature and has 67 values in 200 rows." in text
     assert f"pass clusters={name!r}; or name it in categorical or in numeric." in text
-    assert said(frame, time="days", numeric=[name]) == []
+    assert said(frame, numeric=[name]) == []
     others = frame.rename(columns={name: "first"}).assign(**{name: frame[name]})
-    assert not any("alike" in text for text in said(others, time="days", clusters="first"))
+    assert not any("alike" in text for text in said(others, clusters="first"))
     # Few values are levels of a feature, and values of one row each are no clusters.
-    assert said(clean.assign(**{name: np.where(np.arange(200) % 2, "a", "b")}), time="days") == []
-    assert not any("alike" in text for text in said(clean.assign(**{name: np.arange(200)}), time="days"))
+    assert said(clean.assign(**{name: np.where(np.arange(200) % 2, "a", "b")})) == []
+    assert not any("alike" in text for text in said(clean.assign(**{name: np.arange(200)})))
     # Rows of several patients cannot be intervals of one patient's time.
-    assert not any("alike" in text for text in said(frame))
+    assert not any("alike" in text for text in said(frame, entry="marker"))
 
 
 def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):

@@ -50,10 +50,6 @@ class UnseenLevelWarning(UserWarning):
     """A category holds a level that training never saw."""
 
 
-class RowsNumbered(UserWarning):
-    """A column that numbers the rows was left out."""
-
-
 class HoldsDates(InputError):
     """A column holds dates, which cannot be used as a feature."""
 
@@ -248,8 +244,7 @@ def _learn_number(column: pd.Series[Any], n_missing: int, standardize: bool) -> 
     with np.errstate(over="ignore", invalid="ignore"):
         if counts_rows(column):
             warn_caller(
-                f"column {name!r} numbers the rows and is no feature: rename it if its numbers have a meaning.",
-                RowsNumbered,
+                f"column {name!r} numbers the rows and is no feature: rename it if its numbers have a meaning."
             )
             return LeftOutColumn(name, "it numbers the rows", n_missing)
         whole = (values == np.floor(values)).all()

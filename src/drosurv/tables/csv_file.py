@@ -160,17 +160,16 @@ def csv_cells(data: bytes, path: Path, separator: str, codec: str, header_row: i
     first = next((row for number, row in lines if number >= header_row), [_END])
     names = _header([] if first == [_END] else first, path, separator)
     blocks: list[list[Cells]] = [[] for _ in names]
-    rows_only = (row for _, row in lines)
-    while rows := list(islice(rows_only, _LINES)):
-        if rows[-1] == [_END]:
+    while rows := list(islice(lines, _LINES)):
+        last = rows[-1][1]
+        if last == [_END]:
             rows.pop()
-        elif _END in rows[-1][-1]:
+        elif _END in last[-1]:
             raise csv.Error("a quote is never closed")
-        whole = [row for row in rows if len(row) == len(names)]
-        if len(whole) < len(rows) and any(
-            len(row) != len(names) and any(map(str.strip, row)) for row in rows
-        ):
-            raise _ragged(data, separator, codec, header_row, len(names))
+        whole = [row for _, row in rows if len(row) == len(names)]
+        for number, row in rows if len(whole) < len(rows) else ():
+            if len(row) != len(names) and any(map(str.strip, row)):
+                raise csv.Error(f"line {number:,} has {len(row)} fields, the header {len(names)}")
         for block, texts in zip(blocks, zip(*whole, strict=True), strict=False):
             block.append(Cells.of_texts(texts))
     if not any(blocks):
@@ -220,14 +219,6 @@ def _lines(data: bytes, separator: str, codec: str) -> Iterator[tuple[int, list[
     reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
     for row in reader:
         yield reader.line_num, row
-
-
-def _ragged(data: bytes, separator: str, codec: str, header_row: int, expected: int) -> csv.Error:
-    """Return an error that names the first line with another number of fields than the header."""
-    for number, row in _lines(data, separator, codec):
-        if number >= header_row and len(row) != expected and any(map(str.strip, row)):
-            return csv.Error(f"line {number:,} has {len(row)} fields, the header {expected}")
-    raise AssertionError("no line is ragged")
 
 
 def undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:

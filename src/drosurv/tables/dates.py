@@ -15,6 +15,8 @@ from drosurv.tables.values import first_wrong, holds_numbers, label, labels, quo
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+# A year after 2100, alone or in a date, or one after 2199 in a number.
+_LATE = r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
 # Nobody is followed up for longer, in days and in months: a date such as 9999-12-31 means that there is none.
 _LONGEST = {"days": 120 * 365.25, "months": 120 * 12.0}
 # Calendar years of dates.
@@ -112,11 +114,13 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
                     "which look like dates with two digits for the year: write them like 2021-03-31.",
                 )
         time = to_floats(end, "end") - to_floats(start, "start")
-    elif unit == "months":
-        time = _months(end, "end") - _months(start, "start")
     else:
         first, last = to_dates(start, "start", end), to_dates(end, "end", start)
-        time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
+        if unit == "months":
+            first, last = (12 * one.dt.year + one.dt.month for one in (first, last))
+            time = (last - first).to_numpy(dtype=np.float64)
+        else:
+            time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
     for wrong, fault in (
         (time < 0, "lies before"),
         (time > _LONGEST.get(unit, np.inf), "lies more than 120 years after"),
@@ -132,64 +136,46 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     return time
 
 
-def _months(column: pd.Series[Any], argument: str) -> FloatArray:
-    """Return the months since year 0 of numbers such as 202103."""
-    values = to_floats(column, argument)
-    wrong = np.isfinite(values) & ((values % 100 < 1) | (values % 100 > 12) | (values > 100 * YEARS[1] + 12))
-    wrong |= values < 100 * YEARS[0]
-    if dates_in_numbers(column) != "YYYYMM" or wrong.any():
-        fault = first_wrong(column, wrong if wrong.any() else ~np.isnan(values), "no month like 202103")
-        raise ArgumentError(
-            argument,
-            f"{arg(argument)} {fault}, as those of the other column are: write both alike, and the date of the last "
-            "visit where the end is not known.",
-        )
-    return values // 100 * 12 + values % 100
-
-
 def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None = None) -> pd.Series[Any]:
-    """Return a column of text, of numbers such as 20210331, or of dates as dates; raise if some are not dates.
+    """Return a column of text, of numbers such as 20210331 or 202103, or of dates as dates; raise if some are none.
 
     Where no row shows whether the day or the month comes first, an `other` column of dates that are written alike may.
     """
     if column.dtype.kind == "M":
-        return _possible(column, pd.to_datetime(column, utc=True), argument)
-    form = dates_in_numbers(column)
-    if form == "?":
-        raise _unclear_order(column, argument)
-    if not holds_dates(column) and form not in ("YYYYMMDD", "DDMMYYYY", "MMDDYYYY"):
+        text, parsed = column.astype("string"), pd.to_datetime(column, utc=True)
+    elif form := dates_in_numbers(column):
+        if form == "?":
+            raise _unclear_order(column, argument)
+        text = column.map(label, na_action="ignore").astype("string")
+        if form == "YYYYMM":
+            text += "01"
+        elif form != "YYYYMMDD":
+            text = text.str.zfill(8)
+            day, month = (0, 2) if form == "DDMMYYYY" else (2, 0)
+            text = text.str[4:] + text.str[month : month + 2] + text.str[day : day + 2]
+        parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
+    elif holds_dates(column):
+        text = column.astype("string").str.strip()
+        parsed = pd.to_datetime(text, format=_format(column, argument, other)[0], utc=True, errors="coerce")
+    else:
         known = labels(column).value_counts()
         others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
             argument,
             f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like 2021-03-31: correct it.",
         )
-    if form:
-        text = column.astype("Int64").astype("string").str.zfill(8)
-        day, month = (0, 2) if form == "DDMMYYYY" else (2, 0)
-        if form != "YYYYMMDD":
-            text = text.str[4:] + text.str[month : month + 2] + text.str[day : day + 2]
-        parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
-    else:
-        text = column.astype("string").str.strip()
-        parsed = pd.to_datetime(text, format=_format(column, argument, other)[0], utc=True, errors="coerce")
-    return _possible(text.rename(str(column.name)), parsed, argument)
-
-
-def _possible(written: pd.Series[Any], parsed: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    """Return the dates that were read; raise if one is not a date, or so late that it means an unknown date."""
-    late = written.astype("string").str.contains(
-        r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
-    )
+    late = text.str.contains(_LATE).fillna(False).to_numpy(dtype=np.bool_)
     unknown = "if it means that the date is not known, write the date of the last visit there"
-    not_read = (parsed.isna() & written.notna()).to_numpy()
     for wrong, fault, remedy in (
-        (late.fillna(False).to_numpy(dtype=np.bool_), "a date that no patient has", unknown),
-        (not_read, "not a valid date, or not written like the others", "correct it"),
+        (late, "a date that no patient has", unknown),
+        (
+            (parsed.isna() & column.notna()).to_numpy(),
+            "not a valid date, or not written like the others",
+            "correct it",
+        ),
     ):
         if wrong.any():
-            what = first_wrong(written.astype("object"), wrong, fault)
-            raise ArgumentError(argument, f"{arg(argument)} {what}: {remedy}.")
+            raise ArgumentError(argument, f"{arg(argument)} {first_wrong(column, wrong, fault)}: {remedy}.")
     return parsed
 
 
@@ -203,12 +189,9 @@ def in_future(column: pd.Series[Any], argument: str, other: pd.Series[Any]) -> B
 
     The `other` column is as in :func:`to_dates`.
     """
-    form, latest = dates_in_numbers(column), latest_date()
-    if form == "YYYYMM":
-        return to_floats(column, argument) > 100 * latest.year + latest.month
-    if form or column.dtype.kind == "M" or holds_dates(column):
+    if dates_in_numbers(column) or column.dtype.kind == "M" or holds_dates(column):
         days = to_dates(column, argument, other).dt.tz_localize(None).dt.normalize()
-        return np.asarray(days > latest, np.bool_)
+        return np.asarray(days > latest_date(), np.bool_)
     return np.zeros(len(column), dtype=np.bool_)
 
 

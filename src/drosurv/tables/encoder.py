@@ -166,11 +166,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     )
                 )
             except HoldsDates:
-                dates.append(repr(name))
+                dates.append(str(name))
             except InputError as problem:
                 problems.append(problem)
         if dates:
-            problems.insert(0, _dates_error(dates))
+            told = "dates are no features: turn them into numbers, such as ages or days, or pass"
+            problems.insert(0, InputError(f"{told} {arg('drop', dates)}."))
         if problems:
             first, *others = map(str, problems[:_MOST_PROBLEMS])
             left = len(problems) - _MOST_PROBLEMS
@@ -400,14 +401,6 @@ def _needs_encoding(X: Any) -> bool:
     plain = np.array([kind.kind in "biufc" for kind in X.dtypes], dtype=np.bool_)
     others = (column for _, column in X.loc[:, ~plain].items())
     return bool(X.isna().any(axis=None)) or not all(map(holds_numbers, others))
-
-
-def _dates_error(names: list[str]) -> ArgumentError:
-    if len(names) == 1:
-        text = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
-    else:
-        text = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
-    return ArgumentError("drop", f"{text} in {arg('drop')}.")
 
 
 def _as_frame(X: Any) -> pd.DataFrame:

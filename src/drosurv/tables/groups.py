@@ -46,34 +46,33 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequen
 
 def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Series[str]:
     cut = _CUT.fullmatch(spec)
-    if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
+    if spec in frame.columns or (cut is None and not re.search("[<>=]", spec)):
+        require_columns(frame, [spec], "groups")
+        column, fault = frame[spec], ""
+        if spec in categorical:
+            pass
+        elif holds_numbers(column) and column.nunique() > _MOST_NUMBERS:
+            example = arg("groups", [f"{spec}>{np.nanmedian(to_floats(column)):g}"])
+            fault = (
+                f"{column.nunique():,} different numbers: cut it in two, for example {example}, or name it in "
+                f"{arg('categorical')} if they are codes."
+            )
+        elif names_people(spec, column):
+            fault = "names, which no page may show: leave it out."
+        if not fault and column.nunique() > MOST_LEVELS:
+            fault = (
+                f"{column.nunique():,} different values, too many groups to compare: choose a column with at most "
+                f"{MOST_LEVELS}."
+            )
+        if fault:
+            raise ArgumentError("groups", f"{arg('groups')} column {spec!r} holds {fault}")
+        return labels(column)
+    if cut is None:
         raise ArgumentError(
             "groups",
             f"{arg('groups')} {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
             "divides into '<=65' and '>65'.",
         )
-    if spec in frame.columns or cut is None:
-        require_columns(frame, [spec], "groups")
-        column = frame[spec]
-        if holds_numbers(column) and column.nunique() > _MOST_NUMBERS and spec not in categorical:
-            middle = f"{np.nanmedian(to_floats(column)):g}"
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for "
-                f"example {arg('groups', [f'{spec}>{middle}'])}, or name it in {arg('categorical')} if they are codes.",
-            )
-        if names_people(spec, column) and spec not in categorical:
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds names, which no page may show: leave it out.",
-            )
-        if column.nunique() > MOST_LEVELS:
-            raise ArgumentError(
-                "groups",
-                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different values, too many groups to "
-                f"compare: choose a column with at most {MOST_LEVELS}.",
-            )
-        return labels(column)
     name, limit = cut["column"], cut["cut"]
     require_columns(frame, [name], "groups")
     if not holds_numbers(frame[name]):
@@ -85,8 +84,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
         sides = np.where(values > float(limit), f">{limit}", f"<={limit}")
     else:
         sides = np.where(values >= float(limit), f">={limit}", f"<{limit}")
-    above = pd.Series(sides, frame.index, dtype=object)
-    return above.mask(np.isnan(values))
+    return pd.Series(sides, frame.index, dtype=object).mask(np.isnan(values))
 
 
 def guess_groups(frame: pd.DataFrame, features: Sequence[str]) -> tuple[str, ...]:

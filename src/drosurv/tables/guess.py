@@ -14,6 +14,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg, as_names
 from drosurv.patients.outcome_names import (
     endpoint,
+    names_entry,
     names_event,
     names_time,
     plain,
@@ -30,20 +31,12 @@ from drosurv.tables.problems import dates_as_numbers, entry_not_given, interval_
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import floats, holds_numbers, labels
 
-# Names of the two ends of an interval in which a row is observed.
-_INTERVALS = (
-    *(("start", "stop"), ("start", "end"), ("tstart", "tstop"), ("tstart", "tend"), ("time 1", "time 2")),
-    *(
-        ("start time", "stop time"),
-        ("start time", "end time"),
-        ("entry", "exit"),
-        ("entry time", "exit time"),
-    ),
-    *(("begin", "end"), ("von", "bis"), ("beginn", "ende"), ("debut", "fin")),
-)
-_ENTRY = frozenset(
-    ("entry", "entry time", "start", "tstart", "start time", "late entry", "eintritt", "entree")
-)
+# Names of the two ends of an interval in which a row is observed: of its beginning, and of its end.
+_INTERVALS = {
+    **{"start": "stop end", "tstart": "tstop tend", "time1": "time2", "starttime": "stoptime endtime"},
+    **{"entry": "exit", "entrytime": "exittime", "lateentry": "", "begin": "end"},
+    **{"von": "bis", "beginn": "ende", "eintritt": "", "debut": "fin", "entree": ""},
+}
 # A column with more values holds no event.
 _MOST_OUTCOMES = 6
 # Share of the values of a column that may be wrong.
@@ -134,9 +127,8 @@ def guess_columns(
     for role, column in given.items():
         if column is not None:
             require_columns(frame, [column], role)
-    interval = _interval(frame, event, id) if time is None and entry is None else None
-    if interval is not None:
-        entry, time = interval
+    if time is None and entry is None:
+        entry, time = _interval(frame, None, (event, id)) or (None, None)
     if time is None or event is None:
         found = _target(frame, time, event)
         if time is None and (starts := start_dates(frame, found[0], found[1:])):
@@ -146,7 +138,7 @@ def guess_columns(
             )
         time, event = found
     if entry is None:
-        entry = _entry(frame, time, (event, id))
+        entry, _ = _interval(frame, time, (event, id)) or (None, time)
     if id is None:
         taken = (time, event, entry, *drop)
         free = [str(name) for name in frame.columns if name not in taken]
@@ -171,42 +163,34 @@ def guess_columns(
     return guesses.with_groups(frame, list(frame.columns)) if groups is None else guesses
 
 
-def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
-    """Return columns of entry and time that are named as the two ends of an interval, as start and stop are."""
-    named = {_interval_name(name): str(name) for name in frame.columns if name not in (event, id)}
-    for first, last in _INTERVALS:
-        if first not in named or last not in named:
-            continue
-        ends = named[first], named[last]
-        start, stop = (_numbers(frame[name]) for name in ends)
-        if start is None or stop is None or np.mean(start < stop) < 1 - _SLIPS or np.nanmin(start) < 0:
-            continue
-        # The time may be their difference: then they are ages or dates, and the difference is used.
-        others = [name for name in frame.columns if name not in ends and names_time(str(name)) >= 2]
-        times = (_numbers(frame[name]) for name in others)
-        if not any(time is not None and np.isclose(time, stop - start).mean() > 1 - _SLIPS for time in times):
-            return ends
+def _interval(frame: pd.DataFrame, time: str | None, others: Sequence[str | None]) -> tuple[str, str] | None:
+    """Return columns of entry and time that are named as the two ends of an interval, as start and stop are.
+
+    If the time is known, a column that is named as the beginning of observation, and lies before it, is enough.
+    """
+    named = {
+        re.sub(r"[\W_]", "", plain(str(name))): str(name) for name in frame.columns if name not in others
+    }
+    for first, last in ((named[first], last) for first, last in _INTERVALS.items() if first in named):
+        ends = [named[end] for end in last.split() if end in named]
+        if time is not None:
+            ends = [time] if names_entry(first) and first != time else []
+        for end in ends:
+            start, stop = (_numbers(frame[name]) for name in (first, end))
+            if start is None or stop is None or np.mean(start < stop) < 1 - _SLIPS or np.nanmin(start) < 0:
+                continue
+            # The time may be their difference: then they are ages or dates, and the difference is used.
+            rest = [name for name in frame.columns if name not in (first, end) and names_time(str(name)) >= 2]
+            times = [_numbers(frame[name]) for name in rest if time is None]
+            if not any(
+                one is not None and np.isclose(one, stop - start).mean() > 1 - _SLIPS for one in times
+            ):
+                return first, end
     return None
-
-
-def _interval_name(name: Any) -> str:
-    return " ".join(re.findall(r"[a-z]+|\d+", plain(str(name))))
 
 
 def _numbers(column: pd.Series[Any]) -> FloatArray | None:
     return floats(column) if holds_numbers(column) and not dates_in_numbers(column) else None
-
-
-def _entry(frame: pd.DataFrame, time: str, others: Sequence[str | None]) -> str | None:
-    """Return a column that is named as the beginning of observation and lies before the time in all rows."""
-    ends = _numbers(frame[time])
-    for name in frame.columns:
-        if ends is None or name in (time, *others) or _interval_name(name) not in _ENTRY:
-            continue
-        starts = _numbers(frame[name])
-        if starts is not None and np.mean(starts < ends) >= 1 - _SLIPS and np.nanmin(starts) >= 0:
-            return str(name)
-    return None
 
 
 def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[str, str]:
@@ -348,7 +332,7 @@ def _unknown(frame: pd.DataFrame, time: str | None, event: str | None, remedy: s
     asked = _missing(time, event)
     wanted = "columns hold time and event" if len(asked) > 1 else f"column holds the {asked[0]}"
     named = listing([str(name) for name in frame.columns], 20)
-    more = f"{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}" if time is None else ""
+    more = _advice(frame) if time is None else ""
     return UnknownColumns(asked[0], f"which {wanted}? {remedy} The columns are {named}.{more}")
 
 
@@ -357,31 +341,23 @@ def _missing(time: str | None, event: str | None) -> list[str]:
     return [role for role, given in (("time", time), ("event", event)) if given is None]
 
 
-def _complementary(frame: pd.DataFrame) -> str:
-    """Say what to do with two columns of times of which each patient has one, as days to death and to last visit."""
+def _advice(frame: pd.DataFrame) -> str:
+    """Say what to do with two columns of times of which each patient has one, with dates, and with dates in numbers."""
+    advice = ""
     times = [name for name, score in _scores(frame, _time_score).items() if score >= 2]
     for one, other in combinations(times, 2):
         known = frame[one].notna(), frame[other].notna()
         if all(column.mean() > _SLIPS for column in known) and not (known[0] & known[1]).any():
-            return f" No patient has both {one!r} and {other!r}: combine them into one column of times."
-    return ""
-
-
-def _dated(frame: pd.DataFrame) -> str:
-    """Say what to do with a table that holds dates."""
+            # As the days to death and those to the last visit.
+            advice = f" No patient has both {one!r} and {other!r}: combine them into one column of times."
     dates = [str(name) for name in frame.columns if holds_dates(frame[name])]
-    if len(dates) < 2:
-        return ""
-    start, end = arg("start", text="COLUMN"), arg("end", text="COLUMN")
-    return f" Columns {listing(dates)} hold dates: for times in days, pass {start} and {end}."
-
-
-def _dated_numbers(frame: pd.DataFrame) -> str:
-    """Say what to do with two columns that may hold dates written as numbers."""
+    if len(dates) > 1:
+        pair = f"{arg('start', text='COLUMN')} and {arg('end', text='COLUMN')}"
+        advice += f" Columns {listing(dates)} hold dates: for times in days, pass {pair}."
     for name in (str(one) for one in frame.columns if holds_numbers(frame[one])):
         if starts := start_dates(frame, name):
-            return f" {dates_as_numbers(starts, name)}"
-    return ""
+            return f"{advice} {dates_as_numbers(starts, name)}"
+    return advice
 
 
 def _is_id(frame: pd.DataFrame, name: Any) -> bool:

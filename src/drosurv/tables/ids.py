@@ -120,11 +120,8 @@ def counts_rows(column: pd.Series[Any]) -> bool:
 
 def names_of_rows(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the columns that identify or name patients, or number the rows."""
-    return tuple(
-        name
-        for name in frame.columns
-        if names_patients(name, frame[name]) or names_people(name, frame[name]) or counts_rows(frame[name])
-    )
+    signs = names_patients, names_people, lambda _, column: counts_rows(column)
+    return tuple(str(name) for name, column in frame.items() if any(sign(name, column) for sign in signs))
 
 
 def unnamed_ids(

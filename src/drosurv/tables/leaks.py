@@ -12,7 +12,7 @@ from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.patients.target import BoolArray, FloatArray, of_any_cause, parse_target
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_years
-from drosurv.tables.values import coded, floats, holds_numbers
+from drosurv.tables.values import MOST_CODES, amounts, coded, floats, holds_numbers
 
 # A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
@@ -30,7 +30,6 @@ _FEWEST_SURE = 30
 _CHANCE = 1e-6
 # Two columns of numbers are subtracted from each other if there are at most so many columns.
 _MOST_SUBTRACTED = 150
-_MOST_CODES = 10
 # Of more patients, a random sample is searched.
 _MOST_PATIENTS = 10_000
 _NEVER = {
@@ -71,7 +70,7 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     frame = frame.drop(
         columns=[name for name in frame.columns if _is_year_of_start(frame[name], target.time)]
     )
-    numbers = _amounts(frame)
+    numbers = amounts(frame)
     found = {
         name: "it is the time in other units"
         for name, values in numbers.items()
@@ -111,7 +110,7 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     """Say how numbers tell the time; empty if they do not. What happened before `entry` is known then."""
     known = np.isfinite(values)
     levels = len(np.unique(values[known]))
-    if levels > _MOST_CODES:
+    if levels > MOST_CODES:
         same = same_times(values, time)
         if same > (_SAME_TIMES if levels > MOST_LEVELS else 0.5):
             return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
@@ -179,12 +178,6 @@ def _tells_event(column: pd.Series[Any], event: BoolArray, of_levels: bool) -> s
     if of_levels and rate ** int(sure[most]) < _CHANCE:
         return f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
     return ""
-
-
-def _amounts(frame: pd.DataFrame) -> dict[str, FloatArray]:
-    """Return the columns of numbers with many different values."""
-    numbers = (name for name in frame.columns if holds_numbers(frame[name]))
-    return {str(name): floats(frame[name]) for name in numbers if frame[name].nunique() > _MOST_CODES}
 
 
 def same_times(values: FloatArray, time: FloatArray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from drosurv.tables.ids import is_id_name, names_clusters, row_numbers
 from drosurv.tables.leaks import same_times
 from drosurv.tables.units import OLDEST, mixed_units, units_of_time
 from drosurv.tables.values import (
+    MOST_CODES,
+    amounts,
     coded,
     floats,
     holds_numbers,
@@ -29,10 +31,12 @@ from drosurv.tables.values import (
     to_floats,
 )
 
+if TYPE_CHECKING:
+    from drosurv.tables.survival_table import SurvivalTable
+
 # Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
 _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
-_MOST_CODES = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.
 _FEWEST_NUMBERS = 10
@@ -73,76 +77,68 @@ _CHANCE = 1e-6
 
 
 def table_problems(
-    frame: pd.DataFrame,
+    table: SurvivalTable,
+    name: str,
     *,
-    features: Sequence[str],
-    target: Sequence[str],
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
-    id: str | None = None,
-    clusters: str | None = None,
-    time: str | None = None,
-    patients: IntArray | None = None,
-    table_name: str = "the table",
 ) -> Iterator[ArgumentWarning]:
-    """Yield warnings about a training table.
+    """Yield warnings about a training table; messages call it `name`.
 
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
-    are; nor whether `keep_columns` are known when a prediction is made; nor, with `clusters`, which column names them.
-    `time` is the column of times, None if there
-    are entry times. `patients` are the numbers of the patients, as :func:`drosurv.tables.ids.patient_numbers` returns
-    them: without `id`, they tell equal rows.
+    are; nor whether `keep_columns` are known when a prediction is made.
     """
+    frame, features, id = table.frame, list(table.X.columns), table.id
+    time = table.columns.time if table.columns.entry is None else None
     if time is not None:
         yield from entry_not_given(frame, features, time)
         yield from _kinds_of_events(frame, features, id)
-        if starts := start_dates(frame, time, target):
+        if starts := start_dates(frame, time, table.columns.names):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
-    yield from _other_outcomes(frame, [name for name in features if name not in keep_columns])
-    if id is not None or patients is None:
-        patients = row_numbers(frame, [*target, id])
-    yield from copied_rows(frame, patients, table_name, id)
+    yield from _known_later(frame, [one for one in features if one not in keep_columns])
+    yield from copied_rows(frame, table.columns.names, name, id)
     if id is None:
         yield from repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
-    amounts = [name for name in features if name not in (*categorical, *numeric)]
+    undeclared = [one for one in features if one not in (*categorical, *numeric)]
     # With entry times, and where patients have several rows, the id is that of a patient.
-    single = clusters is None and (id is None or not frame[id].duplicated().any())
+    single = table.clusters is None and (id is None or not frame[id].duplicated().any())
     if time is not None and single and may_be_given("clusters"):
-        named = [name for name in amounts if names_clusters(name, frame[name])]
-        yield from _clusters(frame, named)
-        amounts = [name for name in amounts if name not in named]
-    yield from _codes(frame, amounts)
-    yield from _years(frame, [name for name in features if name not in keep_columns])
-    amounts = [name for name in features if name not in categorical]
-    yield from units_of_time(frame, amounts, time)
-    for name in amounts:
-        yield from mixed_units(frame[name], [*_SENTINELS])
-    for name in features:
-        yield from _spellings(frame[name])
+        shared = [one for one in undeclared if names_clusters(one, frame[one])]
+        undeclared = [one for one in undeclared if one not in shared]
+        for column in shared:
+            yield ArgumentWarning(
+                "clusters",
+                f"column {column!r} is used as a feature and has {frame[column].nunique():,} values in {len(frame):,} "
+                "rows. Patients with the same value may be alike, as those of one family or hospital are: to keep them "
+                f"together, and not to use it as a feature, pass {arg('clusters', column)}; or name it in "
+                f"{arg('categorical')} or in {arg('numeric')}.",
+            )
+    yield from _codes(frame, undeclared)
+    measured = [one for one in features if one not in categorical]
+    yield from units_of_time(frame, measured, time)
+    for column in measured:
+        yield from mixed_units(frame[column], [*_SENTINELS])
+    for column in features:
+        yield from _spellings(frame[column])
     # Two numbers are determined as two codes are.
-    codes = [name for name in features if _is_text(frame[name]) or frame[name].nunique() == 2]
-    yield from _nested(
-        frame, [*codes, *(name for name in categorical if name in features and name not in codes)]
-    )
+    codes = [one for one in features if _is_text(frame[one]) or frame[one].nunique() == 2]
+    yield from _nested(frame, list(dict.fromkeys([*codes, *(one for one in categorical if one in features)])))
 
 
 def refuse_totals(frame: pd.DataFrame) -> None:
     """Raise if the last row of a table is not a patient but the sums of the rows above it."""
     if len(frame) < _FEWEST_ROWS:
         return
-    numbers = [
-        name for name in frame.columns if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES
-    ]
-    sums = {str(name): np.nansum(floats(frame[name])[:-1]) for name in numbers}
+    sums = {name: (values[-1], np.nansum(values[:-1])) for name, values in amounts(frame).items()}
     found = [
-        name for name in sums if sums[name] > 0 and np.isclose(frame[name].iloc[-1], sums[name], rtol=1e-9)
+        repr(name) for name, (last, total) in sums.items() if total > 0 and np.isclose(last, total, 1e-9)
     ]
     if found:
         raise InputError(
-            f"row {row_number(len(frame) - 1, frame)}, the last, holds the sum of "
-            f"{listing([repr(name) for name in found], 4)}: it is a row of totals and no patient. Remove it."
+            f"row {row_number(len(frame) - 1, frame)}, the last, holds the sum of {listing(found, 4)}: it is a row of "
+            "totals and no patient. Remove it."
         )
 
 
@@ -170,33 +166,34 @@ def refuse_repeated_outcomes(id: str, patients: IntArray, y: Any) -> None:
 def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> Iterator[ArgumentWarning]:
     """Warn if rows with the event at one time, of `y` (n,), agree in other columns as those of one patient do."""
     event, time = (y[name] for name in field_names(y)[:2])
-    remedy = f"Keep one row for each patient, or pass {arg('id', text='COLUMN')}."
-    pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
-    # Of so many pairs, the number of rows of each is about geometric: some are in a single one.
-    alone = len(pairs) / len(y)
-    rare = pairs.min() > 1 and (1 - alone) ** len(pairs) < _NONE_ALONE
-    if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
+    if sign := _sign_of_repeats(frame, features, event, time):
         yield ArgumentWarning(
             "id",
-            f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more: rows seem to repeat "
-            f"patients, whose events then count several times. {remedy}",
+            f"{sign}: rows seem to repeat patients, whose events then count several times. Keep one row for each "
+            f"patient, or pass {arg('id', text='COLUMN')}.",
         )
-        return
+
+
+def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
+    """Say which rows seem to be of one patient; empty if none do."""
+    pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
+    # Of so many pairs, the number of rows of each is about geometric: some are in a single one.
+    alone = len(pairs) / len(event)
+    rare = pairs.min() > 1 and (1 - alone) ** len(pairs) < _NONE_ALONE
+    if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
+        return f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more"
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
     names = features if same.any() else []
     if visits := next((name for name in names if _numbers_visits(coded(frame[name])[0], same)), None):
-        yield ArgumentWarning(
-            "id",
+        return (
             f"{int(same.sum()):,} rows have the time and event of the row above, and hardly ever its {visits!r}, as "
-            f"different visits of one patient have: rows seem to repeat patients, whose events then count several "
-            f"times. {remedy}",
+            "different visits of one patient have"
         )
-        return
     had = np.flatnonzero(event > 0)
     at = np.unique(np.column_stack([event[had], time[had]]), axis=0, return_inverse=True)[1].ravel()
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
     if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
-        return
+        return ""
     # What rises with time, such as the date last seen, is equal where times are.
     told = [name for name in features if not _follows(frame[name].iloc[had], time[had])]
     codes = {name: coded(frame[name])[0][had] for name in told}
@@ -209,13 +206,11 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
         same = [name for name in known if _agrees(codes[name], places)]
         if same:
             named = listing([repr(str(name)) for name in (beside, *same) if name], 4)
-            yield ArgumentWarning(
-                "id",
+            return (
                 f"{tied:,} of {len(had):,} rows with the event share their time with another one, and such rows also "
-                f"have the same {named} far more often than rows of near times: rows seem to repeat patients, whose "
-                f"events then count several times. {remedy}",
+                f"have the same {named} far more often than rows of near times"
             )
-            return
+    return ""
 
 
 def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
@@ -271,21 +266,24 @@ def _rows_like(place: IntArray) -> FloatArray:
     return np.bincount(place)[place].astype(np.float64)
 
 
-def _years(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
-    """Name features that hold years of the calendar."""
+def _known_later(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Warn of features named like other events or times of follow-up, as recurrence is, and of calendar years."""
+    kept = f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
+    if found := [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())]:
+        columns, is_ = ("column", "is") if len(found) == 1 else ("columns", "are")
+        yield ArgumentWarning(
+            "drop",
+            f"{columns} {listing(list(map(repr, found)), 6)} {is_} named like an event or a time of follow-up and used "
+            f"to predict: drop what is known only later ({arg('drop', found)}){kept}.",
+        )
     if found := [str(name) for name in features if holds_years(frame[name])]:
-        named = listing([repr(name) for name in found], 4)
+        columns, hold = ("column", "holds") if len(found) == 1 else ("columns", "hold")
         yield ArgumentWarning(
             None,
-            f"{'column' if len(found) == 1 else 'columns'} {named} {'holds' if len(found) == 1 else 'hold'} calendar "
-            "years, used as amounts: patients of later years are followed for a shorter time, and new patients have "
-            f"years that the model never saw. Drop what should not predict ({arg('drop', found)}){_or_kept()}.",
+            f"{columns} {listing(list(map(repr, found)), 4)} {hold} calendar years, used as amounts: patients of later "
+            "years are followed for a shorter time, and new patients have years that the model never saw. Drop what "
+            f"should not predict ({arg('drop', found)}){kept}.",
         )
-
-
-def _or_kept() -> str:
-    """Return the other remedy for columns that may be dropped, where the user can give it."""
-    return f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
@@ -300,9 +298,10 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
 
 
 def copied_rows(
-    frame: pd.DataFrame, numbers: IntArray, table_name: str, id: str | None = None
+    frame: pd.DataFrame, target: Sequence[str], table_name: str, id: str | None = None
 ) -> Iterator[ArgumentWarning]:
-    """Yield a warning if rows of a table are equal, as their `numbers` tell; with ids, equal in column `id` too."""
+    """Yield a warning if rows of a table are equal, those of the `target` and of the `id` included."""
+    numbers = row_numbers(frame, [*target, id])
     copies = len(numbers) - len(np.unique(numbers))
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
@@ -424,7 +423,7 @@ def _kinds_of_events(
     patient = pd.factorize(frame[id])[0]
     codes = {name: coded(frame[name])[0] for name in features}
     differ = [name for name in features if pd.Series(codes[name]).groupby(patient).nunique().max() > 1]
-    if len(differ) != 1 or frame[differ[0]].nunique() > _MOST_CODES:
+    if len(differ) != 1 or frame[differ[0]].nunique() > MOST_CODES:
         return
     (name,) = differ
     if not pd.DataFrame({"patient": patient, "kind": codes[name]}).duplicated().any():
@@ -433,20 +432,6 @@ def _kinds_of_events(
             f"patients have several rows that differ, besides time and event, in column {name!r} only, where no value "
             "comes twice: they may be different events of one patient, which one model mixes. Keep the rows of one "
             "event.",
-        )
-
-
-def _other_outcomes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
-    """Warn of features that are named like other events or times of follow-up, as recurrence is beside death."""
-    found = [name for name in features if names_other_outcome(str(name), frame[name].nunique())]
-    if found:
-        named = listing([repr(name) for name in found], 6)
-        columns = f"column {named} is" if len(found) == 1 else f"columns {named} are"
-        remedy = arg("drop", list(map(str, found)))
-        yield ArgumentWarning(
-            "drop",
-            f"{columns} named like an event or a time of follow-up and used to predict: drop what is known only later "
-            f"({remedy}){_or_kept()}.",
         )
 
 
@@ -461,13 +446,11 @@ def start_dates(frame: pd.DataFrame, time: str, others: Sequence[str | None] = (
     # Follow-up times are not compared with every column.
     if len(ends) < _FEWEST_ROWS or not np.nanmin(ends) > least:
         return []
-    for name in (one for one in frame.columns if one not in (time, *others) and holds_numbers(frame[one])):
-        starts = floats(frame[name])
+    for name, starts in amounts(frame.drop(columns=[one for one in (time, *others) if one in frame])).items():
         known = np.isfinite(starts) & np.isfinite(ends)
-        if known.mean() > 0.5 and frame[name].nunique() > _MOST_CODES:
-            gap = (ends - starts)[known]
-            if gap.min() >= 0 and gap.max() > 0 and starts[known].min() > least:
-                gaps[str(name)] = float(np.median(gap))
+        gap = (ends - starts)[known]
+        if known.mean() > 0.5 and gap.min() >= 0 and gap.max() > 0 and starts[known].min() > least:
+            gaps[name] = float(np.median(gap))
     return sorted(gaps, key=lambda name: gaps[name])
 
 
@@ -509,7 +492,10 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
 def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     found = [name for name in features if _is_code(frame[name])] if len(frame) >= _FEWEST_ROWS else []
     if found:
-        examples = "; ".join(f"{name!r}: {_levels(frame[name])}" for name in found[:6])
+        levels = {name: list(map(label, np.sort(frame[name].dropna().unique()))) for name in found[:6]}
+        examples = "; ".join(
+            f"{name!r}: {', '.join(few[:4])}{', ...' * (len(few) > 4)}" for name, few in levels.items()
+        )
         more = f" and {len(found) - 6} more columns" if len(found) > 6 else ""
         yield ArgumentWarning(
             "categorical",
@@ -524,17 +510,12 @@ def _is_code(column: pd.Series[Any]) -> bool:
     values = np.unique(_finite(column))
     if len(values) < 3 or not (values == np.floor(values)).all():
         return False
-    return len(values) <= _MOST_CODES or CODE_NAME.search(str(column.name)) is not None
+    return len(values) <= MOST_CODES or CODE_NAME.search(str(column.name)) is not None
 
 
 def _finite(column: pd.Series[Any]) -> FloatArray:
     values = floats(column)
     return values[np.isfinite(values)]
-
-
-def _levels(column: pd.Series[Any]) -> str:
-    levels = [label(value) for value in np.sort(column.dropna().unique())]
-    return ", ".join(levels[:4]) + (", ..." if len(levels) > 4 else "")
 
 
 def refuse_sentinels(frame: pd.DataFrame, times: Sequence[str] = ()) -> None:
@@ -572,7 +553,7 @@ def _outside(value: float, values: FloatArray) -> bool:
         return bool(rest.min() >= 0)
     gap, spread = value - rest.max(), np.ptp(rest)
     rows, near = int((values == value).sum()), int((rest > value - spread / 10).sum())
-    often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > _MOST_CODES
+    often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > MOST_CODES
     return bool(gap > (spread / 20 if often else spread))
 
 
@@ -580,7 +561,7 @@ def _zero_is_outside(values: FloatArray) -> bool:
     """Whether a few values are 0, as no body mass is, and all others are far above."""
     rest = values[values != 0]
     known = np.unique(rest)
-    if not 0 < len(values) - len(rest) <= _FEW_ZEROS * len(values) or len(known) <= _MOST_CODES:
+    if not 0 < len(values) - len(rest) <= _FEW_ZEROS * len(values) or len(known) <= MOST_CODES:
         return False
     step = np.diff(known[: len(known) // 2 + 1]).max()
     return bool(known[0] > max(np.median(rest) / 4, 3 * step))

@@ -358,6 +358,19 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
             )
 
 
+def require_roles(frame: pd.DataFrame, roles: Mapping[str, str | None]) -> None:
+    """Raise if a column that an argument names, the role, is missing, or is named by two."""
+    taken: dict[str, str] = {}
+    for role, name in roles.items():
+        if name is None:
+            continue
+        require_columns(frame, [name], role)
+        if name in taken:
+            both = f"{arg(taken[name])} and {arg(role)} both name column {name!r}"
+            raise ArgumentError(taken[name], f"{both}: name the column of each, or leave out one of them.")
+        taken[name] = role
+
+
 def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dict[str, set[str]]:
     """Return the texts that mean missing, by column; some are given as ``column=text``."""
     everywhere: set[str] = {*MISSING, *ERRORS}

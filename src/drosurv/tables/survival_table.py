@@ -37,7 +37,7 @@ from drosurv.presentation import counted, counted_patients, listing
 from drosurv.tables.dates import in_future
 from drosurv.tables.groups import group_labels
 from drosurv.tables.ids import (
-    names_people,
+    names_of_rows,
     patient_columns,
     patient_numbers,
     repeated_id,
@@ -115,14 +115,14 @@ class SurvivalTable:
         All commands read a table by this function, which raises where one of its questions must be answered first.
         `modelled` are the columns that a model uses, by default all features.
         """
-        columns.require(frame)
+        columns.require(frame, id=id, clusters=clusters)
         named = {**(observed or {}), **given_arguments(id=id, clusters=clusters)}
-        for role, column in named.items():
-            require_columns(frame, [column], role)
-        target = {"time": columns.time, "event": columns.event, "entry": columns.entry}
-        refuse_same_column(clusters, {"id": id, **target})
-        require_columns(frame, drop, "drop")
-        require_columns(frame, categorical, "categorical")
+        for role, names in {
+            **{role: [one] for role, one in named.items()},
+            "drop": drop,
+            "categorical": categorical,
+        }.items():
+            require_columns(frame, names, role)
         not_features = [*columns.names, *drop, *named.values()]
         if id is None:
             known = {*not_features, *features, *(modelled or ()), *categorical, *numeric}
@@ -137,7 +137,7 @@ class SurvivalTable:
         if drop_missing_target:
             frame = _keep_rows(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
-            complete = frame[used].notna().all(axis=1).to_numpy()
+            complete = frame[used].drop(columns=[*names_of_rows(frame[used])]).notna().all(axis=1).to_numpy()
             frame = _keep_rows(frame, complete, "no value in some feature")
         refuse_totals(frame)
         values = [*(used if modelled is None else modelled), *groups, *columns.names]
@@ -238,13 +238,11 @@ class SurvivalTable:
     @property
     def trained_y(self) -> NDArray[Any]:
         """The target for training: with entry times, and ids and clusters as :attr:`columns_of_rows` says."""
-        clusters: Any = self._clusters
-        ids = self.ids
-        if self.entry is None and clusters is None:
-            clusters, ids = ids, None
-        return with_fields(
-            self.y, entry=self.entry, id=None if self.entry is None else ids, clusters=clusters
-        )
+        given: dict[str, Any] = {
+            role: self.ids if column == self.id else self._clusters
+            for role, column in self.columns_of_rows.items()
+        }
+        return with_fields(self.y, entry=self.entry, **given)
 
     @property
     def _clusters(self) -> pd.Series[Any] | None:
@@ -270,10 +268,8 @@ class SurvivalTable:
 
     def warn_of_rows(self, table_name: str) -> None:
         """Warn of equal rows, rows that seem to repeat patients, and times in several units."""
-        kept = [*self.columns.names, self.id]
-        numbers = self.patients if self.id is None else row_numbers(self.frame, kept)
         for warning in (
-            *copied_rows(self.frame, numbers, table_name, self.id),
+            *copied_rows(self.frame, self.columns.names, table_name, self.id),
             *(repeated_ids(self.frame, ()) if self.id is None else ()),
             *self._repeated_outcomes(),
             *units_of_time(self.frame, self.X.columns, self.columns.time),
@@ -301,17 +297,8 @@ class SurvivalTable:
         yield from self._nobody_censored()
         yield from self._in_future()
         yield from self._repeated_outcomes()
-        yield from table_problems(
-            self.frame,
-            features=list(self.X.columns),
-            target=self.columns.names,
-            **{**columns, "categorical": [*columns.get("categorical", ()), *self.codes]},
-            id=self.id,
-            clusters=self.clusters,
-            time=self.columns.time if self.columns.entry is None else None,
-            patients=self.patients,
-            table_name=name,
-        )
+        codes = [*columns.get("categorical", ()), *self.codes]
+        yield from table_problems(self, name, **{**columns, "categorical": codes})
 
     def _in_future(self) -> Iterator[ArgumentWarning]:
         """Yield a warning for each column of dates, start and end, with dates after today."""
@@ -423,16 +410,6 @@ class SurvivalTable:
             ) from error
         held = np.isin(unit, held_out)
         return self.take(~held), self.take(held)
-
-
-def refuse_same_column(clusters: str | None, others: Mapping[str, str | None]) -> None:
-    """Raise if the column of clusters is also that of another role."""
-    for role, column in others.items():
-        if clusters is not None and column == clusters:
-            raise ArgumentError(
-                "clusters",
-                f"{arg('clusters')} and {arg(role)} both name {clusters!r}: leave out one of them.",
-            )
 
 
 def noted_id(frame: pd.DataFrame, others: Sequence[str | None], remedy: str) -> str | None:
@@ -605,12 +582,7 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
         rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
         category = TableNote if repeated else Confirmation
         warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=category)
-    people = [
-        name for name in frame.columns if name not in (*others, *found) and names_people(name, frame[name])
-    ]
-    for name in people:
-        warn_caller(f"column {name!r} holds names and is no feature.", category=TableNote)
-    return [*found, *people]
+    return found
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, arg, call, row_number, warn_caller
+from drosurv.patients.observation import given_arguments
 from drosurv.patients.outcome_names import (
     ALIVE,
     NO,
@@ -29,7 +30,7 @@ from drosurv.patients.target import BoolArray, FloatArray, Surv, number_of_cause
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, how_read, time_between, unit_between
 from drosurv.tables.number_texts import like_number
-from drosurv.tables.reading import TableNote, require_columns
+from drosurv.tables.reading import TableNote, require_roles
 from drosurv.tables.values import (
     first_wrong,
     floats,
@@ -134,25 +135,19 @@ class TargetColumns:
         return [note for note in (how_read(start, "start", end), how_read(end, "end", start)) if note]
 
     @property
+    def roles(self) -> dict[str, str]:
+        """The columns that hold the target, by the argument that names them."""
+        named = {role: getattr(self, role) for role in ("time", "start", "end", "entry", "event")}
+        return given_arguments(**named)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns that hold the target, which are no features."""
-        return tuple(
-            name for name in (self.time, self.start, self.end, self.entry, self.event) if name is not None
-        )
+        return tuple(self.roles.values())
 
-    def require(self, frame: pd.DataFrame) -> None:
-        """Raise if a column is not in the table."""
-        taken: dict[str, str] = {}
-        for argument in ("time", "start", "end", "entry", "event"):
-            if (name := getattr(self, argument)) is None:
-                continue
-            require_columns(frame, [name], argument)
-            if name in taken:
-                raise ArgumentError(
-                    taken[name],
-                    f"{taken[name]} and {argument} are both column {name!r}: name the column of each.",
-                )
-            taken[name] = argument
+    def require(self, frame: pd.DataFrame, **others: str | None) -> None:
+        """Raise if a column is not in the table, or has two roles, of which `others` name the patient or cluster."""
+        require_roles(frame, {**self.roles, **others})
         if holds_dates(frame[self.event]):
             raise ArgumentError(
                 "event",
@@ -332,8 +327,8 @@ class TargetColumns:
         ]
         if len(counts) > 2 and others:
             warn_caller(
-                f"event column {self.event!r} also holds {_with_counts(counts[others])}, taken as censored. If it is "
-                "another cause that prevents the event, such as another death, it competes with the event, and "
+                f"event column {self.event!r} also holds {quoted(counts[others], rows=True)}, taken as censored. If it "
+                "is another cause that prevents the event, such as another death, it competes with the event, and "
                 "predicted survival is not the probability of staying free of the event."
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
@@ -354,7 +349,7 @@ class TargetColumns:
             remedy = " and ".join([arg("missing", here), *([arg(also)] if also else [])])
             raise ArgumentError(
                 "missing",
-                f"event column {self.event!r} holds {_with_counts(counts[unknown])}, which is no outcome: pass "
+                f"event column {self.event!r} holds {quoted(counts[unknown], rows=True)}, which is no outcome: pass "
                 f"{remedy} to leave those rows out, or correct them.",
             )
 
@@ -371,8 +366,8 @@ class TargetColumns:
             raise ArgumentError(
                 "event",
                 f"event column {self.event!r} is empty in {counted(empty, 'row')}, and none of its values, "
-                f"{_with_counts(held)}, says that the event did not happen. If empty means that, write 0 there; if the "
-                "outcome of those rows is not known, remove them.",
+                f"{quoted(held, rows=True)}, says that the event did not happen. If empty means that, write 0 there; "
+                "if the outcome of those rows is not known, remove them.",
             )
 
     def _named_causes(self, counts: pd.Series[int]) -> tuple[str, ...]:
@@ -402,10 +397,9 @@ class TargetColumns:
                 f"({quoted(counts, 3)}), and not whether the event happened. Name the column that says so; were "
                 "the columns of time and event swapped?",
             )
-        more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-        held = _with_counts(counts)
+        held = quoted(counts, rows=True)
         asked = f"which value of event column {self.event!r} means the event?"
-        question = f"{asked} {f'{why}. ' if why else ''}It holds {held}{more}"
+        question = f"{asked} {f'{why}. ' if why else ''}It holds {held}"
         if len(counts) == 2:
             first, second = (arg("event_value", str(value)) for value in counts.index)
             return ArgumentError("event_value", f"{question}: pass {first} or {second}.")
@@ -430,17 +424,6 @@ class TargetColumns:
             "event_value",
             f"{question}{first} the value that means it as {arg('event_value')}; every other then means censored.",
         )
-
-
-def _with_counts(counts: pd.Series[int]) -> str:
-    """List the first values with their numbers of rows."""
-    found = [
-        f"{value!r} in {counted(int(n), 'row')}"
-        for value, n in counts.head(6).items()
-        if may_be_quoted(str(value), int(n))
-    ]
-    rest = len(counts.head(6)) - len(found)
-    return ", ".join([*found, *([counted(rest, "other text")] if rest else [])])
 
 
 def _refuse_missing(column: pd.Series[Any], role: str) -> None:

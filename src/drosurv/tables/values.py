@@ -19,6 +19,8 @@ from drosurv.tables.number_texts import DATE, like_number, number
 
 # A text is quoted in messages only if so many rows have it, and if it is not longer than a label.
 FEWEST_QUOTED, _LONGEST_QUOTED = 5, 40
+# A column of more different numbers holds amounts.
+MOST_CODES = 10
 # Texts in a larger share of the rows are not missing values.
 _MOSTLY = 0.5
 # Texts that mean that a value is not known.
@@ -113,9 +115,13 @@ def means_absent(text: str) -> bool:
     return plain != "none" and _ABSENT.fullmatch(plain) is not None
 
 
-def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6) -> str:
+def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6, *, rows: bool = False) -> str:
     """List texts, given with their numbers of rows, as far as they may be quoted, and count the others."""
-    known = [repr(text) for text, rows in counts.items() if may_be_quoted(str(text), int(rows))][:limit]
+    known = [
+        f"{text!r} in {counted(int(n), 'row')}" if rows else repr(text)
+        for text, n in counts.items()
+        if may_be_quoted(str(text), int(n))
+    ][:limit]
     rest = len(counts) - len(known)
     if not known:
         return counted(rest, "text")
@@ -182,9 +188,9 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
     """Say where a column is wrong: the first such value, its row, and the number of such rows."""
     row = int(wrong.argmax())
     value = column.iloc[row]
-    held = f"{value:g}" if not isinstance(value, str) else "a text"
-    if isinstance(value, str) and may_be_quoted(value, int((column == value).sum())):
-        held = repr(value)
+    held = f"{value:g}" if isinstance(value, (float, np.floating)) and value % 1 else label(value)
+    if isinstance(value, str):
+        held = repr(value) if may_be_quoted(value, int((column == value).sum())) else "a text"
     place, rows = row_number(row, column), counted(int(wrong.sum()), "such row")
     return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
 
@@ -197,3 +203,9 @@ def has_decimal_comma(value: Any) -> bool:
 def floats(column: pd.Series[Any]) -> FloatArray:
     """Return a column of numbers as floats, (n,), NaN where missing."""
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def amounts(frame: pd.DataFrame) -> dict[str, FloatArray]:
+    """Return the columns of numbers with many different values, as floats (n,)."""
+    numbers = (name for name in frame.columns if holds_numbers(frame[name]))
+    return {str(name): floats(frame[name]) for name in numbers if frame[name].nunique() > MOST_CODES}

@@ -17,12 +17,15 @@ from drosurv.patients.target import BoolArray
 from drosurv.presentation import cause_in_words, counted, first_upper, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.ids import names_patients, names_people, patient_columns
+from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.reading import FileFormat, as_table, require_columns, strays_as_missing
-from drosurv.tables.survival_table import SurvivalTable, refuse_same_column
+from drosurv.tables.reading import FileFormat, as_table, require_columns, require_roles, strays_as_missing
+from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import quoted, to_floats
+
+# Roles of a single column.
+_SINGLE = ("time", "event", "start", "end", "entry", "id", "clusters")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class WantedColumns:
 
     def __post_init__(self) -> None:
         """Raise if one column is not given by its name."""
-        for role in ("time", "event", "start", "end", "entry", "id", "clusters"):
+        for role in _SINGLE:
             if np.ndim(named := getattr(self, role)):
                 raise ArgumentTypeError(
                     role, f"{arg(role)} must be the name of a column, got {type(named).__name__}."
@@ -60,10 +63,7 @@ class WantedColumns:
                 "start",
                 f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of dates or of numbers.",
             )
-        for role in ("start", "end", "clusters"):
-            require_columns(frame, [name for name in (getattr(self, role),) if name is not None], role)
-        others = ("time", "event", "entry", "id", "start", "end")
-        refuse_same_column(self.clusters, {role: getattr(self, role) for role in others})
+        require_roles(frame, {role: getattr(self, role) for role in _SINGLE})
         rest = frame.drop(columns=[name for name in (self.start, self.clusters) if name is not None])
         named = {role: getattr(self, role) for role in ("event", "id", "entry")}
         no_ids = [*self.drop, *self.categorical, *self.numeric]
@@ -273,9 +273,6 @@ def _unusable_columns(
     for name in (one for one in frame.columns if one not in others):
         if names_patients(name, frame[name]) and name not in categorical:
             useless[name] = f"column {name!r} was left out: it names patients."
-            continue
-        if names_people(name, frame[name]) and name not in categorical:
-            useless[name] = f"column {name!r} was left out: it holds names."
             continue
         try:
             with warnings.catch_warnings(action="ignore"):

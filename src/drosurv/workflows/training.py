@@ -43,7 +43,7 @@ from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.ids import counts_rows
+from drosurv.tables.ids import names_of_rows
 from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import TableNote
 from drosurv.tables.values import labels
@@ -335,7 +335,8 @@ def plain_cox_table(trained: Trained) -> tuple[CoxTable | None, str]:
 def refuse_leaks(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
     """Raise if columns that are not in `keep_columns` give the outcome away; :func:`drosurv.check` leaves them out."""
     # Numbers of rows are no features, and rise with the time in a table that is sorted by it.
-    used = [name for name in table.X if name not in keep_columns and not counts_rows(table.X[name])]
+    others = {*keep_columns, *names_of_rows(table.X)}
+    used = [name for name in table.X if name not in others]
     X = table.X[used]
     named = [
         f"column {name!r} may give the outcome away ({reason})"
