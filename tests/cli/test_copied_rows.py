@@ -51,7 +51,6 @@ def test_copies_of_rows_are_counted_and_said(drosurv, files, command, monkeypatc
             raise InputError(str(warning))
         return ()
 
-    monkeypatch.setattr("drosurv.tables.survival_table.copied_rows", stop)
     monkeypatch.setattr("drosurv.tables.problems.copied_rows", stop)
     monkeypatch.chdir(files)
     said = drosurv(*COMMANDS[command]).stderr

@@ -172,7 +172,7 @@ def test_every_command_says_that_rows_repeat_patients(drosurv, model, tmp_path, 
     def stop(*given):
         raise InputError(*map(str, repeated_outcomes(*given)))
 
-    monkeypatch.setattr("drosurv.tables.survival_table.repeated_outcomes", stop)
+    monkeypatch.setattr("drosurv.tables.problems.repeated_outcomes", stop)
     visits(table()).drop(columns="pid").to_csv(tmp_path / "patients.csv", index=False)
     for command, given in commands(model, tmp_path / "patients.csv", tmp_path).items():
         said = drosurv.fails(command.split()[0], *given, *options_of(command, (*TIMES, "--event", "died")))

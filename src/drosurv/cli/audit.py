@@ -163,7 +163,6 @@ def _audit_predictions(
         # Equal predictions are no sign of one patient.
         rows["numeric"] = [*rows["numeric"], *named_like_predictions(frame, given.survival, given.risk)]
         table = judged_table(frame, columns, groups=groups, clusters=judged.clusters, **rows)
-        table.ask_for_entry()
     with recording_warnings() as naming_it:
         table.warn_of_rows(path.name)
     causes = table.columns.causes_in(table.frame)

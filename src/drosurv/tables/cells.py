@@ -129,7 +129,7 @@ def typed(cells: Cells, name: str, decimal: str | None, absent: Iterable[str] = 
 
     Booleans and dates of a workbook stay what they are. Numbers that equal one of the texts `absent` are missing.
     """
-    kinds = {"text"} if cells.texts is cells.values else set(map(_kind, _examples(cells.values)))
+    kinds = {"text"} if cells.texts is cells.values else set(map(_kind, cells.values))
     if kinds <= {"number", "text"} and (found := _numbers(cells, decimal, name)) is not None:
         values = np.array([*found, np.nan])
         # A missing value 999 may also be written 999.0.
@@ -154,16 +154,6 @@ def typed(cells: Cells, name: str, decimal: str | None, absent: Iterable[str] = 
         )
     texts = cells.values if cells.texts is cells.values else list(map(_text, cells.values))
     return pd.Series(pd.Series(texts).array.take(cells.places, allow_fill=True))
-
-
-def _examples(values: Sequence[Any]) -> Iterable[Any]:
-    """Return a value of each type; of numbers, the one farthest from 0."""
-    by_type: dict[type, Any] = {}
-    for value in values:
-        kind = type(value)
-        if kind not in by_type or (isinstance(value, (int, float)) and abs(value) > abs(by_type[kind])):
-            by_type[kind] = value
-    return by_type.values()
 
 
 def _numbers(cells: Cells, decimal: str | None, name: str) -> list[float] | None:

@@ -34,8 +34,7 @@ from drosurv.tables.values import floats, holds_numbers, labels
 # Names of the two ends of an interval in which a row is observed: of its beginning, and of its end.
 _INTERVALS = {
     **{"start": "stop end", "tstart": "tstop tend", "time1": "time2", "starttime": "stoptime endtime"},
-    **{"entry": "exit", "entrytime": "exittime", "lateentry": "", "begin": "end"},
-    **{"von": "bis", "beginn": "ende", "eintritt": "", "debut": "fin", "entree": ""},
+    **{"entry": "exit", "entrytime": "exittime", "lateentry": "", "eintritt": "", "entree": ""},
 }
 # A column with more values holds no event.
 _MOST_OUTCOMES = 6

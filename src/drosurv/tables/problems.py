@@ -16,8 +16,7 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names
 from drosurv.presentation import counted, first_upper, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
-from drosurv.tables.ids import is_id_name, names_clusters, row_numbers
-from drosurv.tables.leaks import same_times
+from drosurv.tables.ids import is_id_name, names_clusters, row_numbers, unnamed_ids
 from drosurv.tables.units import OLDEST, mixed_units, units_of_time
 from drosurv.tables.values import (
     MOST_CODES,
@@ -69,9 +68,8 @@ _NONE_ALONE = 0.01
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
 # So many times in order are near each other: a column that rises or falls with time is no sign.
 _NEAR = 4
-# Nor is one whose ranks have a correlation above this with those of the times, or that equals so many, as the time of
-# a progression, or else of death, does.
-_RANK_CORRELATION, _SAME_TIMES = 0.8, 0.2
+# Nor is one whose ranks have a correlation above this with those of the times.
+_RANK_CORRELATION = 0.8
 # Or if they differ from rows beside them in a column so often that it has at most this probability by chance.
 _CHANCE = 1e-6
 
@@ -92,14 +90,11 @@ def table_problems(
     frame, features, id = table.frame, list(table.X.columns), table.id
     time = table.columns.time if table.columns.entry is None else None
     if time is not None:
-        yield from entry_not_given(frame, features, time)
         yield from _kinds_of_events(frame, features, id)
         if starts := start_dates(frame, time, table.columns.names):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
     yield from _known_later(frame, [one for one in features if one not in keep_columns])
-    yield from copied_rows(frame, table.columns.names, name, id)
-    if id is None:
-        yield from repeated_ids(frame, features)
+    yield from row_problems(table, name, categorical)
     yield from mostly_missing(frame[list(features)])
     undeclared = [one for one in features if one not in (*categorical, *numeric)]
     # With entry times, and where patients have several rows, the id is that of a patient.
@@ -116,15 +111,28 @@ def table_problems(
                 f"{arg('categorical')} or in {arg('numeric')}.",
             )
     yield from _codes(frame, undeclared)
-    measured = [one for one in features if one not in categorical]
-    yield from units_of_time(frame, measured, time)
-    for column in measured:
+    for column in (one for one in features if one not in categorical):
         yield from mixed_units(frame[column], [*_SENTINELS])
     for column in features:
         yield from _spellings(frame[column])
     # Two numbers are determined as two codes are.
     codes = [one for one in features if _is_text(frame[one]) or frame[one].nunique() == 2]
     yield from _nested(frame, list(dict.fromkeys([*codes, *(one for one in categorical if one in features)])))
+
+
+def row_problems(
+    table: SurvivalTable, name: str, categorical: Sequence[str] = ()
+) -> Iterator[ArgumentWarning]:
+    """Yield warnings about the rows of any table: copies, several of a patient, late entries, and units of times."""
+    frame, features, columns, id = table.frame, list(table.X.columns), table.columns, table.id
+    if columns.entry is None and columns.time is not None:
+        yield from entry_not_given(frame, features, columns.time)
+    if columns.entry is None and id is None and table.clusters is None:
+        yield from repeated_outcomes(frame, features, table.y)
+    yield from copied_rows(frame, columns.names, name, id)
+    if id is None:
+        yield from repeated_ids(frame)
+    yield from units_of_time(frame, [one for one in features if one not in categorical], columns.time)
 
 
 def refuse_totals(frame: pd.DataFrame) -> None:
@@ -194,9 +202,8 @@ def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, t
     tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
     if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
         return ""
-    # What rises with time, such as the date last seen, is equal where times are.
-    told = [name for name in features if not _follows(frame[name].iloc[had], time[had])]
-    codes = {name: coded(frame[name])[0][had] for name in told}
+    found = {name: _codes_beside(frame[name].iloc[had], time[had]) for name in features}
+    codes = {name: code for name, code in found.items() if code is not None}
     # Where many patients have the same time, those who also have the same age are compared.
     known = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
     everybody = np.zeros(len(had), np.intp)
@@ -224,16 +231,21 @@ def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
     return bool(same.sum() * rare > -np.log(_CHANCE))
 
 
-def _follows(column: pd.Series[Any], time: FloatArray) -> bool:
-    """Whether the numbers of a column (n,) have nearly the order of the times, or equal some of them."""
-    if not holds_numbers(column) or column.nunique() < 2:
-        return False
-    values = floats(column)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        order = pd.Series(values).rank().corr(pd.Series(time).rank())
-    # Rows of one patient count once.
-    once = np.unique(np.column_stack([values, time]), axis=0)
-    return bool(abs(order) > _RANK_CORRELATION) or same_times(*once.T) > _SAME_TIMES
+def _codes_beside(column: pd.Series[Any], time: FloatArray) -> IntArray | None:
+    """Return codes of the values of a column (n,), different ones where it is the time, as that of a progression is.
+
+    None if it rises or falls with the time, as the date last seen does: it is equal where times are.
+    """
+    codes = coded(column)[0]
+    if holds_numbers(column):
+        values = floats(column)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            order = pd.Series(values).rank().corr(pd.Series(time).rank())
+        if abs(order) > _RANK_CORRELATION:
+            return None
+        same = np.flatnonzero(values == time)
+        codes[same] = codes.max() + 1 + np.arange(len(same))
+    return codes
 
 
 def _agrees(codes: IntArray, places: Sequence[IntArray]) -> bool:
@@ -320,41 +332,33 @@ def copied_rows(
         )
 
 
-def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
-    """Say that a column seems to number patients who have several rows, and what to do."""
-    other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
-    same = f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
-    return (
-        f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
-        f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
-        f"{arg('numeric')} or in {arg('categorical')}{other}."
-    )
+def refuse_unnamed_ids(frame: pd.DataFrame, columns: Sequence[str], features: Sequence[str]) -> None:
+    """Raise if one of some columns seems to number patients who have several rows, in which `features` are the same."""
+    for name, constant in unnamed_ids(frame, columns, features):
+        other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
+        same = (
+            f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
+        )
+        raise ArgumentError(
+            "id",
+            f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
+            f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
+            f"{arg('numeric')} or in {arg('categorical')}{other}.",
+        )
 
 
-def repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
-    """Warn of columns that are named like ids of patients, some of whom have several rows; some may be `features`."""
+def repeated_ids(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
+    """Warn of columns that are named like ids of patients, some of whom have several rows."""
     n = len(frame)
     for name in filter(is_id_name, frame.columns):
         different = frame[name].nunique()
         # With far fewer values the column is a class of patients, such as cases and controls.
         if n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
-            purpose = ", and not to use it as a feature," if name in features else ","
             yield ArgumentWarning(
                 "id",
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                f"together{purpose} pass {arg('id', str(name))}.",
+                f"together, pass {arg('id', str(name))}.",
             )
-
-
-def _clusters(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[ArgumentWarning]:
-    for name in names:
-        yield ArgumentWarning(
-            "clusters",
-            f"column {name!r} is used as a feature and has {frame[name].nunique():,} values in {len(frame):,} rows. "
-            "Patients with the same value may be alike, as those of one family or hospital are: to keep them together, "
-            f"and not to use it as a feature, pass {arg('clusters', name)}; or name it in {arg('categorical')} or "
-            f"in {arg('numeric')}.",
-        )
 
 
 def interval_start(

@@ -227,13 +227,15 @@ class FileFormat:
         present = {name: without(column, absent[name]) for name, column in columns.items()}
         for name in (one for one in columns if ANY_TEXT in absent[one]):
             _refuse_all_missing(name, columns[name], present[name])
-        marks = [
-            column.mark() for column in present.values() if isinstance(column, Cells) and not self.decimal
-        ]
-        found = replace(found, decimal=self.decimal or decimal_mark(marks, found.separator or ""))
+        cells = [column for column in present.values() if isinstance(column, Cells) and not self.decimal]
+        decimal = self.decimal or decimal_mark([column.mark() for column in cells], found.separator or "")
+        found = replace(found, decimal=decimal)
         if kind == "csv":
             _recognised[self, _version(path)] = found
-            self._tell(path, found, usual)
+            told = {name: getattr(found, name) for name in usual if getattr(self, name) is None}
+            marks = [arg(name, value) for name, value in told.items() if value not in (usual[name], None)]
+            if marks:
+                warn_caller(f"{path} was read with {', '.join(marks)}.", category=Confirmation)
         return present, absent, found
 
     def _csv(self, path: Path) -> tuple[dict[str, Cells], FileFormat, dict[str, Any]]:
@@ -258,15 +260,6 @@ class FileFormat:
         )
         usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": first_row(text)}
         return columns, found, usual
-
-    def _tell(self, path: Path, found: FileFormat, usual: Mapping[str, Any]) -> None:
-        """Give a note of settings that were recognised and are not the usual ones."""
-        if marks := [
-            arg(name, getattr(found, name))
-            for name, value in usual.items()
-            if getattr(self, name) is None and getattr(found, name) not in (value, None)
-        ]:
-            warn_caller(f"{path} was read with {', '.join(marks)}.", category=Confirmation)
 
     @property
     def codec(self) -> str:
@@ -384,7 +377,8 @@ def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dic
             continue
         # If a mistyped column were not an error, its codes would be used as numbers.
         mistyped = re.match(r"([\w .-]*\w)\s*=", entry)
-        if mistyped and not any(_holds(column, entry.strip()) for column in columns.values()):
+        held = (one.values if isinstance(one, Cells) else labels(one).tolist() for one in columns.values())
+        if mistyped and not any(entry.strip() in values for values in held):
             require_columns(pd.DataFrame(columns=[*columns]), [mistyped[1]], "missing")
         everywhere.add(entry.strip())
     return {name: everywhere | by_column.get(name, set()) for name in columns}
@@ -402,10 +396,6 @@ def _refuse_all_missing(name: str, column: Column, present: Column) -> None:
         "missing",
         f"{arg('missing', here)}: column {name!r} holds no number, so that all of it would be missing.",
     )
-
-
-def _holds(column: Column, text: str) -> bool:
-    return text in column.values if isinstance(column, Cells) else bool(labels(column).eq(text).any())
 
 
 def strays_as_missing(

@@ -42,23 +42,18 @@ from drosurv.tables.ids import (
     patient_numbers,
     repeated_id,
     row_numbers,
-    unnamed_ids,
 )
 from drosurv.tables.problems import (
-    copied_rows,
-    entry_not_given,
-    numbered_patients,
     refuse_intervals,
     refuse_repeated_outcomes,
     refuse_sentinels,
     refuse_totals,
-    repeated_ids,
-    repeated_outcomes,
+    refuse_unnamed_ids,
+    row_problems,
     table_problems,
 )
 from drosurv.tables.reading import Confirmation, FileFormat, TableNote, as_table, require_columns
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.units import units_of_time
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, to_floats
 
 
@@ -117,21 +112,16 @@ class SurvivalTable:
         """
         columns.require(frame, id=id, clusters=clusters)
         named = {**(observed or {}), **given_arguments(id=id, clusters=clusters)}
-        for role, names in {
-            **{role: [one] for role, one in named.items()},
-            "drop": drop,
-            "categorical": categorical,
-        }.items():
-            require_columns(frame, names, role)
+        for role, column in named.items():
+            require_columns(frame, [column], role)
+        require_columns(frame, drop, "drop")
+        require_columns(frame, categorical, "categorical")
         not_features = [*columns.names, *drop, *named.values()]
+        others = [name for name in frame.columns if name not in (*not_features, *numeric)]
         if id is None:
-            known = {*not_features, *features, *(modelled or ()), *categorical, *numeric}
-            free = [str(name) for name in frame.columns if name not in known]
-            others = [str(name) for name in frame.columns if name not in (*not_features, *numeric)]
-            for name, constant in unnamed_ids(frame, free, others):
-                raise ArgumentError("id", numbered_patients(name, constant, frame))
+            known = {*features, *(modelled or ()), *categorical}
+            refuse_unnamed_ids(frame, [name for name in others if name not in known], others)
         if columns.time is not None and columns.entry is None:
-            others = [name for name in frame.columns if name not in (*not_features, *numeric)]
             refuse_intervals(frame, others, columns.time, id)
         used, events = _features(frame, features, not_features), frame[columns.event]
         if drop_missing_target:
@@ -266,26 +256,10 @@ class SurvivalTable:
         alone = self.entry is None and self.clusters is not None and self.ids is None
         return with_fields(self.trained_y, id=np.arange(len(self))) if alone else self.trained_y
 
-    def warn_of_rows(self, table_name: str) -> None:
-        """Warn of equal rows, rows that seem to repeat patients, and times in several units."""
-        for warning in (
-            *copied_rows(self.frame, self.columns.names, table_name, self.id),
-            *(repeated_ids(self.frame, ()) if self.id is None else ()),
-            *self._repeated_outcomes(),
-            *units_of_time(self.frame, self.X.columns, self.columns.time),
-        ):
+    def warn_of_rows(self, name: str) -> None:
+        """Give the warnings about rows that all commands give; messages call the table `name`."""
+        for warning in row_problems(self, name):
             warn_caller(warning)
-
-    def _repeated_outcomes(self) -> Iterator[ArgumentWarning]:
-        if self.id is None and self.clusters is None and self.columns.entry is None:
-            yield from repeated_outcomes(self.frame, list(self.X.columns), self.y)
-
-    def ask_for_entry(self) -> None:
-        """Warn if a column is named like an entry time and was not given as such."""
-        time = self.columns.time
-        if time is not None and self.columns.entry is None:
-            for warning in entry_not_given(self.frame, map(str, self.X.columns), time):
-                warn_caller(warning)
 
     def problems(self, name: str = "the table", **columns: Any) -> Iterator[ArgumentWarning]:
         """Yield warnings about the training table; messages call it `name`.
@@ -296,7 +270,6 @@ class SurvivalTable:
         yield from self._several_events()
         yield from self._nobody_censored()
         yield from self._in_future()
-        yield from self._repeated_outcomes()
         codes = [*columns.get("categorical", ()), *self.codes]
         yield from table_problems(self, name, **{**columns, "categorical": codes})
 

@@ -18,7 +18,6 @@ from drosurv.patients.outcome_names import (
     ALIVE,
     NO,
     UNKNOWN,
-    EventReading,
     doubt_of_event,
     endpoint,
     same_endpoint,
@@ -204,7 +203,10 @@ class TargetColumns:
         if reading.value is None:
             self.refuse_unknown(frame[self.event])
             raise self._ambiguous(counts)
-        if why := self._doubt(frame, reading, held.eq(reading.value).to_numpy(dtype=np.bool_)):
+        since = 0 if self.entry is None else to_floats(frame[self.entry], "entry")
+        times, event = self.times(frame) - since, held.eq(reading.value).to_numpy(dtype=np.bool_)
+        known = np.isfinite(times) & held.notna().to_numpy()
+        if why := doubt_of_event(reading, times[known], event[known]):
             raise self._ambiguous(counts, why)
         found, reason = reading.value, ""
         if reading.by == "nothing":
@@ -220,14 +222,6 @@ class TargetColumns:
                 category=TableNote,
             )
         return replace(columns, event_value=found)
-
-    def _doubt(self, frame: pd.DataFrame, reading: EventReading, event: BoolArray) -> str:
-        """Say why the times contradict the event as it was read; empty if they do not."""
-        times = self.times(frame)
-        if self.entry is not None:
-            times = times - to_floats(frame[self.entry], "entry")
-        known = np.isfinite(times) & frame[self.event].notna().to_numpy()
-        return doubt_of_event(reading, times[known], event[known])
 
     def causes_in(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return what the causes 1, 2, ... of a table are called: texts, or numbers; none if there are no causes."""
@@ -252,7 +246,16 @@ class TargetColumns:
         """Return event and time of every row, a structured array (n,)."""
         self.require(frame)
         for name in self.names:
-            _refuse_missing(frame[name], "event" if name == self.event else "time")
+            missing = frame[name].isna().to_numpy()
+            if missing.any():
+                is_event = name == self.event
+                hint = " If empty means that the event did not happen, write 0 there." if is_event else ""
+                raise ArgumentError(
+                    "drop_missing_target",
+                    f"{'event' if is_event else 'time'} column {name!r} is empty in "
+                    f"{counted(int(missing.sum()), 'row')} (first in row {row_number(missing.argmax(), frame)}): fill "
+                    f"or remove those rows, or pass {arg('drop_missing_target')} to leave them out.{hint}",
+                )
         columns = self.resolved(frame)
         if self.causes:
             return columns._with_causes(frame)
@@ -423,16 +426,4 @@ class TargetColumns:
         return ArgumentError(
             "event_value",
             f"{question}{first} the value that means it as {arg('event_value')}; every other then means censored.",
-        )
-
-
-def _refuse_missing(column: pd.Series[Any], role: str) -> None:
-    missing = column.isna().to_numpy()
-    if missing.any():
-        first = row_number(missing.argmax(), column)
-        hint = " If empty means that the event did not happen, write 0 there." if role == "event" else ""
-        raise ArgumentError(
-            "drop_missing_target",
-            f"{role} column {column.name!r} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): "
-            f"fill or remove those rows, or pass {arg('drop_missing_target')} to leave them out.{hint}",
         )

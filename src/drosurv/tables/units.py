@@ -26,9 +26,10 @@ OLDEST = 120
 def units_of_time(frame: pd.DataFrame, columns: Iterable[str], time: str | None) -> Iterator[ArgumentWarning]:
     """Yield a warning of each column that says in which unit the time of a row is, if there are several units."""
     for column in (frame[name] for name in columns if time is not None and not holds_numbers(frame[name])):
-        if not _are_units(column):
+        few = column.nunique() <= len(_UNITS)
+        counts = label_counts(column) if few else {}
+        if len(counts) < 2 or not {unit.casefold() for unit in counts} <= _UNITS:
             continue
-        counts = label_counts(column)
         rare = min(counts, key=lambda unit: counts[unit])
         held = listing([f"{unit!r} in {counted(rows, 'row')}" for unit, rows in counts.items()], 6)
         yield ArgumentWarning(
@@ -37,11 +38,6 @@ def units_of_time(frame: pd.DataFrame, columns: Iterable[str], time: str | None)
             f"{row_number(int(labels(column).eq(rare).argmax()), frame)}): if these are units of {time!r}, its times "
             "cannot be compared. Convert them to one unit.",
         )
-
-
-def _are_units(column: pd.Series[Any]) -> bool:
-    found = {str(value).strip().casefold() for value in column.dropna().unique()[: len(_UNITS) + 1]}
-    return len(found) > 1 and found <= _UNITS
 
 
 def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[ArgumentWarning]:
