@@ -855,7 +855,7 @@ CASES = {
     "guess: a treatment": (lambda: outcomes(time=Y["time"]), "time", UnknownColumns),
     "guess: marked events": (lambda: outcomes(days=Y["time"], died=np.where(Y["event"], 1.0, np.nan)), "event"),
     "table: entry": (lambda: table(since=np.where(np.arange(N) == 1, 99, 0)).entry, "entry"),
-    "table: clusters and id": (lambda: table(id="who", clusters="who"), "clusters"),
+    "table: clusters and id": (lambda: table(id="who", clusters="who"), "id"),
     "table: clusters missing": (lambda: table(id="who", clusters="litter", litter=np.nan), "clusters"),
     "table: patient of two clusters": (lambda: table(id="who", clusters="litter", who="p2"), "clusters"),
     # Datasets.
