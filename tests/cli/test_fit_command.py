@@ -271,7 +271,7 @@ class TestBadInput:
             (["--set", "lr=1", "--network", "trees"], "is for a linear model: pass --set network__lr=1"),
             (["--decimal", ""], "decimal must be one character"),
             (["--separator", "ab"], "separator must be one character"),
-            (["--time", "status"], "both column 'status'"),
+            (["--time", "status"], "both name column 'status'"),
             (["--hold-out", "m", "-o", "m"], "would be written twice"),
             (["--set", "lr"], "--set needs NAME=VALUE"),
             (["--set", "speed=3"], "--set speed has no meaning for CoxPH"),

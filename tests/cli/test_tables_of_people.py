@@ -70,6 +70,6 @@ def test_months_as_numbers_give_times_in_months(fit, drosurv, patients, tmp_path
     shown = drosurv.ok("certify", tmp_path / "m", tmp_path / "months.csv").stdout
     assert "months" in shown
     months.assign(last="999912").to_csv(tmp_path / "open.csv", index=False)
-    assert "--end column 'last' holds 999912 (row 1)" in fit(
+    assert "--end column 'last' holds '999912', no dates" in fit(
         tmp_path / "open.csv", target=target, how="fails"
     )

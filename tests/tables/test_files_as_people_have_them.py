@@ -11,10 +11,11 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-from drosurv.tables import read_survival_table
+from drosurv.tables import TableEncoder, read_survival_table
 from drosurv.tables.cells import MISSING, Cells, typed
 from drosurv.tables.number_texts import decimal_mark
 from drosurv.tables.reading import FileFormat, TableNote, _copied, read_frame
+from drosurv.tables.values import to_floats
 
 pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 RNG = np.random.default_rng(0)
@@ -45,6 +46,17 @@ def book(tmp_path):
         return tmp_path / "book.xlsx"
 
     return written
+
+
+def test_a_decimal_comma_beside_decimal_points_is_to_be_corrected(write):
+    """To read the table with decimal commas would make texts of the others."""
+    masses = [f"{mass}.5" for mass in range(20, 60)]
+    frame = read_frame(
+        write("\n".join(["time;bmi", *(f"{k};{mass}" for k, mass in enumerate(masses, 1)), "41;27,4"]))
+    )
+    for use in (lambda: TableEncoder().fit(frame[["bmi"]]), lambda: to_floats(frame["bmi"])):
+        with pytest.raises(ValueError, match="decimal mark, write all numbers with the same decimal mark"):
+            use()
 
 
 @pytest.mark.parametrize("separator", ["\t", "|", ";"])

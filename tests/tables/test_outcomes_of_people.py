@@ -214,6 +214,31 @@ def test_a_coding_in_a_name_is_read_as_it_is_written(name, dead):
     assert (table.parse(frame)["event"] == died).all()
 
 
+@pytest.mark.parametrize(
+    ("time", "event"),
+    [
+        ("Überlebenszeit", "Rezidiv"),
+        ("rezidivfreie_zeit", "Tod"),
+        ("survie_globale", "rechute"),
+        ("overall_survival", "pfs_event"),
+        ("survtime", "relapse"),
+    ],
+)
+def test_a_time_and_an_event_of_two_endpoints_are_asked_about(time, event):
+    frame = table(**{time: days(), event: DEAD.astype(int)})
+    with pytest.raises(
+        ValueError, match=rf"time column '{time}' is named after .*: name the time and the event of one"
+    ):
+        TargetColumns(time, event).parse(frame)
+    with pytest.raises(UnknownColumns):
+        guess_columns(frame)
+
+
+def test_a_name_that_is_only_a_coding_is_that_of_an_event():
+    frame = table(months=days(), **{"dead=1/alive=0": DEAD.astype(int)})
+    assert guess_columns(frame).event == "dead=1/alive=0"
+
+
 ASKED = [
     *("dead_alive", "no_event", "not_dead", "event_not_observed", "lost", "ltfu", "vivo", "en_vie", "cens"),
     *("censored", "non_event", "Status (0=vivo, 1=muerto)", "status (1=alive)", "died (0=dead, 1=not dead)"),

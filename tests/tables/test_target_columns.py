@@ -197,6 +197,28 @@ def test_numbers_with_the_day_or_the_month_first_are_dates(form):
         dated([1022020, 3042020], [5062020, 7082020])
 
 
+@pytest.mark.filterwarnings("ignore:.* is read as:drosurv.tables.reading.TableNote")
+@pytest.mark.parametrize(
+    "form", ["%d%m%Y", "%m%d%Y", "%Y%m%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%Y-%m-%d"]
+)
+@pytest.mark.parametrize("digits", ["0123456789./-", "０１２３４５６７８９．／－", "٠١٢٣٤٥٦٧٨٩./-"])
+def test_dates_are_texts_in_any_digits(form, digits):
+    start = pd.date_range("2019-12-25", periods=40, freq="9D")
+    kind = str.maketrans("0123456789./-", digits)
+    written = [
+        [day.strftime(form).translate(kind) for day in dates]
+        for dates in (start, start + pd.Timedelta("30D"))
+    ]
+    assert dated(*written).tolist() == [30.0] * 40
+
+
+def test_columns_of_dates_that_are_swapped_are_named():
+    with pytest.raises(
+        ValueError, match=r"lies before start column .* in 3 rows .*: were the two columns swapped\?"
+    ):
+        dated(["2020-05-02", "2021-05-02", "2022-05-03"], ["2020-01-02", "2021-01-02", "2022-01-03"])
+
+
 def test_months_begin_on_their_first_day():
     assert dated(["1952-06", "1952-06-30"], ["1952-07", "1953-06"]).tolist() == [30.0, 336.0]
 

@@ -33,6 +33,14 @@ def with_few(values, few, at=(7, 20)):
             ["'days' in 257 rows", "'months' in 43 rows", "row 4"],
         ),
         (
+            {"Einheit": np.where(np.arange(N) % 7 == 3, "Monate", "Tage")},
+            ["'Tage' in 257 rows", "'Monate' in 43 rows", "row 4"],
+        ),
+        (
+            {"Alter (Jahre)": with_few(RNG.integers(18, 95, N), 1056)},
+            ["2 numbers above 120, up to 1056 (first: row 8)"],
+        ),
+        (
             {"age": with_few(RNG.integers(18, 95, N), 1056)},
             ["2 numbers above 120, up to 1056 (first: row 8)"],
         ),
@@ -58,6 +66,7 @@ def test_numbers_in_different_units_are_told_with_their_rows(columns, parts):
         {"age_months": RNG.integers(0, 180, N)},
         {"ageMonths": RNG.integers(0, 180, N)},
         {"age_mo": RNG.integers(0, 180, N)},
+        {"Alter (Monate)": RNG.integers(0, 180, N)},
         {"nodes": RNG.poisson(3, N)},
         {"weight": RNG.normal(75, 15, N)},
         {"dose": RNG.choice([5.0, 500.0], N)},

@@ -295,9 +295,6 @@ class Calendar:
         form = dates_in_numbers(given)
         if given.dtype.kind in "iuf" and not form:
             return Calendar(False), given.to_numpy(dtype=np.float64)
-        if form == "YYYYMM":
-            # Patients of a month start on its first day.
-            given = (given * 100 + 1).astype(np.int64)
         check_choice("time_unit", time_unit, tuple(DAYS))
         if note := how_read(given, "start"):
             warn_caller(note, category=TableNote)

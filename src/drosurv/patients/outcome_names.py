@@ -19,7 +19,7 @@ def _set(words: str) -> frozenset[str]:
 
 # Endpoints as trials and genome atlases abbreviate them.
 _ENDPOINTS = _set("os pfs rfs dfs efs dss css mfs dmfs pfi dfi ttp tte ttr dmfi rfi ttd srv")
-_UNITS = _set("""
+UNITS = _set("""
     time times day days week weeks wk wks month months mo mos mth mths year years yr yrs hour hours duration
     zeit tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden dauer
     temps jour jours semaine semaines mois an ans annee annees heure heures duree delai
@@ -84,7 +84,12 @@ _ENDPOINT_WORDS = {
     "any event": _set("efs"),
 }
 _ENDPOINT = {word: endpoint for endpoint, found in _ENDPOINT_WORDS.items() for word in found}
-_JOINED = re.compile(r"([a-z]+?)(?:time|days?|weeks?|months?|years?|stat|status|event)")
+_JOINED = re.compile(r"([a-z]+?)(?:time|days?|weeks?|months?|years?|zeit|stat|status|event|frei[a-z]*)")
+# Survival is that until death, unless it is free of something else.
+_SURVIVAL, _FREE_OF = (
+    re.compile(r"surv|survi[a-z]+|ue?berleb[a-z]*"),
+    re.compile(r"[a-z]*(?:free|frei[a-z]*)|sans|ohne"),
+)
 _CENSORED_WORD = re.compile(r"[a-z]{0,3}[cz]ens(?!us|e)[a-z]*")
 
 
@@ -121,13 +126,13 @@ def names_time(name: str) -> float:
         # Of the calendar.
         return 0.0
     spans = {word for word in found if word in _SPANS or _TIME_WORD.fullmatch(word)}
-    if not spans and not found & _UNITS:
+    if not spans and not found & UNITS:
         return 0.0
     followed = bool(found & _FOLLOWED)
     if found & (_OTHER_TIMES | _PREDICTED):
         # "Survival from diagnosis" is a time of follow-up, "time since diagnosis" is not.
         return 2.0 if followed and not found & (_PREDICTED | {"since"}) else 0.0
-    if not found - spans - _UNITS - _EVENTS - _STATUS - _NEUTRAL:
+    if not found - spans - UNITS - _EVENTS - _STATUS - _NEUTRAL:
         return 3.0
     return 2.0 if followed else 1.0
 
@@ -139,7 +144,7 @@ def names_entry(name: str) -> bool:
     [True, True, True, False, False]
     """
     found = set(words(name))
-    return bool(found & _BEGIN) and not found - _BEGIN - _BESIDE_BEGIN - _UNITS - _NEUTRAL
+    return bool(found & _BEGIN) and not found - _BEGIN - _BESIDE_BEGIN - UNITS - _NEUTRAL
 
 
 def names_event(name: str) -> tuple[float, Meaning]:
@@ -151,7 +156,8 @@ def names_event(name: str) -> tuple[float, Meaning]:
     >>> names_event("died"), names_event("alive"), names_event("smoking_status"), names_event("Décès")
     ((3.0, 'event'), (3.0, 'event free'), (0.0, ''), (3.0, 'event'))
     """
-    found = set(words(without_codes(name)))
+    # A name may be a coding alone, as "dead=1/alive=0" is.
+    found = set(words(without_codes(name)) or words(name))
     meaning = _meaning(found)
     if not meaning or found & (_BEFORE | _PREDICTED):
         return 0.0, ""
@@ -175,10 +181,14 @@ def endpoint(name: str) -> str:
 
     >>> endpoint("os_months"), endpoint("time_to_relapse"), endpoint("rfsstat"), endpoint("status")
     ('death', 'relapse', 'relapse', '')
+    >>> endpoint("Überlebenszeit"), endpoint("rezidivfreies Überleben"), endpoint("event-free survival")
+    ('death', 'relapse', '')
     """
     found = set(words(without_codes(name)))
     found |= {joined[1] for word in found if (joined := _JOINED.fullmatch(word))}
     told = {_ENDPOINT[word] for word in found if word in _ENDPOINT}
+    if any(map(_SURVIVAL.fullmatch, found)) and not told and not any(map(_FREE_OF.fullmatch, found)):
+        return "death"
     return told.pop() if len(told) == 1 else ""
 
 

@@ -18,6 +18,7 @@ from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     coded,
+    decimal_remedy,
     factorized,
     has_decimal_comma,
     holds_numbers,
@@ -339,9 +340,9 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
     if commas and (numbers or len(commas) > len(texts) / 2):
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the "
-            f"decimal mark, read the table with {arg('decimal', ',')}; if it separates thousands, remove it; if "
-            f"the column is a category, name it in {arg('categorical')}.",
+            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, "
+            f"{decimal_remedy(texts)}; if it separates thousands, remove it; if the column is a category, name it in "
+            f"{arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)

@@ -11,9 +11,20 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg, row_number
 from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.presentation import counted
-from drosurv.tables.values import first_wrong, holds_numbers, label, labels, quoted, to_floats
+from drosurv.tables.number_texts import in_ascii
+from drosurv.tables.values import (
+    factorized,
+    first_wrong,
+    holds_numbers,
+    label,
+    labels,
+    numbers_in,
+    quoted,
+    to_floats,
+)
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
+_YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 # A year after 2100, alone or in a date, or one after 2199 in a number.
 _LATE = r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
@@ -33,18 +44,33 @@ def holds_dates(column: pd.Series[Any]) -> bool:
         return True
     if column.dtype.kind in "biufc":
         return False
-    values = [str(value) for value in pd.factorize(column)[1][:200]]
+    values = [_plain(label(value)) for value in pd.factorize(column)[1][:200]]
     return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
+
+
+def _plain(text: str) -> str:
+    """Return a date with the digits 0 to 9; one that begins with the year as in 2021-03-31."""
+    found = _YEAR_FIRST.fullmatch(text := in_ascii(text))
+    return text if found is None else f"{found[1]}-{found[3]:0>2}-{found[4]:0>2}"
+
+
+def _texts(column: pd.Series[Any]) -> pd.Series[Any]:
+    return labels(column).map(_plain, na_action="ignore").astype("string")
 
 
 def dates_in_numbers(column: pd.Series[Any]) -> str:
     """Return "YYYYMM", "YYYYMMDD", "DDMMYYYY" or "MMDDYYYY" if the numbers of a column are dates written so, else "".
 
-    It is "?" if they are dates of which the day or the month may come first.
+    It is "?" if they are dates of which the day or the month may come first. Texts of eight digits are such numbers.
     """
-    if not holds_numbers(column):
+    if holds_numbers(column):
+        values = to_floats(column)
+    elif column.dtype.kind in "OT" and all(
+        re.fullmatch(r"\d{8}", label(value)) for value in factorized(column)[1]
+    ):
+        values = numbers_in(column)
+    else:
         return ""
-    values = to_floats(column)
     known = values[np.isfinite(values)]
     first, second, last = known // 1_000_000, known // 10_000 % 100, known % 10_000
     found: dict[str, float] = {}
@@ -127,11 +153,13 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     ):
         if wrong.any():
             row = int(wrong.argmax())
+            swapped = (time < 0).sum() > (time >= 0).sum()
+            remedy = "were the two columns swapped?" if swapped else "correct or remove them."
             raise ArgumentError(
                 "end",
                 f"{arg('end')} column {end.name!r} {fault} start column {start.name!r} in "
                 f"{counted(int(wrong.sum()), 'row')} (first in row {row_number(row, end)}: {start.iloc[row]} to "
-                f"{end.iloc[row]}): correct or remove them.",
+                f"{end.iloc[row]}): {remedy}",
             )
     return time
 
@@ -146,7 +174,7 @@ def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
     elif form := dates_in_numbers(column):
         if form == "?":
             raise _unclear_order(column, argument)
-        text = column.map(label, na_action="ignore").astype("string")
+        text = _texts(column)
         if form == "YYYYMM":
             text += "01"
         elif form != "YYYYMMDD":
@@ -155,14 +183,15 @@ def to_dates(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
             text = text.str[4:] + text.str[month : month + 2] + text.str[day : day + 2]
         parsed = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
     elif holds_dates(column):
-        text = column.astype("string").str.strip()
+        text = _texts(column)
         parsed = pd.to_datetime(text, format=_format(column, argument, other)[0], utc=True, errors="coerce")
     else:
         known = labels(column).value_counts()
         others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
             argument,
-            f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like 2021-03-31: correct it.",
+            f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates: write them like "
+            "2021-03-31.",
         )
     late = text.str.contains(_LATE).fillna(False).to_numpy(dtype=np.bool_)
     unknown = "if it means that the date is not known, write the date of the last visit there"
@@ -202,8 +231,7 @@ def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
     """
     if column.dtype.kind == "M" or not holds_dates(column):
         return ""
-    text = column.astype("string").str.strip().dropna()
-    for value in text.unique():
+    for value in _texts(column).dropna().unique():
         match = _OTHER.fullmatch(value)
         # With dots, the day comes first everywhere.
         if match is None or match[2] == "." or match[1] == match[3] or max(int(match[1]), int(match[3])) > 12:
@@ -251,7 +279,7 @@ def _format(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None)
 
 def _written(column: pd.Series[Any]) -> tuple[str, str]:
     """Return the mark of dates such as 31/12/2020, and "d" or "m", what comes first; empty texts if not known."""
-    found = [_OTHER.fullmatch(value) for value in column.astype("string").str.strip().dropna()]
+    found = [_OTHER.fullmatch(value) for value in _texts(column).dropna()]
     parts = [(int(match[1]), int(match[3]), match[2]) for match in found if match is not None]
     if not parts:
         return "", ""

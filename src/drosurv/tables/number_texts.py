@@ -14,7 +14,7 @@ _CODE = re.compile(r"[+-]?(?:0\d|\d{16})")
 _POWER = r"(?:[eE][+-]?\d+)?"
 _OTHER = {",": ".", ".": ","}
 # Signs of other alphabets and typesetters. Thousands are also separated by spaces, and in Switzerland by apostrophes.
-_SIGNS = str.maketrans("−－＋．，％\u00a0\u202f\u2009’", "--+.,%   '")
+_SIGNS = str.maketrans("−－＋．，％／٫٬\u00a0\u202f\u2009’", "--+.,%/.,   '")
 # Characters of plain numbers in lines, lines that are codes, and one whose point cannot separate thousands.
 _PLAIN, _CODES = b"0123456789.+-eE\n", re.compile(r"\n[+-]?(?:0\d|\d{16})")
 _SURE_POINT = re.compile(r"\n(?![+-]?[1-9]\d{0,2}\.\d{3}\n)[+-]?\d*\.\d")
@@ -39,8 +39,8 @@ def _grammar(mark: str) -> re.Pattern[str]:
     )
 
 
-def _in_ascii(text: str) -> str:
-    """Return a number with the digits 0 to 9 and without a percent sign."""
+def in_ascii(text: str) -> str:
+    """Return a number or a date with the digits 0 to 9 and plain signs, and without a percent sign."""
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(int(digit[0])), text).translate(_SIGNS)
     return text[:-1].rstrip() if text.endswith("%") else text
@@ -60,10 +60,10 @@ def number(text: str) -> float | None:
 
     Examples
     --------
-    >>> [number(text) for text in ("-1.5", "１２", "1,234", "1,5", "n/k")]
-    [-1.5, 12.0, None, None, None]
+    >>> [number(text) for text in ("-1.5", "１２", "٣٫٥", "1,234", "1,5", "n/k")]
+    [-1.5, 12.0, 3.5, None, None, None]
     """
-    plain = _in_ascii(text.strip())
+    plain = in_ascii(text.strip())
     return None if "," in plain else _value(plain, ".")
 
 
@@ -75,7 +75,7 @@ def like_number(text: str) -> bool:
     >>> [like_number(text) for text in ("1,5", "36 %", "1.234.567", "1.2.2010", "<5")]
     [True, True, True, False, False]
     """
-    plain = _in_ascii(text.strip())
+    plain = in_ascii(text.strip())
     return _LIKE_NUMBER.fullmatch(plain) is not None and re.fullmatch(DATE, plain) is None
 
 
@@ -86,7 +86,7 @@ def numbers(texts: Sequence[str], decimal: str | None, name: str) -> list[float]
     """
     if decimal is not None and _plain_lines(texts, decimal) and (known := _floats(texts, decimal)):
         return known
-    plain = list(map(_in_ascii, texts))
+    plain = list(map(in_ascii, texts))
     # Such as 36 % beside 0.36.
     some_percent = len({text.endswith(("%", "％")) for text in texts}) > 1
     if some_percent or any(map(_CODE.match, plain)):
@@ -155,7 +155,7 @@ def mark_of(counts: Iterable[tuple[str, int]]) -> str | None:
     sure, either, whole, known, total = {",": 0, ".": 0}, [], set(), 0, 0
     for text, cells in counts:
         total += cells
-        plain = _in_ascii(text)
+        plain = in_ascii(text)
         if re.fullmatch(DATE, plain):
             return None
         if not _LIKE_NUMBER.fullmatch(plain):

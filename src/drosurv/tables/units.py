@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentWarning, row_number
-from drosurv.patients.outcome_names import words
+from drosurv.patients.outcome_names import UNITS, plain, words
 from drosurv.patients.target import FloatArray
-from drosurv.presentation import counted, listing, unit_in
+from drosurv.presentation import counted, listing
 from drosurv.tables.values import floats, holds_numbers, label_counts, labels
 
-_YEARS = {"year", "years", "y"}
-_UNITS = {"day", "days", "d", "week", "weeks", "month", "months", "mo", *_YEARS}
+_UNITS = UNITS | {"d", "y"}
 # Two sets of numbers are in different units if the gap between them is at least this factor, and larger than the factor
 # between the numbers of each set, of which each has at least so many different ones, and the larger so many.
 _GAP, _FEWEST, _MORE = 5.0, 2, 10
@@ -28,7 +27,7 @@ def units_of_time(frame: pd.DataFrame, columns: Iterable[str], time: str | None)
     for column in (frame[name] for name in columns if time is not None and not holds_numbers(frame[name])):
         few = column.nunique() <= len(_UNITS)
         counts = label_counts(column) if few else {}
-        if len(counts) < 2 or not {unit.casefold() for unit in counts} <= _UNITS:
+        if len(counts) < 2 or not {plain(unit) for unit in counts} <= _UNITS:
             continue
         rare = min(counts, key=lambda unit: counts[unit])
         held = listing([f"{unit!r} in {counted(rows, 'row')}" for unit, rows in counts.items()], 6)
@@ -52,7 +51,8 @@ def mixed_units(column: pd.Series[Any], also: Sequence[float] = ()) -> Iterator[
     known = np.unique(values[np.isfinite(values)])
     above = values > OLDEST
     called = set(words(name))
-    in_years = {"age", "alter"} & called and not called & _UNITS - _YEARS and unit_in(name) in ("", "years")
+    units = [unit for unit in called & UNITS if not unit.startswith(("y", "jahr", "an"))]
+    in_years = {"age", "alter"} & called and not units
     if in_years and 0 < above.sum() < np.isfinite(values).sum() / 2:
         yield ArgumentWarning(
             None,

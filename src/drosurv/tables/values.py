@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -177,7 +177,7 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         here = arg("missing", [f"{column.name}=*"])
         remedy = f"correct it, or pass {here} if such texts mean a missing value"
         if has_decimal_comma(column[wrong].iloc[0]):
-            remedy = f"if the comma is a decimal mark, read the table with {arg('decimal', ',')}; otherwise {remedy}"
+            remedy = f"if the comma is a decimal mark, {decimal_remedy(column.dropna())}; otherwise {remedy}"
         elif np.mean(wrong) > _MOSTLY:
             remedy = "write numbers alone there, without their units"
         raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
@@ -188,7 +188,7 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
     """Say where a column is wrong: the first such value, its row, and the number of such rows."""
     row = int(wrong.argmax())
     value = column.iloc[row]
-    held = f"{value:g}" if isinstance(value, (float, np.floating)) and value % 1 else label(value)
+    held = f"{value:.10g}" if isinstance(value, (float, np.floating)) else label(value)
     if isinstance(value, str):
         held = repr(value) if may_be_quoted(value, int((column == value).sum())) else "a text"
     place, rows = row_number(row, column), counted(int(wrong.sum()), "such row")
@@ -198,6 +198,13 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
 def has_decimal_comma(value: Any) -> bool:
     """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
+
+
+def decimal_remedy(values: Iterable[Any]) -> str:
+    """Say what to do with numbers with a decimal comma among the values of a column."""
+    if any("." in text and number(text) is not None for text in map(label, values)):
+        return "write all numbers with the same decimal mark"
+    return f"read the table with {arg('decimal', ',')}"
 
 
 def floats(column: pd.Series[Any]) -> FloatArray:
