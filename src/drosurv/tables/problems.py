@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,6 @@ from drosurv.tables.values import (
     quoted,
     to_floats,
 )
-
-if TYPE_CHECKING:
-    from drosurv.tables.survival_table import SurvivalTable
 
 # Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
@@ -75,14 +72,14 @@ _CHANCE = 1e-6
 
 
 def table_problems(
-    table: SurvivalTable,
+    table: Any,
     name: str,
     *,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
 ) -> Iterator[ArgumentWarning]:
-    """Yield warnings about a training table; messages call it `name`.
+    """Yield warnings about a training table, a :class:`SurvivalTable`; messages call it `name`.
 
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
     are; nor whether `keep_columns` are known when a prediction is made.
@@ -120,10 +117,8 @@ def table_problems(
     yield from _nested(frame, list(dict.fromkeys([*codes, *(one for one in categorical if one in features)])))
 
 
-def row_problems(
-    table: SurvivalTable, name: str, categorical: Sequence[str] = ()
-) -> Iterator[ArgumentWarning]:
-    """Yield warnings about the rows of any table: copies, several of a patient, late entries, and units of times."""
+def row_problems(table: Any, name: str, categorical: Sequence[str] = ()) -> Iterator[ArgumentWarning]:
+    """Yield warnings about the rows of any :class:`SurvivalTable`: copies, several of a patient, late entries, and units of times."""
     frame, features, columns, id = table.frame, list(table.X.columns), table.columns, table.id
     if columns.entry is None and columns.time is not None:
         yield from entry_not_given(frame, features, columns.time)
