@@ -1,14 +1,21 @@
-"""The wheel is complete: unpacked outside of the repository, it runs."""
+"""The wheel is complete: unpacked outside of the repository it runs, without the packages of the extras.
 
+Without torch, scikit-survival, LightGBM, Dask and pyarrow all but the extras works.
+"""
+
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+
+from drosurv import DROCox, datasets
 
 ROOT = Path(__file__).parents[1]
 BUILD = "from setuptools import build_meta; build_meta.build_sdist('dist'); build_meta.build_wheel('dist')"
@@ -36,14 +43,99 @@ def test_wheel_and_sources_hold_every_file_of_the_package(dist):
     assert {str(path.relative_to(ROOT)) for path in files} <= in_sources & in_wheel
 
 
-# Every sixteenth patient of one of the three datasets: all take longer, and are in files that the test above looks for.
-DEMO = """
+SCRIPT = r"""
+import json
+import sys
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+
+tried = set()
+
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        tried.add(name)
+        if name.partition(".")[0] in {"torch", "sksurv", "lightgbm", "dask", "distributed", "pyarrow"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+
+import drosurv
+from drosurv import datasets, losses
+from drosurv.estimators import *
+from drosurv.objectives import chi_square, cvar, worst_case_weights
+from drosurv.objectives.balls import BALLS
+from drosurv.paper import RegularizedCox
+
+data = datasets.make_hidden_minority(n_samples=80, random_state=0)
+X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]
+works = {
+    "CoxPH": (CoxPH(), {}),
+    "DROCox": (DROCox(alpha=0.5), {}),
+    "DROCoxSplit": (DROCoxSplit(alpha=0.5, random_state=0), {}),
+    "SubgroupRobustCox": (SubgroupRobustCox(alpha=0.3, random_state=0), {}),
+    "GroupDROCox": (GroupDROCox(), {"sensitive_features": groups}),
+    "AcceleratedFailureTime": (AcceleratedFailureTime(), {}),
+    "DiscreteTimeHazard": (DiscreteTimeHazard(5), {}),
+    "NullModel": (NullModel(), {}),
+}
+found = {}
+with tempfile.TemporaryDirectory() as folder:
+    for name, (model, given) in works.items():
+        model.fit(X, y, **given).save(f"{folder}/model")
+        loaded = drosurv.load(f"{folder}/model")
+        curves = loaded.predict_survival_function(X, times=[0.2, 0.5])
+        found[name] = bool((loaded.predict(X) == model.predict(X)).all() and (np.diff(curves) <= 0).all())
+        found[f"{name} saved"] = sha256(Path(folder, "model").read_bytes()).hexdigest()
+found["tried"], found["where"] = sorted(tried), drosurv.__file__
+refused = {
+    "mlp": CoxPH("mlp"),
+    "callable": CoxPH(lambda d: None),
+    "RegularizedCox": RegularizedCox(),
+    "DeepHit": DeepHit(),
+    "adam": DROCox(solver="adam"),
+    "cuda": CoxPH(device="cuda"),
+    "trees": CoxPH("trees"),
+}
+for name, model in refused.items():
+    try:
+        model.fit(X, y)
+    except ImportError as error:
+        found[name] = str(error)
+try:
+    drosurv.distributed.fit(CoxPH(), type("Frame", (), {"to_delayed": None})(), time="time", event="event")
+except ImportError as error:
+    found["dask"] = str(error)
+try:
+    drosurv.distributed.fit(CoxPH(), "patients.parquet", time="time", event="event")
+except ImportError as error:
+    found["parquet"] = str(error)
+functions = {
+    losses.cox_partial: 3, losses.cox_split: 5, losses.full_likelihood: 5, losses.TorchLoss: 2
+}
+for function, n in functions.items():
+    try:
+        function(*[None] * n)
+    except ImportError as error:
+        found[function.__name__] = str(error)
+weights = [worst_case_weights([1.0, 2.0, 3.0, 4.0], 0.5, ball=ball).sum() for ball in BALLS]
+found["objectives"] = bool(
+    np.allclose(weights, 1, atol=1e-12)
+    and cvar([1.0, 2.0, 3.0, 4.0], 0.5) == 3.5
+    and chi_square([[0.0, 0.0, 0.0, 4.0]] * 2, [1.0, 0.25]).tolist() == [1.0, 4.0]
+)
+print(json.dumps(found))
+
+# Every sixteenth patient of one of the three datasets: all take longer, and are in files that a test looks for.
+import warnings
 from importlib import import_module
 from importlib.metadata import distribution
 
-import drosurv
-
-print(drosurv.__file__)
+warnings.simplefilter("error")
 demo = import_module("drosurv.workflows.demo")
 patients = demo.datasets()[demo.WILMS]()
 demo.datasets = lambda random_state=0: {demo.WILMS: lambda: patients.take(range(0, len(patients), 16))}
@@ -52,28 +144,85 @@ command.load()()
 """
 
 
-def test_the_demonstration_runs_from_the_wheel_alone(dist, tmp_path):
+@pytest.fixture(scope="module")
+def ran(dist, tmp_path_factory):
+    """Where the wheel was unpacked, and what the script says there."""
+    folder = tmp_path_factory.mktemp("wheel")
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
+        archive.extractall(folder)
     # What Python and numba compiled of the same sources, which would take a minute to do again.
     for cache in (ROOT / "src").rglob("__pycache__/*"):
         source = cache.parents[1] / f"{cache.name.split('.')[0]}.py"
-        copy = tmp_path / source.relative_to(ROOT / "src")
+        copy = folder / source.relative_to(ROOT / "src")
         if copy.exists() and copy.read_bytes() == source.read_bytes():
             copy.with_name("__pycache__").mkdir(exist_ok=True)
             shutil.copy(cache, copy.parent / "__pycache__" / cache.name)
             times = source.stat()
             os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
-    # The repository, which is installed as well, comes later in the path.
-    shown = subprocess.run(
-        [sys.executable, "-c", DEMO, "demo"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    # The repository, which is installed as well, comes later in the path. Sets have another order there.
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, "demo"],
+        cwd=folder,
+        env=environment,
         capture_output=True,
         text=True,
     )
-    assert (shown.returncode, shown.stderr) == (0, "")
-    where, told = shown.stdout.split("\n", 1)
-    assert where == str(tmp_path / "drosurv" / "__init__.py")
-    assert "Wilms tumour" in told
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
+
+
+@pytest.fixture(scope="module")
+def found(ran):
+    return json.loads(ran[1].split("\n", 1)[0])
+
+
+def test_the_demonstration_runs_from_the_wheel_alone(ran, found):
+    folder, told = ran
+    assert found["where"] == str(folder / "drosurv" / "__init__.py")
+    assert "Wilms tumour" in told.split("\n", 1)[1]
+
+
+def test_linear_models_fit_predict_save_and_load_without_the_extras(found):
+    works = [name.removesuffix(" saved") for name in found if name.endswith(" saved")]
+    assert len(works) == 8
+    assert [name for name in works if found[name] is not True] == []
+
+
+def test_the_same_model_gives_the_same_bytes_there_and_here(found, tmp_path):
+    data = datasets.make_hidden_minority(n_samples=80, random_state=0)
+    DROCox(alpha=0.5).fit(data.X.to_numpy(), data.y).save(tmp_path / "model")
+    assert found["DROCox saved"] == sha256((tmp_path / "model").read_bytes()).hexdigest()
+
+
+def test_linear_models_do_not_wait_for_torch_or_matplotlib(found):
+    tried = {name.partition(".")[0] for name in found["tried"]}
+    assert "sklearn" in tried
+    assert tried.isdisjoint({"torch", "matplotlib", "sksurv", "lightgbm", "dask"})
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("mlp", "deep"),
+        ("callable", "deep"),
+        ("RegularizedCox", "deep"),
+        ("DeepHit", "deep"),
+        ("adam", "deep"),
+        ("cuda", "deep"),
+        ("trees", "trees"),
+        ("dask", "dask"),
+        ("parquet", "formats"),
+        ("cox_partial", "deep"),
+        ("cox_split", "deep"),
+        ("full_likelihood", "deep"),
+        ("TorchLoss", "deep"),
+    ],
+)
+def test_what_needs_an_extra_says_how_to_install_it(found, name, extra):
+    assert f'pip install "drosurv[{extra}]"' in found[name]
+
+
+def test_objectives_of_arrays_need_no_torch(found):
+    assert found["objectives"] is True

@@ -212,7 +212,7 @@ def test_a_linear_flc_model_takes_less_than_100_kb(path):
 
 
 def test_the_same_network_gives_the_same_bytes(tmp_path):
-    """Linear models do so in another process too: see test_light_install.py."""
+    """Linear models do so in another process too: see test_distribution.py."""
     for name in ("first", "second"):
         fitted(DROCox(network=MLP(max_iter=5), recalibrate=False, random_state=0)).save(tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

@@ -260,8 +260,8 @@ class Table:
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a DataFrame as dicts of plain Python values."""
     names = [str(name) for name in frame.columns]
-    values = frame.astype(object).to_numpy().tolist()
-    return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in values]
+    columns = [[plain(value) for value in column.tolist()] for _, column in frame.items()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _markdown(cell: str | Text) -> str:

@@ -207,7 +207,7 @@ def plain(value: Any, digits: int | None = _DIGITS) -> Any:
     """
     if type(value) in (str, int, bool):
         return value
-    if hasattr(value, "tolist"):
+    if type(value) is not float and hasattr(value, "tolist"):
         value = value.tolist()
     if is_missing(value):
         return None

@@ -103,8 +103,9 @@ class Browser:
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
     def move_mouse(self, x: float, y: float) -> None:
-        """Move the pointer to a place of the window."""
+        """Move the pointer to a place of the window, and wait until the page has drawn what it then shows."""
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.run("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
     @property
     def complaints(self) -> list[Any]:
