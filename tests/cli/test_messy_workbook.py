@@ -11,7 +11,7 @@ from drosurv.tables.reading import TableNote, read_frame
 
 pytestmark = pytest.mark.sections("verdict", "method", "patients")
 
-N = 300
+N = 200
 HEADER = (
     *("Pat.-Nr.", "Alter (Jahre)", "Geschlecht", "CRP", "Stadium", "Diagnosedatum"),
     *("Überlebenszeit (Tage)", "verstorben", "Bemerkung"),

@@ -75,7 +75,7 @@ def test_a_model_trained_on_dates_knows_their_columns(drosurv, files, tmp_path):
     drosurv.ok("fit", log, *DATES, "--drop", "days", "--model", "cox", "-o", tmp_path / "model")
     given = ("monitor", tmp_path / "model", log)
     known = drosurv.json(*given, *DATES, *page)["path"]
-    for named in (("--start", "admitted"), (), ("--time", "days", "--time-unit", "days")):
+    for named in ((), ("--time", "days", "--time-unit", "days")):
         assert drosurv.json(*given, *named, *page)["path"] == known
     frame = pd.read_csv(log).drop(columns="admitted")
     frame.to_csv(tmp_path / "undated.csv", index=False)

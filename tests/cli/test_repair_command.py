@@ -202,10 +202,10 @@ def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     )
 
 
-def test_entry_times_reach_the_repair(drosurv, minority, tmp_path):
-    path, cox = tmp_path / "late.csv", ("--model", "cox", "--max-conditions", "1")
+def test_entry_times_reach_the_repair(drosurv, minority, table, tmp_path):
+    path, cox = tmp_path / "late.csv", (*SIMPLE, "--model", "cox")
+    same = drosurv.json("repair", table, *TARGET, *cox)
     minority.assign(since=0).to_csv(path, index=False)
-    same = drosurv.json("repair", path, *TARGET[:4], "--drop", "id,since", *cox)
     found = drosurv.json("repair", path, *TARGET, *cox, "--entry", "since")
     (repair,), (other,) = found["repairs"], same["repairs"]
     assert repair["who"] == other["who"]

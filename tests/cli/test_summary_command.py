@@ -67,7 +67,7 @@ def test_a_repaired_model_that_is_not_linear_has_its_effects_or_its_repairs(dros
         tmp_path / "d.csv", index=False
     )
     target = ("--time", "days", "--event", "died", "--max-repairs", most, "--max-conditions", "1")
-    splined = ("--model", "cox-cv", "--set", "splines=3", "--set", "l2s=0.01,0.1")
+    splined = ("--model", "cox-cv", "--set", "splines=3", "--set", "l2s=0.1,")
     drosurv.ok("repair", tmp_path / "d.csv", *target, *splined, "-o", tmp_path / "r")
     model = load(tmp_path / "r")
     rows = drosurv.json("summary", tmp_path / "r")

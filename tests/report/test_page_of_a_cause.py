@@ -14,7 +14,7 @@ from drosurv.predictions import Predictions
 from drosurv.presentation import p_text
 
 
-def cohort(seed, hidden, n=500):
+def cohort(seed, hidden, n=400):
     """Cause 1 is more frequent in men than the features of the first cohort say."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"age": rng.normal(60, 10, n).round(), "man": rng.integers(0, 2, n)})

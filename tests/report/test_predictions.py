@@ -443,7 +443,7 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
         None,
         with_fields(patients.y, entry=entry if late else None),
         sensitive_features=patients.sensitive_features,
-        features=patients.X,
+        features=patients.X[["x1", "x2"]],
         **known,
     )
     found = json.loads(report.to_summary())

@@ -55,7 +55,7 @@ def wilms_folds(wilms, only_sections):
 def repaired(wilms):
     X, y, _, train = wilms
     with warnings.catch_warnings(action="ignore"):
-        return RepairedCox(base=CoxPH(), random_state=0).fit(X[train], y[train])
+        return RepairedCox(base=CoxPH(), max_conditions=1, random_state=0).fit(X[train], y[train])
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from drosurv.report.sections.subgroup_sections import find_remedy
 NAMES = {f"x{j}": f"lab{j}" for j in range(1, 7)}
 
 
-def sample(seed, minority=0.25, n=900):
+def sample(seed, minority=0.25, n=700):
     return make_hidden_minority(n, n_features=6, minority=minority, random_state=seed)
 
 
