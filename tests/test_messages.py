@@ -289,6 +289,7 @@ CASES = {
     "Surv: missing event": (lambda: Surv.from_arrays([1.0, np.nan, 0.0], [1.0, 2.0, 3.0]), None, InputError),
     "Surv: masked event": (lambda: Surv.from_arrays(MASKED, [1.0, 2.0, 3.0]), None, InputError),
     "Surv: masked time": (lambda: Surv.from_arrays([1, 0, 1], MASKED), None, InputError),
+    "Surv: masked entry": (lambda: Surv.from_arrays([1, 0, 1], [1.0, 2.0, 3.0], entry=MASKED), None, InputError),
     "causes: masked": (lambda: Surv.competing(MASKED, [1.0, 2.0, 3.0]), None, InputError),
     "causes: masked time": (lambda: Surv.competing([1, 0, 1], MASKED), None, InputError),
     "causes: words": (lambda: Surv.competing(["cancer", "other"], [1.0, 2.0]), None, InputError),

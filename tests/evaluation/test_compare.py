@@ -66,8 +66,9 @@ def test_intervals_of_gain_and_slope_are_those_of_evaluate(models, train, held_o
     how = {"y_train": train.y, "sensitive_features": held_out.sensitive_features}
     y = held_out.y if by is None else with_fields(held_out.y, clusters=np.arange(240) // 3)
     table = compare(models, held_out.X, y, **how)
-    ends = ["value", "low", "high"]
+    ends = ["value", "low", "high", "adjusted"]
     for name, model in models.items():
+        assert not cell(table, name, "concordance_index")["adjusted"]
         found = evaluate(model, held_out.X, y, **how).table.set_index(["attribute", "group", "metric"])
         for metric in ("likelihood_gain", "calibration_slope"):
             row = cell(table, name, metric)

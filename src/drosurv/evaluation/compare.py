@@ -82,10 +82,10 @@ def compare(
         One row per model and number: ``model``, ``attribute``, ``metric`` (metrics of everybody, gaps of an
         attribute, and ``worst_group_...``, the lowest value over its groups of at least 50 patients and 10 events, or
         over those of all attributes, with that ``group``), ``value``
-        with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
+        with ``low``, ``high`` and ``adjusted``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p`` of no difference, both adjusted for the number of models that are compared
         with the first; NaN for the first model itself. ``low`` and ``high`` of likelihood gains and calibration slopes
-        are those of :func:`~drosurv.evaluation.evaluate` of the model, adjusted for its tests. The difference of two
+        that are judged are those of :func:`~drosurv.evaluation.evaluate` of the model, ``adjusted`` for its tests. The difference of two
         lowest values is that of the two groups that have them.
 
     Examples
@@ -167,7 +167,8 @@ def compare(
     for name, numbers_of_model in found.items():
         for key, number in numbers_of_model.items():
             of_group = *(number.group or (key[0], ALL)), key[1].removeprefix(_LOWEST)
-            interval = judged[name].get(of_group) or number.interval
+            adjusted = judged[name].get(of_group)
+            interval = adjusted or number.interval
             difference = differences.get((name, key), _unknown(level))
             rows.append(
                 {
@@ -178,6 +179,7 @@ def compare(
                     "value": number.estimate.value,
                     "low": interval.low,
                     "high": interval.high,
+                    "adjusted": adjusted is not None,
                     "difference": difference.estimate,
                     "difference_low": difference.low,
                     "difference_high": difference.high,

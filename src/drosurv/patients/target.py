@@ -507,9 +507,13 @@ def with_fields(y: Any, **fields: Any) -> NDArray[Any]:
 
 
 def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    _require_no_mask(values, name)
+    return np.asarray(values)
+
+
+def _require_no_mask(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
-    return np.asarray(values)
 
 
 def _joined(
@@ -534,6 +538,7 @@ def _joined(
     n, found = len(first), {name: first, time_name: times}
     for field, values in given.items():
         if values is not None:
+            _require_no_mask(values, field)
             found[field] = (
                 as_labels(field, values, n) if field in ("id", "clusters") else numbers(field, values, n)
             )
