@@ -96,7 +96,7 @@ def test_it_is_right_where_the_data_follow_it_and_wrong_where_they_do_not(score)
 
 
 def test_audit_and_certify_take_it_and_the_page_says_what_is_not_known(score):
-    X = women(1200)
+    X = women(600)
     y = simulated(score, X, 1.0)
     report = drosurv.audit(score, X, y, sensitive_features=X[["site"]], search_rules=False)
     assert "nothing is known at other times" in report.to_html()

@@ -47,7 +47,7 @@ def test_no_expected_event_has_no_ratio():
     assert np.isnan(observed_over_expected(0, 0.0).estimate)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5))
 def test_holm_rejects_what_its_steps_reject(p_values, significant):
     # The definition: from the smallest on, reject while p <= significant / (number of those left).

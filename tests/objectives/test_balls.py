@@ -81,7 +81,7 @@ def test_from_sums_equals_evaluation_of_all_losses(name, seed):
 
 
 # The first call compiles.
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.floats(0.0, 50.0), min_size=2, max_size=30),
     st.floats(0.05, 0.95),

@@ -113,7 +113,7 @@ def cases(draw):
     return np.array(losses), mass / mass.sum(), draw(st.sampled_from(ALPHAS))
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=50)
 @given(case=cases(), name=st.sampled_from(sorted(MEMBERS)))
 def test_value_eta_and_weights_solve_the_dual_and_the_primal_problem(case, name):
     losses, mass, alpha = case

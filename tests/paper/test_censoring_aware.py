@@ -34,7 +34,7 @@ def plain_gradient(h, U, event, time, codes, scale):
     return gradient
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     n=st.integers(1, 15),
     seed=st.integers(0, 2**32 - 1),

@@ -26,7 +26,7 @@ def plain_gap(h, codes, smooth):
     return max(gaps)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(n=st.integers(1, 15), n_groups=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), smooth=st.booleans())
 def test_gap_equals_the_definition_whichever_groups_are_present(n, n_groups, seed, smooth):
     rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def plain_log_ratio(h, codes, smooth):
     return max(abs(a - b) for a in logs for b in logs)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(n=st.integers(1, 15), n_groups=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), smooth=st.booleans())
 def test_log_ratio_equals_the_definition_whichever_groups_are_present(n, n_groups, seed, smooth):
     rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ patients = st.lists(
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(patients)
 def test_fractions_and_imparity_equal_the_paper_s_pseudocode(rows):
     event, time, score, attribute = map(list, zip(*rows, strict=True))
