@@ -81,7 +81,7 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
         version=__version__,
         to_dict=lambda: content,
     )
-    text = page_of(page, [(section, parts[section.key]) for section in SECTIONS], SECTIONS)
+    text = page_of(page, [(section, parts[section.key]) for section in SECTIONS])
     if path is not None:
         write_file(path, text)
     return text

@@ -243,11 +243,11 @@ class AuditReport:
     def to_html(self, path: PathLike | None = None) -> str:
         """Return the page, which needs no other file and has every value escaped; also write it to `path` if given."""
         shown = [(section, self.parts[section.key]) for section in self.sections]
-        return _written(page_of(self, shown, self.all_sections), path)
+        return _written(page_of(self, shown), path)
 
 
-def page_of(report: Any, shown: Sequence[tuple[Section, Part]], sections: Sequence[Section]) -> str:
-    """Return a page with some of the sections, in the style of a report.
+def page_of(report: Any, shown: Sequence[tuple[Section, Part]]) -> str:
+    """Return a page of sections, in the style of a report.
 
     The report has a kind, title, subtitle, version, date (`created`) and `to_dict`.
     """
@@ -255,29 +255,37 @@ def page_of(report: Any, shown: Sequence[tuple[Section, Part]], sections: Sequen
 
     from markupsafe import Markup
 
-    environment = _templates(tuple((one.key, one.template, one.intro) for one in sections))
     templates = files("drosurv.report").joinpath("templates")
     script = templates.joinpath("page.js").read_text(encoding="utf-8")
-    page: str = environment.get_template("page.html.jinja").render(
-        report=report,
-        sections=[(section, part, section.draw(part)) for section, part in shown],
-        style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        tables_json=Markup(script_json(report.to_dict())),
+    page: str = (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            report=report,
+            template=_template,
+            sections=[(section, part, section.draw(part)) for section, part in shown],
+            style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+            tables_json=Markup(script_json(report.to_dict())),
+        )
     )
     return page
 
 
-@lru_cache(maxsize=16)
-def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
-    """Return the templates of the page and of sections (given by key, template and introduction), compiled once."""
-    from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
+@lru_cache(maxsize=64)
+def _template(text: str) -> Any:
+    """Return the template of a section, or of its introduction, compiled once."""
+    return _environment().from_string(text)
 
-    templates = {f"sections/{key}": template for key, template, _ in sections}
-    templates |= {f"intros/{key}": intro for key, _, intro in sections}
+
+@cache
+def _environment() -> Any:
+    """Return the environment of templates, with those of the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
-        loader=ChoiceLoader([DictLoader(templates), PackageLoader("drosurv.report")]),
+        loader=PackageLoader("drosurv.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
