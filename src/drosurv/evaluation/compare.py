@@ -85,8 +85,8 @@ def compare(
         with ``low``, ``high`` and ``adjusted``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p`` of no difference, both adjusted for the number of models that are compared
         with the first; NaN for the first model itself. ``low`` and ``high`` of likelihood gains and calibration slopes
-        that are judged are those of :func:`~drosurv.evaluation.evaluate` of the model, ``adjusted`` for its tests. The difference of two
-        lowest values is that of the two groups that have them.
+        that are judged are those of :func:`~drosurv.evaluation.evaluate` of the model, ``adjusted`` for its tests. The
+        difference of two lowest values is that of the two groups that have them.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def table_problems(
 
 
 def row_problems(table: Any, name: str, categorical: Sequence[str] = ()) -> Iterator[ArgumentWarning]:
-    """Yield warnings about the rows of any :class:`SurvivalTable`: copies, several of a patient, late entries, and units of times."""
+    """Yield warnings about rows of a :class:`SurvivalTable`: copies, several of a patient, entry, unit of times."""
     frame, features, columns, id = table.frame, list(table.X.columns), table.columns, table.id
     if columns.entry is None and columns.time is not None:
         yield from entry_not_given(frame, features, columns.time)
