@@ -62,6 +62,26 @@ def test_scores_that_are_too_extreme_are_a_problem_and_right_ones_are_none():
     assert "calibration slope" in right.text
 
 
+def test_scores_with_the_wrong_sign_are_told():
+    score, y, _ = patients()
+    verdict = evaluate(Predictions(-score), None, y).verdict
+    assert verdict.text.startswith(
+        "Predicted risks of all patients are in the reverse order (calibration slope −0."
+    )
+    assert "Check the sign of the scores: a higher score must mean a higher risk." in verdict.steps
+    assert "-" not in verdict.text.split("calibration slope")[1]
+
+
+@pytest.mark.sections("groups")
+def test_the_group_table_shows_that_the_slope_of_scores_is_judged():
+    score, y, groups = patients()
+    rows = audit(score, None, y, sensitive_features=groups, search_rules=False).tables["groups"].rows
+    unknown = "number of events not judged: no survival curves"
+    assert rows[0]["finding"] == f"wrong differences between patients; {unknown}"
+    (row,) = audit(Predictions(score, score_type="other"), None, y, search_rules=False).tables["groups"].rows
+    assert row["finding"] == "not judged: no survival curves"
+
+
 def test_scores_that_need_not_be_log_hazards_have_no_slope():
     score, y, _ = patients()
     found = evaluate(Predictions(score, score_type="other"), None, y)

@@ -156,14 +156,15 @@ def test_the_sentence_takes_the_intervals_of_an_audit():
 def test_the_sentence_says_where_there_are_too_few_events():
     said = excluded_errors(100, 30, groups={"women": 0, "men": 30})
     assert (
-        "No error can be excluded for women (the judged group with the fewest events). A subgroup of" in said
+        "No wrong number of events can be excluded for women (the judged group with the fewest events). A subgroup of"
+        in said
     )
     assert said.endswith(
         "fewer than 10 events and is not judged. About 5,990 patients would exclude 1.5 times for a subgroup of 5 %."
     )
     assert excluded_errors(100, 0) == "Without events, no error of the model can be excluded."
     unknown = excluded_errors(100, 30, intervals={"everybody": (0.4, None)}, n_columns=0)
-    assert "no error can be excluded for everybody." in unknown
+    assert "no wrong number of events can be excluded for everybody." in unknown
     assert "subgroup" not in excluded_errors(100, 30, n_columns=0)
     assert excluded_errors(100, 30, groups={"women": 0, "men": 30}, n_columns=0).endswith(
         "(the judged group with the fewest events)."

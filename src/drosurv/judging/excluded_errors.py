@@ -138,7 +138,7 @@ def excluded_sentence(
     known = [f"{text}{said if k == 0 else ''} for {name}" for k, (name, text) in enumerate(ratios.items())]
     unknown = [name for name, error in errors.items() if not _is_known(error)]
     text = _start(patients, events, until)
-    nothing = f"no error can be excluded for {listing(unknown)}."
+    nothing = f"no wrong number of events can be excluded for {listing(unknown)}."
     if not known:
         return f"{text} {nothing}"
     text += f" {listing(known)}."

@@ -293,10 +293,15 @@ def _steps(
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif whom["miscalibrated"] and not _has_probabilities(rows):
         slopes = [row for row in problems if row.question == "slope" and row.attribute == EVERYONE]
-        factor = (
-            f", such as by multiplying log hazard ratios by {ratio_text(slopes[0].value)}" if slopes else ""
-        )
-        yield f"Recalibrate the scores for {whom['miscalibrated']}{factor}."
+        if slopes and slopes[0].value <= 0:
+            yield "Check the sign of the scores: a higher score must mean a higher risk."
+        else:
+            by = (
+                f", such as by multiplying log hazard ratios by {ratio_text(slopes[0].value)}"
+                if slopes
+                else ""
+            )
+            yield f"Recalibrate the scores for {whom['miscalibrated']}{by}."
     elif whom["miscalibrated"]:
         yield _repair(whom["miscalibrated"], corrected, refit)
     if whom["worse_for_some"]:

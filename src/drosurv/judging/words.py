@@ -143,6 +143,8 @@ def slope(name: str, found: Adjusted) -> str:
     number = f"calibration slope {shown}, 1 is right; {_p(found)}"
     if found.value >= 1:
         return f"Predicted risks of {name} differ too little ({number})."
+    if found.high < 0:
+        return f"Predicted risks of {name} are in the reverse order ({number})."
     if found.test.details.get("trained") and name == ALL_PATIENTS and found.value > 0:
         return (
             f"Predicted risks of {name} differ too much, as after overfitting ({number}): recalibrate the model, or "

@@ -144,7 +144,7 @@ def ratio_with_interval(value: float, low: float, high: float) -> str:
     if math.isnan(low) or low > _LARGEST_RATIO:
         return ratio_text(value)
     end = f"to {ratio_text(high)}" if math.isfinite(high) else "or more"
-    return f"{ratio_text(value)} ({low:.2f} {end})"
+    return f"{ratio_text(value)} ({ratio_text(low)} {end})"
 
 
 def p_text(p: float) -> str:

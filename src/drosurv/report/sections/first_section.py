@@ -156,7 +156,10 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         ends, own = ("predicted", "observed"), risks.get((row["attribute"], row["group"]), {})
         risk = {f"risk_{end}": None if hidden else own.get(end) for end in (*ends, "ratio")}
         finding = problems.get((row["attribute"], row["group"]), "")
-        finding = finding if row["judged"] else f"not judged: {row['why']}"
+        if not row["judged"]:
+            # Of scores alone the slope is judged.
+            unknown = "not judged" if row["slope"] is None else "number of events not judged"
+            finding = "; ".join(filter(None, (finding, f"{unknown}: {row['why']}")))
         rows.append({**row, **shown, **risk, **under, "who": name, "finding": finding})
     return rows
 
