@@ -72,7 +72,7 @@ def test_scores_with_the_wrong_sign_are_told():
     assert "-" not in verdict.text.split("calibration slope")[1]
 
 
-@pytest.mark.sections("groups")
+@pytest.mark.sections("verdict")
 def test_the_group_table_shows_that_the_slope_of_scores_is_judged():
     score, y, groups = patients()
     rows = audit(score, None, y, sensitive_features=groups, search_rules=False).tables["groups"].rows
