@@ -51,11 +51,9 @@ def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
         return np.array([horizon])
     if data.judged.few_times:
         assert data.few_times is not None
-        times = data.few_times[data.few_times <= data.judged.residuals.ends[-1]]
-        others = times[times != horizon]
-        if len(others) >= MOST_TIMES:
-            others = others[np.linspace(0, len(others) - 1, MOST_TIMES - 1).round().astype(np.intp)]
-        return np.union1d(others, horizon)
+        tested = data.judged.residuals.ends
+        times = np.union1d(data.few_times[data.few_times <= tested[-1]], horizon)
+        return times if len(times) <= MOST_TIMES else tested
     last = last_with_enough_at_risk(judged.target)
     if data.outcome.entry is None:
         last = min(last, data.predicted.until)
