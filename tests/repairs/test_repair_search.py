@@ -77,6 +77,9 @@ def test_a_planted_group_is_accepted_and_every_search_keeps_its_repair():
     assert len({tuple(np.round(one.r[inside], 6)) for one in search.without_fold}) == len(search.without_fold)
     assert z_of(trial.gains[trial.inside]) >= 1.282
     assert z_of(trial.gains[~trial.inside]) > -1.645
+    # After the repair nothing is left to be found in this group.
+    again = search.on_all.find("effects", LIMITS)
+    assert again is None or (again.inside != trial.group).any()
 
 
 def test_a_right_model_is_left_alone_and_its_e_values_are_small():
