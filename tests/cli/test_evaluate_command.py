@@ -101,7 +101,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
     ("change", "words"),
     [
         (lambda frame: frame.head(1), "a single patient"),
-        (lambda frame: frame[frame["status"] == "alive"], "--event-value 'dead' does not occur"),
+        (lambda frame: frame[frame["status"] == "alive"], "event column 'status' holds no event"),
     ],
 )
 def test_a_table_that_cannot_judge_a_model_is_refused(drosurv, held_out, change, words):

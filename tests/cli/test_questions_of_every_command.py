@@ -241,3 +241,34 @@ def test_every_command_reads_the_same(reading, model, case, tmp_path):
         y = reading(command.split()[0], *given, *options_of(command, options), *answer)
         np.testing.assert_array_equal(y["event"], frame["died"] == 1, err_msg=command)
         np.testing.assert_allclose(y["time"], time, err_msg=command)
+
+
+@pytest.mark.parametrize(
+    ("died", "asked"),
+    [
+        (lambda died: 1 - died, "Rows with '1' have longer times than the others"),
+        (lambda died: died + 1, "In training it was '1'. It holds '2'"),
+        (lambda died: np.where(died == 1, "dead", "alive"), ""),
+        (lambda died: died == 1, ""),
+        (lambda died: np.where(died == 1, "yes", "no"), ""),
+    ],
+    ids=["inverted", "1 and 2", "words", "booleans", "yes and no"],
+)
+def test_events_of_another_table_are_coded_as_it_says(drosurv, reading, model, tmp_path, died, asked):
+    """The model was trained where 1 is the event; a wrong event would be judged without a word."""
+    frame = table()
+    frame.assign(died=died(frame["died"])).to_csv(tmp_path / "other.csv", index=False)
+    given = ("evaluate", model, tmp_path / "other.csv")
+    if asked:
+        assert asked in drosurv.fails(*given)
+        assert (reading(*given, "--event-value", "1")["event"]).any()
+    else:
+        assert (reading(*given)["event"] == (frame["died"] == 1)).all()
+
+
+def test_a_table_in_another_unit_is_warned_of(drosurv, model, tmp_path):
+    """All of a column: no value is as far away as a single wrong one."""
+    frame = table()
+    frame.assign(age=frame["age"] / 12).to_csv(tmp_path / "other.csv", index=False)
+    said = drosurv.ok("predict", model, tmp_path / "other.csv", "-o", tmp_path / "p.csv").stderr
+    assert "200 rows more than 4 standard deviations away" in said

@@ -341,7 +341,7 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         raise ArgumentError(
             "decimal",
             f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, "
-            f"{decimal_remedy(texts)}; if it separates thousands, remove it; if the column is a category, name it in "
+            f"{decimal_remedy()}; if it separates thousands, remove it; if the column is a category, name it in "
             f"{arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):

@@ -18,6 +18,7 @@ from drosurv.patients.outcome_names import (
     ALIVE,
     NO,
     UNKNOWN,
+    EventReading,
     doubt_of_event,
     endpoint,
     same_endpoint,
@@ -203,11 +204,7 @@ class TargetColumns:
         if reading.value is None:
             self.refuse_unknown(frame[self.event])
             raise self._ambiguous(counts)
-        since = 0 if self.entry is None else to_floats(frame[self.entry], "entry")
-        times, event = self.times(frame) - since, held.eq(reading.value).to_numpy(dtype=np.bool_)
-        known = np.isfinite(times) & held.notna().to_numpy()
-        if why := doubt_of_event(reading, times[known], event[known]):
-            raise self._ambiguous(counts, why)
+        self._refuse_doubt(frame, reading)
         found, reason = reading.value, ""
         if reading.by == "nothing":
             reason = ", because rows with it have shorter times"
@@ -222,6 +219,32 @@ class TargetColumns:
                 category=TableNote,
             )
         return replace(columns, event_value=found)
+
+    def with_noted_event(self, frame: pd.DataFrame) -> TargetColumns:
+        """Return the columns for another table than that in which `event_value` was the event.
+
+        A table without this value tells its event itself, as dead does where it was 1. It is asked for where the table
+        contradicts it: by its name, as one of codes 1 and 2, or by its times.
+        """
+        noted, counts = self.event_value, labels(frame[self.event]).value_counts()
+        reading = value_of_event([str(value) for value in counts.index], self.event)
+        if noted not in counts.index:
+            return replace(self, event_value=noted if reading.value is None else None)
+        told = reading.by != "nothing" and reading.value not in (None, noted)
+        if told or {noted, "2"} == {*counts.index} == {"1", "2"}:
+            raise self._ambiguous(counts, f"In training it was {noted!r}")
+        self._refuse_doubt(frame, EventReading(noted, "name"))
+        return self
+
+    def _refuse_doubt(self, frame: pd.DataFrame, reading: EventReading) -> None:
+        """Raise if the times contradict the event as it was read."""
+        held = labels(frame[self.event])
+        times = self.times(frame) - (0 if self.entry is None else to_floats(frame[self.entry], "entry"))
+        known = np.isfinite(times) & held.notna().to_numpy()
+        if why := doubt_of_event(
+            reading, times[known], (held == reading.value).to_numpy(dtype=np.bool_)[known]
+        ):
+            raise self._ambiguous(held.value_counts(), why)
 
     def causes_in(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return what the causes 1, 2, ... of a table are called: texts, or numbers; none if there are no causes."""
@@ -318,7 +341,8 @@ class TargetColumns:
             for value in counts.index
             if value == wanted or (wanted == expected and value.casefold() == wanted.casefold())
         ]
-        if not same and wanted != expected:
+        nobody = all(value_word(value) in ALIVE | NO for value in counts.index)
+        if not same and wanted != expected and not nobody:
             raise ArgumentError(
                 "event_value",
                 f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -177,7 +177,7 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         here = arg("missing", [f"{column.name}=*"])
         remedy = f"correct it, or pass {here} if such texts mean a missing value"
         if has_decimal_comma(column[wrong].iloc[0]):
-            remedy = f"if the comma is a decimal mark, {decimal_remedy(column.dropna())}; otherwise {remedy}"
+            remedy = f"if the comma is a decimal mark, {decimal_remedy()}; otherwise {remedy}"
         elif np.mean(wrong) > _MOSTLY:
             remedy = "write numbers alone there, without their units"
         raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
@@ -200,11 +200,9 @@ def has_decimal_comma(value: Any) -> bool:
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
 
 
-def decimal_remedy(values: Iterable[Any]) -> str:
-    """Say what to do with numbers with a decimal comma among the values of a column."""
-    if any("." in text and number(text) is not None for text in map(label, values)):
-        return "write all numbers with the same decimal mark"
-    return f"read the table with {arg('decimal', ',')}"
+def decimal_remedy() -> str:
+    """Say what to do with numbers that have a decimal comma."""
+    return f"write points, or read the table with {arg('decimal', ',')} if all its numbers have commas"
 
 
 def floats(column: pd.Series[Any]) -> FloatArray:

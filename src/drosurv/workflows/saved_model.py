@@ -33,6 +33,8 @@ from drosurv.workflows.training import fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
 _FAR = 10
+# So are columns of which the middle value of so many rows or more is farther than this.
+_SHIFTED, _FEWEST_SHIFTED = 4, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +221,13 @@ class OpenedModel:
         for column in (one for one in columns if isinstance(one, NumberColumn) and one.is_scaled):
             require_columns(frame, [column.name], "feature")
             distance = column.encode(frame[column.name], "reference")[:, 0]
-            if far := int((np.abs(distance) > _FAR).sum()):
+            several = len(distance) >= _FEWEST_SHIFTED
+            limit = _SHIFTED if several and np.median(np.abs(distance)) > _SHIFTED else _FAR
+            if far := int((np.abs(distance) > limit).sum()):
                 value = column.mean + column.deviation * distance[np.abs(distance).argmax()]
                 warn_caller(
                     f"column {column.name!r} holds {value:.4g}, but in training its mean was {column.mean:.4g} and its "
-                    f"standard deviation {column.deviation:.4g}: {counted(far, 'row')} more than {_FAR} standard "
+                    f"standard deviation {column.deviation:.4g}: {counted(far, 'row')} more than {limit} standard "
                     "deviations away, unlike the training patients. Check the unit."
                 )
 
@@ -295,6 +299,9 @@ class OpenedModel:
             raise InputError("the table holds a single patient: an evaluation needs at least two.")
         target["causes"] = self.has_causes
         columns = TargetColumns(**target)
+        columns.require(frame)
+        if "event_value" not in given:
+            columns = columns.with_noted_event(frame)
         known = [] if self.encoder is None else self.encoder.categorical
         noted_clusters = self.notes.get("clusters")
         if clusters is None and noted_clusters in frame.columns and not (in_use or noted_clusters == id):
