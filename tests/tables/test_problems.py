@@ -456,6 +456,13 @@ def test_times_of_another_event_that_equal_the_time_are_no_sign_of_repeated_rows
     assert [*repeated_outcomes(frame, ["free", "age"], Surv.from_arrays(time < 36, time))] == []
 
 
+def test_codes_that_equal_short_times_are_no_sign_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    months = rng.integers(0, 5, 300)
+    frame = pd.DataFrame({"stage": rng.integers(0, 2, 300), "nodes": rng.poisson(3, 300)})
+    assert [*repeated_outcomes(frame, list(frame), Surv.from_arrays(rng.random(300) < 0.7, months))] == []
+
+
 def test_a_number_of_the_visit_tells_rows_of_one_patient():
     """Nothing else does: no id, and no column that is the same in all visits."""
     rng = np.random.default_rng(0)

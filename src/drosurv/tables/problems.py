@@ -238,8 +238,9 @@ def _codes_beside(column: pd.Series[Any], time: FloatArray) -> IntArray | None:
             order = pd.Series(values).rank().corr(pd.Series(time).rank())
         if abs(order) > _RANK_CORRELATION:
             return None
-        same = np.flatnonzero(values == time)
-        codes[same] = codes.max() + 1 + np.arange(len(same))
+        if len(np.unique(codes)) > MOST_CODES:
+            same = np.flatnonzero(values == time)
+            codes[same] = codes.max() + 1 + np.arange(len(same))
     return codes
 
 
