@@ -29,7 +29,7 @@ from drosurv.tables.groups import guess_groups
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
-from drosurv.tables.values import floats, holds_numbers, labels
+from drosurv.tables.values import coded, floats, holds_numbers
 
 # Names of the two ends of an interval in which a row is observed: of its beginning, and of its end.
 _INTERVALS = {
@@ -284,7 +284,7 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
 def _event_score(name: str, column: pd.Series[Any]) -> float:
     """Return 0 for a column that cannot be the event, else up to 3, by its name."""
     named, _ = names_event(name)
-    levels = len(labels(column).dropna().unique())
+    levels = len(coded(column)[1])
     if not 2 <= levels <= _MOST_OUTCOMES or holds_dates(column):
         return 0.0
     return named if named >= 2 else 0.1 if levels == 2 else 0.0
@@ -293,7 +293,7 @@ def _event_score(name: str, column: pd.Series[Any]) -> float:
 def _refuse_without_events(frame: pd.DataFrame) -> None:
     """Raise if a column is named like the event, and holds no event."""
     for name in map(str, frame.columns):
-        found = labels(frame[name]).dropna().unique()
+        found = coded(frame[name])[1]
         if names_event(name)[0] >= 3 and len(found) == 1 and not holds_dates(frame[name]):
             missing = int(frame[name].isna().sum())
             where = f" but {missing:,}, where it is empty (write 0 there if that means no event)"

@@ -77,8 +77,11 @@ def label_counts(column: pd.Series[Any]) -> dict[str, int]:
 def labels(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the values of a column as text; missing values stay missing."""
     codes, names = coded(column)
-    known = np.array([*names, np.nan], dtype=object)
-    return pd.Series(known[codes], index=column.index, name=column.name)
+    if not names:
+        return pd.Series(np.full(len(codes), np.nan, dtype=object), index=column.index, name=column.name)
+    # Only the different texts are converted.
+    texts: Any = pd.Series(names).array
+    return pd.Series(texts.take(codes, allow_fill=True), index=column.index, name=column.name)
 
 
 def shown(values: Any, limit: int = 6) -> str:
