@@ -27,6 +27,7 @@ def files(drosurv, tmp_path_factory):
     copied = table.iloc[[*range(200, 400), 205, 230]]
     copied.drop(columns="admitted").to_csv(folder / "copied.csv", index=False)
     copied.to_csv(folder / "log.csv", index=False)
+    copied.drop(columns="admitted").assign(survival_300=0.5).to_csv(folder / "made.csv", index=False)
     copied.assign(patient=[f"p{row}" for row in copied.index]).to_csv(folder / "named.csv", index=False)
     return folder
 
@@ -37,6 +38,7 @@ COMMANDS = {
     "repair": ("repair", "copied.csv", *TARGET, "--model", "model", "-o", "repaired"),
     "evaluate": ("evaluate", "model", "copied.csv", *TARGET),
     "audit": ("audit", "model", "copied.csv", *TARGET, "-o", "audit.html"),
+    "audit of predictions": ("audit", "--predictions", "made.csv", *TARGET, "-o", "made.html"),
     "certify": ("certify", "model", "copied.csv", *TARGET),
     "monitor": ("monitor", "model", "log.csv", *TARGET, "--start", "admitted", "-o", "monitor.html"),
 }

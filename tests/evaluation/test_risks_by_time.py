@@ -65,7 +65,7 @@ def test_there_are_at_most_five_times_with_the_horizon(result, data):
 @pytest.mark.parametrize("horizon", [1.0, 4.0])
 def test_of_more_than_five_predicted_times_those_are_shown_that_are_judged(data, horizon):
     _, y, _, survival = data
-    times, more = AT + [7.0, 8.0], np.column_stack([survival, survival[:, 5:] ** 1.2, survival[:, 5:] ** 1.4])
+    times, more = [*AT, 7.0, 8.0], np.column_stack([survival, survival[:, 5:] ** 1.2, survival[:, 5:] ** 1.4])
     found = evaluate((times, more), None, y, horizon=horizon)
     judged = found.findings.query("question in ('level', 'level by a time')")["time"]
     assert sorted({*judged, horizon}) == found.times["time"].tolist()
