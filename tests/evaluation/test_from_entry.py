@@ -21,6 +21,7 @@ from drosurv import (
     evaluate,
     load,
 )
+from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.evaluate import prepare
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
@@ -68,6 +69,26 @@ def test_entry_at_time_zero_is_no_entry():
         "likelihood_gain",
     ):
         assert late.value(metric) == pytest.approx(plain.value(metric), rel=1e-9)
+
+
+def test_entry_at_time_zero_is_no_entry_of_predictions_at_few_times():
+    X, y, *_ = TEST
+    times = np.quantile(y["time"][y["event"]], [0.3, 0.6])
+    given = times, CoxPH().fit(X, y).predict_survival_function(X, times=times)
+    plain, late = (evaluate(given, None, each) for each in (y, with_fields(y, entry=np.zeros(len(X)))))
+    assert len(plain.times) == 2
+    pd.testing.assert_frame_equal(plain.times, late.times)
+    pd.testing.assert_frame_equal(plain.findings, late.findings)
+
+
+def test_rounding_errors_between_rows_of_a_patient_are_no_gap_and_no_overlap():
+    event, stop = np.array([False, True] * 2), np.array([0.1 + 0.2, 1.0, 0.3, 2.0])
+    y = Surv.from_arrays(event, stop, entry=[0.0, 0.3, 0.0, 0.1 + 0.2], id=[1, 1, 2, 2])
+    for judged in (False, True):
+        assert Rows.parse(y, judged=judged).entry.tolist() == [0.0, 0.1 + 0.2, 0.0, 0.3]
+    apart = Surv.from_arrays(event, stop, entry=[0.0, 0.3 - 1e-6, 0.0, 0.3], id=[1, 1, 2, 2])
+    with pytest.raises(ArgumentError, match="overlap"):
+        Rows.parse(apart)
 
 
 def observed(model, X, y, given):

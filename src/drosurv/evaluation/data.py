@@ -455,6 +455,9 @@ def curves_since_entry(
 
     None if it is not known: of risk scores alone, and of predictions at few times of patients who entered late.
     """
+    if outcome.entry is not None and not outcome.entry.any():
+        # All were under observation from time 0.
+        outcome = replace(outcome, entry=None)
     if cause is not None:
         return _free_of_cause(predicted, outcome, cause)
     if not predicted.has_curves:

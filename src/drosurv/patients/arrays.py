@@ -160,6 +160,12 @@ def stable_order(values: FloatArray) -> IntArray:
     return order if (ordered[1:] >= ordered[:-1]).all() else order[np.argsort(ordered, kind="stable")]
 
 
+def same_times(first: FloatArray, second: FloatArray) -> BoolArray:
+    """Return whether times (n,) are equal up to rounding errors."""
+    same: BoolArray = np.abs(first - second) <= _ROUNDING * np.abs(second)
+    return same
+
+
 def without_rounding(times: FloatArray) -> FloatArray:
     """Return times (n,), of which those that are equal up to rounding errors are equal: the smallest of them.
 
@@ -169,7 +175,7 @@ def without_rounding(times: FloatArray) -> FloatArray:
     [0.19999999999999998, 0.19999999999999998, 0.5]
     """
     ordered = np.unique(times)
-    first = np.diff(ordered, prepend=-np.inf) > _ROUNDING * np.abs(ordered)
+    first = np.append(True, ~same_times(ordered[:-1], ordered[1:]))
     if first.all():
         return times
     found: FloatArray = ordered[first][np.cumsum(first) - 1][np.searchsorted(ordered, times)]
