@@ -6,7 +6,8 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-from drosurv.tables.reading import FileFormat, TableNote, read_frame, strays_as_missing
+from drosurv.tables.reading import FileFormat, TableNote, read_frame
+from drosurv.workflows.table_to_check import strays_as_missing
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from drosurv.tables.ids import counts_rows, names_people
 from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
+    LIMIT,
     coded,
     decimal_remedy,
     factorized,
     has_decimal_comma,
     holds_numbers,
-    is_limit,
     label,
     label_counts,
     labels,
@@ -39,9 +39,6 @@ _MOST_PERIODS = 12
 _FEWEST_DIFFERENT = 100
 # Up to so many different numbers beside texts may be codes of a category.
 _MOST_NUMBERS_AS_CODES = 10
-# Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
-_MOST_STRAYS = 6
-_STRAY_SHARE = 0.05
 # A column of more texts, most of them rare, is free text; so is one of so many texts, each in one row.
 _MOST_RARE = 12
 _FEWEST_ONCE = 8
@@ -307,26 +304,12 @@ def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
     return others if len(texts) - len(others) > max(_MOST_NUMBERS_AS_CODES, len(others)) else []
 
 
-def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
-    """Return the few texts in a column of numbers, with the number of rows of each.
-
-    It is empty if there are many such texts, or rows with them: they may have a meaning.
-    """
-    declared = isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind in "bmMc"
-    if declared or holds_numbers(column):
-        return {}
-    counts = label_counts(column)
-    found = {text: counts[text] for text in texts_among_numbers(counts)}
-    are_few = len(found) <= _MOST_STRAYS and sum(found.values()) <= _STRAY_SHARE * sum(counts.values())
-    return found if are_few else {}
-
-
 def _check_texts(counts: Mapping[str, int], name: str) -> None:
     """Raise if the texts of a column are mostly numbers, some with a comma, or dates, or too many for categories."""
     if others := texts_among_numbers(counts):
         held = {text: counts[text] for text in others}
         here, rows = [f"{name}=*"], sum(held.values())
-        limits = all(map(is_limit, others))
+        limits = all(map(LIMIT.fullmatch, others))
         remedy = "write numbers, such as the limits" if limits else "correct the table"
         raise ArgumentError(
             "missing",

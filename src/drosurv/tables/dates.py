@@ -104,14 +104,10 @@ def _short_dates(column: pd.Series[Any]) -> bool:
     """Whether numbers are dates with two digits for the year, such as 310321, in any order."""
     values = to_floats(column)
     known = values[np.isfinite(values)]
-    a, b, c = known // 10_000, known // 100 % 100, known % 100
-    if (
-        not len(known)
-        or (known % 1 > 0).any()
-        or not (known > 100_000).mean() > _SIX_DIGITS
-        or known.max() >= 10**6
-    ):
+    six_digits = len(known) and (known > 100_000).mean() > _SIX_DIGITS
+    if not six_digits or (known % 1 > 0).any() or known.max() >= 10**6:
         return False
+    a, b, c = known // 10_000, known // 100 % 100, known % 100
     orders = ((b, a), (a, b), (b, c))
     return any(_may_be_date(month, day).mean() >= 1 - _SLIPS for month, day in orders)
 

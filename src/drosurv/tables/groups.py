@@ -49,17 +49,16 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
     if spec in frame.columns or (cut is None and not re.search("[<>=]", spec)):
         require_columns(frame, [spec], "groups")
         column, fault = frame[spec], ""
-        if spec in categorical:
-            pass
-        elif holds_numbers(column) and column.nunique() > _MOST_NUMBERS:
+        declared = spec in categorical
+        if not declared and holds_numbers(column) and column.nunique() > _MOST_NUMBERS:
             example = arg("groups", [f"{spec}>{np.nanmedian(to_floats(column)):g}"])
             fault = (
                 f"{column.nunique():,} different numbers: cut it in two, for example {example}, or name it in "
                 f"{arg('categorical')} if they are codes."
             )
-        elif names_people(spec, column):
+        elif not declared and names_people(spec, column):
             fault = "names, which no page may show: leave it out."
-        if not fault and column.nunique() > MOST_LEVELS:
+        elif column.nunique() > MOST_LEVELS:
             fault = (
                 f"{column.nunique():,} different values, too many groups to compare: choose a column with at most "
                 f"{MOST_LEVELS}."

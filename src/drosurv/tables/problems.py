@@ -277,21 +277,23 @@ def _rows_like(place: IntArray) -> FloatArray:
 def _known_later(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     """Warn of features named like other events or times of follow-up, as recurrence is, and of calendar years."""
     kept = f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
-    if found := [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())]:
-        columns, is_ = ("column", "is") if len(found) == 1 else ("columns", "are")
-        yield ArgumentWarning(
-            "drop",
-            f"{columns} {listing(list(map(repr, found)), 6)} {is_} named like an event or a time of follow-up and used "
-            f"to predict: drop what is known only later ({arg('drop', found)}){kept}.",
-        )
-    if found := [str(name) for name in features if holds_years(frame[name])]:
-        columns, hold = ("column", "holds") if len(found) == 1 else ("columns", "hold")
-        yield ArgumentWarning(
-            None,
-            f"{columns} {listing(list(map(repr, found)), 4)} {hold} calendar years, used as amounts: patients of later "
-            "years are followed for a shorter time, and new patients have years that the model never saw. Drop what "
-            f"should not predict ({arg('drop', found)}){kept}.",
-        )
+    for are, found, told in (
+        (
+            ("is", "are"),
+            [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())],
+            "named like an event or a time of follow-up and used to predict: drop what is known only later",
+        ),
+        (
+            ("holds", "hold"),
+            [str(name) for name in features if holds_years(frame[name])],
+            "calendar years, used as amounts: patients of later years are followed for a shorter time, and new "
+            "patients have years that the model never saw. Drop what should not predict",
+        ),
+    ):
+        if found:
+            columns = f"{'column' if len(found) == 1 else 'columns'} {listing(list(map(repr, found)), 6)}"
+            remedy = f"({arg('drop', found)}){kept}."
+            yield ArgumentWarning("drop", f"{columns} {are[len(found) > 1]} {told} {remedy}")
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
@@ -505,10 +507,8 @@ def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
 
 
 def _is_code(column: pd.Series[Any]) -> bool:
-    if not holds_numbers(column):
-        return False
-    values = np.unique(_finite(column))
-    if len(values) < 3 or not (values == np.floor(values)).all():
+    values = np.unique(_finite(column)) if holds_numbers(column) else np.zeros(0)
+    if len(values) < 3 or (values % 1 > 0).any():
         return False
     return len(values) <= MOST_CODES or CODE_NAME.search(str(column.name)) is not None
 

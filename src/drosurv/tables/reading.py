@@ -33,7 +33,6 @@ from drosurv.errors import (
 from drosurv.files import whole_file
 from drosurv.patients.observation import in_pandas
 from drosurv.tables.cells import ANY_TEXT, ERRORS, MISSING, Cells, Column, typed, without
-from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (
     content,
     csv_cells,
@@ -396,23 +395,3 @@ def _refuse_all_missing(name: str, column: Column, present: Column) -> None:
         "missing",
         f"{arg('missing', here)}: column {name!r} holds no number, so that all of it would be missing.",
     )
-
-
-def strays_as_missing(
-    frame: pd.DataFrame, decimal: str | None = ".", kept: Sequence[str] = ()
-) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
-    """Make columns of numbers of those that hold a few other texts, which become missing.
-
-    Return the table, and the texts of each such column with their numbers of rows. Columns in `kept` stay as they are.
-    """
-    found: dict[str, dict[str, int]] = {}
-    changed = frame.copy(deep=False)
-    for name in (one for one in frame.columns if one not in kept):
-        if texts := stray_texts(frame[name]):
-            known = labels(frame[name])
-            cells = Cells.of(known.where(known.notna() & ~known.isin(texts), None))
-            column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
-            # Numbers with leading zeros are codes, and stay text.
-            if holds_numbers(column):
-                changed[name], found[str(name)] = column, texts
-    return changed, found

@@ -266,63 +266,28 @@ class SurvivalTable:
 
         Columns `categorical`, `numeric` and `keep_columns` are as in :func:`table_problems`.
         """
-        yield from self._zero_times()
-        yield from self._several_events()
-        yield from self._nobody_censored()
-        yield from self._in_future()
+        yield from self._target_problems()
         codes = [*columns.get("categorical", ()), *self.codes]
         yield from table_problems(self, name, **{**columns, "categorical": codes})
 
-    def _in_future(self) -> Iterator[ArgumentWarning]:
-        """Yield a warning for each column of dates, start and end, with dates after today."""
-        start, end = self.columns.start, self.columns.end
-        if start is None or end is None:
-            return
-        for argument, name, other in (("start", start, end), ("end", end, start)):
-            late = in_future(self.frame[name], argument, self.frame[other])
-            if late.any():
-                row, n = int(late.argmax()), int(late.sum())
-                yield ArgumentWarning(
-                    argument,
-                    f"{arg(argument)} column {name!r} holds {'a date' if n == 1 else 'dates'} after today in "
-                    f"{counted(n, 'row')} (first in row {row_number(row, self.frame)}: {self.frame[name].iloc[row]}): "
-                    f"correct {'it' if n == 1 else 'them'}.",
-                )
-
-    def _zero_times(self) -> Iterator[ArgumentWarning]:
+    def _target_problems(self) -> Iterator[ArgumentWarning]:
+        """Yield warnings about times of 0, several events of a patient, nobody censored, and dates after today."""
         zero = self.y["time"] == 0
         if zero.any():
             n, events = int(zero.sum()), int(self.event[zero].sum())
-            first = row_number(zero.argmax(), self.frame)
+            row = row_number(zero.argmax(), self.frame)
             one = "patient" if self.n_patients == len(self.frame) else "row"
             who = f"{counted(n, one)} {'has' if n == 1 else 'have'}"
             with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
-            yield ArgumentWarning(
-                None,
-                f"{who} the time 0, {with_event} the event (first in row {first}): check whether 0 stands for an "
-                "unknown time.",
-            )
-
-    @property
-    def n_with_several_events(self) -> int:
-        """How many patients have several events, in intervals of their time."""
-        if self.id is None or self.columns.entry is None:
-            return 0
-        return int((np.bincount(np.asarray(self.patients)[self.event]) > 1).sum())
-
-    def _several_events(self) -> Iterator[ArgumentWarning]:
-        """Warn where patients have several events in their intervals, of which an audit counts the first."""
-        several = self.n_with_several_events
-        if several:
+            told = f"{who} the time 0, {with_event} the event (first in row {row})"
+            yield ArgumentWarning(None, f"{told}: check whether 0 stands for an unknown time.")
+        if several := self.n_with_several_events:
             first = f" To predict the first event, pass {arg('first_event', True)}."
             yield ArgumentWarning(
                 None,
                 f"{counted(several, 'patient')} of {self.n_patients:,} have several events. Training counts all of "
                 f"them; an audit follows each patient until the first.{first if may_be_given('first_event') else ''}",
             )
-
-    def _nobody_censored(self) -> Iterator[ArgumentWarning]:
-        """Warn where every patient has an event of some cause: one of the codes may mean censored."""
         name = self.columns.event
         if self.columns.causes and self.event.all():
             held = quoted(labels(self.frame[name]).value_counts())
@@ -331,6 +296,26 @@ class SurvivalTable:
                 f"event column {name!r} holds {held} and no 0: every patient has an event of some cause. If one of "
                 "these codes means censored, write 0 there, and number the causes from 1.",
             )
+        start, end = self.columns.start, self.columns.end
+        for argument, column, other in (("start", start, end), ("end", end, start)):
+            if (
+                column is not None
+                and (late := in_future(self.frame[column], argument, self.frame[other])).any()
+            ):
+                n, first_date = int(late.sum()), self.frame[column].iloc[int(late.argmax())]
+                yield ArgumentWarning(
+                    argument,
+                    f"{arg(argument)} column {column!r} holds {'a date' if n == 1 else 'dates'} after today in "
+                    f"{counted(n, 'row')} (first in row {row_number(late.argmax(), self.frame)}: {first_date}): "
+                    f"correct {'it' if n == 1 else 'them'}.",
+                )
+
+    @property
+    def n_with_several_events(self) -> int:
+        """How many patients have several events, in intervals of their time."""
+        if self.id is None or self.columns.entry is None:
+            return 0
+        return int((np.bincount(np.asarray(self.patients)[self.event]) > 1).sum())
 
     def until_first_event(self) -> SurvivalTable:
         """Return the table without rows that begin at or after the first event of their patient."""

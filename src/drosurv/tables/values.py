@@ -28,7 +28,8 @@ _ABSENT = re.compile(
     r"\?|--?|unknown|unk|n/k|nk|not known|not done|nd|n\.d\.|missing|none|k\.a\.|keine angabe|unbekannt|inconnue?|nr|"
     r"n/d|not available|not measured"
 )
-_LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+")
+# That a number lies beyond a limit, as <5.
+LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -102,14 +103,9 @@ def may_be_quoted(text: str, rows: int) -> bool:
         or value_word(plain) in STATES
         or like_number(plain)
         or re.fullmatch(DATE, plain)
-        or _LIMIT.fullmatch(plain)
+        or LIMIT.fullmatch(plain)
     )
     return bool(known) or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
-
-
-def is_limit(text: str) -> bool:
-    """Whether a text says that a number lies beyond a limit, as <5 does."""
-    return _LIMIT.fullmatch(text.strip()) is not None
 
 
 def means_absent(text: str) -> bool:

@@ -25,12 +25,6 @@ class Sheet(NamedTuple):
     name: str
     rows: list[list[Any]]
 
-    @property
-    def is_table(self) -> bool:
-        """Whether it is large enough to be a table of patients."""
-        filled = [row for row in self.rows if sum(cell is not None for cell in row) >= _FEWEST_COLUMNS]
-        return len(filled) > _FEWEST_ROWS
-
 
 def read_workbook(
     path: Path, sheet: str | None, header_row: int | None
@@ -108,7 +102,8 @@ def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sh
             "sheet",
             f"{arg('sheet')} {wanted!r} is not in {path}, which has {names}.{did_you_mean(wanted, names)}",
         )
-    tables = [sheet for sheet in sheets if sheet.is_table]
+    rows = [[sum(cell is not None for cell in row) >= _FEWEST_COLUMNS for row in one.rows] for one in sheets]
+    tables = [sheet for sheet, filled in zip(sheets, rows, strict=True) if sum(filled) > _FEWEST_ROWS]
     if len(tables) > 1:
         sizes = [f"{sheet.name!r} ({counted(len(sheet.rows), 'row')})" for sheet in tables]
         raise ArgumentError(

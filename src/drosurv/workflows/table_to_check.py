@@ -15,15 +15,18 @@ from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, ca
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import BoolArray
 from drosurv.presentation import cause_in_words, counted, first_upper, listing
-from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
+from drosurv.tables.cells import Cells, typed
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column, texts_among_numbers
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
-from drosurv.tables.reading import FileFormat, as_table, require_columns, require_roles, strays_as_missing
+from drosurv.tables.reading import FileFormat, as_table, require_columns, require_roles
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import quoted, to_floats
+from drosurv.tables.values import holds_numbers, label_counts, labels, quoted, to_floats
 
+# Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
+_MOST_STRAYS, _STRAY_SHARE = 6, 0.05
 # Roles of a single column.
 _SINGLE = ("time", "event", "start", "end", "entry", "id", "clusters")
 
@@ -184,6 +187,30 @@ def prepare_table(
         n_unusable=int((~usable).sum()),
         first_event=len(patients) < int(usable.sum()),
     )
+
+
+def strays_as_missing(
+    frame: pd.DataFrame, decimal: str | None = ".", kept: Sequence[str] = ()
+) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
+    """Make columns of numbers of those that hold a few other texts, which become missing.
+
+    Return the table, and the texts of each such column with their numbers of rows. Columns in `kept` stay as they are.
+    Many such texts, or rows with them, may have a meaning.
+    """
+    found: dict[str, dict[str, int]] = {}
+    changed = frame.copy(deep=False)
+    for name in (one for one in frame.columns if one not in kept):
+        declared = isinstance(frame[name].dtype, pd.CategoricalDtype) or frame[name].dtype.kind in "bmMc"
+        counts = {} if declared or holds_numbers(frame[name]) else label_counts(frame[name])
+        texts = {text: counts[text] for text in texts_among_numbers(counts)}
+        if 0 < len(texts) <= _MOST_STRAYS and sum(texts.values()) <= _STRAY_SHARE * sum(counts.values()):
+            known = labels(frame[name])
+            cells = Cells.of(known.where(known.notna() & ~known.isin(texts), None))
+            column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
+            # Numbers with leading zeros are codes, and stay text.
+            if holds_numbers(column):
+                changed[name], found[str(name)] = column, texts
+    return changed, found
 
 
 def _patients(
