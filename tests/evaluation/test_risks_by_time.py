@@ -107,3 +107,23 @@ def test_a_time_until_which_no_group_was_followed_is_not_among_the_counts_of_100
     labels = [column.label for column in wide.columns[1:]]
     assert labels == [f"By time {time:g}" for time in left["time"].unique() if time <= 5]
     assert len(long) == len(left)
+
+
+def test_with_late_entry_each_tested_time_has_the_risks_from_the_first_predicted_time_on():
+    rng = np.random.default_rng(0)
+    x, entry = rng.normal(size=1500), rng.uniform(0, 1, 1500)
+    time, left = entry + rng.exponential(np.exp(-x)), rng.uniform(1, 3, 1500)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left), entry=entry)
+    survival = np.exp(-np.exp(x)[:, None] * np.array([0.5, 0.8, 1.5]))
+    result = evaluate(([0.5, 0.8, 1.5], survival), None, y)
+    judged = (entry <= 0.5) & (y["time"] > 0.5)
+    for row in result.times.itertuples():
+        risk = 1 - survival[judged, {0.8: 1, 1.5: 2}[row.time]] / survival[judged, 0]
+        later = Surv.from_arrays(y["event"][judged], y["time"][judged])
+        assert row.patients == judged.sum()
+        assert row.predicted == pytest.approx(risk.mean())
+        assert row.observed == pytest.approx(
+            observed_risk(parse_target(later), risk, row.time).observed.value
+        )
+    tested = result.findings.query("question == 'level by a time'")
+    assert [*result.times["time"]] == [*tested["time"], 1.5]

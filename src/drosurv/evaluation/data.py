@@ -24,6 +24,7 @@ import numpy as np
 from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survival
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.estimators import CoxPH
+from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.judged import Judged
 from drosurv.judging.residuals import KnownCurves
@@ -273,8 +274,8 @@ def clusters_within(clusters: IntArray | None, rows: IntArray) -> IntArray | Non
 class JudgedRisks:
     """Outcomes (n,) from the time from which patients are judged, and their risks by later times.
 
-    Patients who are not `inside` (n,) are not judged. Late entry and predictions at few times leave one time: the
-    horizon.
+    Patients who are not `inside` (n,) are not judged. With late entry, predictions at few times have risks by the times
+    that are tested.
     """
 
     data: EvaluationData
@@ -311,6 +312,10 @@ class JudgedRisks:
         """Return the predicted risk (n,) by a time."""
         if time == self.horizon:
             return self.data.judged.risk
+        residuals = self.data.judged.residuals
+        if not self.data.has_curves and isinstance(residuals, ResidualsAtTimes):
+            at_time: FloatArray = residuals.probability[:, np.searchsorted(residuals.ends, time)]
+            return at_time
         if time not in self._risks:
             self._risks[time] = 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
         return self._risks[time]

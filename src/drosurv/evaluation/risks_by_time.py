@@ -48,7 +48,7 @@ def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
     """Return the times of the table: predicted times, or quarter points of the follow-up; and the horizon."""
     horizon = judged.horizon
     if not data.has_curves:
-        return np.array([horizon])
+        return data.judged.residuals.ends if data.judged.few_times else np.array([horizon])
     if data.judged.few_times:
         assert data.few_times is not None
         tested = data.judged.residuals.ends
