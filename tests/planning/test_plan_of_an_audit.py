@@ -19,6 +19,7 @@ def row(found, words):
     return table[table["question"].str.contains(words, regex=False)].iloc[0]
 
 
+@pytest.mark.usefixtures("all_draws")
 @pytest.mark.parametrize("groups", [(), ("women", "men"), tuple("abcdefghij")])
 def test_right_models_are_called_wrong_as_often_as_the_shares_of_the_error_rate_say(groups):
     z = _critical_values(groups, 0.95, None)

@@ -100,8 +100,8 @@ class ParquetParts:
                 return None
             chunk = join(pieces, layout.scheme).chunk
             for name, values in chunk._asdict().items():
-                with open(folder / name, "wb") as file:
-                    pickle.dump(values, file, protocol=5)
+                scratch = folder / name
+                scratch.write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
             return ChunkState(ChunkOnDisk(folder))
