@@ -31,8 +31,9 @@ def test_right_models_are_called_wrong_as_often_as_the_shares_of_the_error_rate_
         reaches = drawn < -critical if KINDS[question].side < 0 else np.abs(drawn) > critical
         rejected[who == EVERYBODY] |= reaches
     shares = (0.5, 0.25) if groups else (0.75, 0.0)
+    # The critical values come from 19,999 draws, whose share beyond the smaller rate has a standard error of 6 %.
     for family, share in zip((True, False), shares, strict=True):
-        assert rejected[family].mean() == pytest.approx(0.05 * share, rel=0.08, abs=1e-9)
+        assert rejected[family].mean() == pytest.approx(0.05 * share, rel=0.15, abs=1e-9)
 
 
 def test_more_groups_need_more_patients_and_a_question_alone_the_fewest():
