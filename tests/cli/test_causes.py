@@ -39,7 +39,7 @@ def files(tmp_path_factory, drosurv):
     second = 0.015 * np.exp(0.3 * frame["dose"])
     T, C = rng.exponential(1 / (first + second)), rng.uniform(6, np.where(np.arange(n) < n // 2, 40, 30))
     code = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
-    frame = frame.assign(months=np.minimum(T, C).round(2) + 0.01, cause=code)
+    frame = frame.assign(months=(np.minimum(T, C) + 0.01).round(2), cause=code)
     texts = frame.assign(cause=np.array(["alive", "cancer", "other death"])[code])
     texts[: n // 2].to_csv(folder / "train.csv", index=False)
     texts[n // 2 :].to_csv(folder / "texts.csv", index=False)

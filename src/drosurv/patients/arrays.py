@@ -98,11 +98,14 @@ def as_labels(name: str, values: Any, n: int) -> NDArray[Any]:
         wrong = [
             given.dtype.kind != "f" or label != np.floor(label) or abs(label) >= 2**53 for label in given
         ]
-    row = int(np.argmax(wrong))
+    row, dates = int(np.argmax(wrong)), given.dtype.kind in "mM"
+    label = (given.astype(f"{given.dtype.kind}8[s]").astype(str) if dates else given)[row : row + 1].tolist()[
+        0
+    ]
     raise ArgumentError(
         name,
         f"{arg(name)} must hold whole numbers or texts, and not both; row {row_number(row, values)} has "
-        f"{given[row]!r}. Write all labels as texts, for example with astype(str).",
+        f"{label!r}. Write all labels as texts, for example with astype(str).",
     )
 
 
