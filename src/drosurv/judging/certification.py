@@ -218,8 +218,8 @@ def certify_rows(
     """Bound errors in subgroups, with arguments as in :func:`certify`; `rows` and the horizon `at` are checked already.
 
     `y_train`, for the null model, is that of an evaluation of the same patients, so that both give the same numbers for
-    all patients. If all patients together are wrong by no more than the factor `relevance`, subgroups are not judged
-    again after a correction for everybody.
+    all patients. If the observed over expected events of all patients differ from 1 by at most the factor `relevance`,
+    predictions are not corrected for all patients to judge the subgroups a second time.
     """
     horizon = at.horizon
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)

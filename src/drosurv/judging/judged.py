@@ -51,9 +51,9 @@ _CELLS = (0.5, 0.75, 0.875)
 
 @dataclass(frozen=True, eq=False)
 class Horizon:
-    """The time by which events are predicted, and the thresholds of risk for decisions at this time.
+    """The time by which events are predicted, and the risks from which on patients would be treated.
 
-    The fields are arguments of :func:`~drosurv.evaluation.evaluate`; `thresholds` (K,) are made ascending.
+    The fields are arguments of :func:`~drosurv.evaluation.evaluate`; `thresholds` (K,) are sorted.
     """
 
     horizon: float | None = None

@@ -122,7 +122,7 @@ def interval_edges(follow_up: FollowUp, n_intervals: int = MOST_INTERVALS) -> Fl
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
     edges = np.unique(edges)
-    # A curve fitted to events at nearly the same time would have a huge hazard there.
+    # Very short intervals are joined with a neighbour: events at nearly the same time would give a huge hazard.
     shortest = _SHORTEST * edges[-1]
     return np.append(0.0, edges[np.append(np.diff(edges) > shortest, True) & (edges > shortest)])
 

@@ -113,7 +113,7 @@ class _Censoring(NamedTuple):
 @numba.njit(cache=True, nogil=True)
 def _kaplan_meier(
     bounds: IntArray, time: FloatArray, weight: FloatArray, lost: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:  # pragma: no cover - compiled
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the weight at risk, the share that is lost, and the probability of not being lost (N,); see above."""
     at_risk, hazard, free = np.empty(len(time)), np.empty(len(time)), np.empty(len(time))
     for k in range(len(bounds) - 1):
@@ -146,7 +146,7 @@ def _influences(
     at_risk: FloatArray,
     hazard: FloatArray,
     terms: FloatArray,
-) -> FloatArray:  # pragma: no cover - compiled
+) -> FloatArray:
     """Return each patient's influence (N, q) on the sums of terms (N, q), which are over the probability of being free.
 
     To the own term it adds weight times the sum over t_j of (dN - Y d_j / n_j) a_j / (n_j - d_j), with n_j at risk, of
@@ -183,7 +183,7 @@ def _given_risks(
     free: FloatArray,
     risk: FloatArray,
     elapsed: FloatArray,
-) -> FloatArray:  # pragma: no cover - compiled
+) -> FloatArray:
     """Return what conditional risks change in the outcomes, and the variances that censoring adds, (2, N).
 
     `elapsed` (N,) is the share of the cumulative hazard at the patient's time; above 1 after the time until which

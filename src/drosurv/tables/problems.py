@@ -227,7 +227,7 @@ def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
 
 
 def _codes_beside(column: pd.Series[Any], time: FloatArray) -> IntArray | None:
-    """Return codes of the values of a column (n,), different ones where it is the time, as that of a progression is.
+    """Return codes of the values of a column (n,); where a value equals the time, the row has a code of its own.
 
     None if it rises or falls with the time, as the date last seen does: it is equal where times are.
     """

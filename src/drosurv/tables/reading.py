@@ -226,7 +226,7 @@ class FileFormat:
         present = {name: without(column, absent[name]) for name, column in columns.items()}
         for name in (one for one in columns if ANY_TEXT in absent[one]):
             _refuse_all_missing(name, columns[name], present[name])
-        cells = [column for column in present.values() if isinstance(column, Cells) and not self.decimal]
+        cells = [] if self.decimal else [column for column in present.values() if isinstance(column, Cells)]
         decimal = self.decimal or decimal_mark([column.mark() for column in cells], found.separator or "")
         found = replace(found, decimal=decimal)
         if kind == "csv":

@@ -80,7 +80,7 @@ def labels(column: pd.Series[Any]) -> pd.Series[Any]:
     codes, names = coded(column)
     if not names:
         return pd.Series(np.full(len(codes), np.nan, dtype=object), index=column.index, name=column.name)
-    # Only the different texts are converted.
+    # Each different text is converted once.
     texts: Any = pd.Series(names).array
     return pd.Series(texts.take(codes, allow_fill=True), index=column.index, name=column.name)
 

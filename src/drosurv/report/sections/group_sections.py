@@ -56,7 +56,8 @@ def collect(evidence: Evidence) -> Part:
     tables = (forest_table(result, evidence.time_unit), accuracy_table(result), gap_table(result))
     said = result.statements(reference=evidence.page.reference_name)
     statements = tuple(statement for statement in said if statement.code in SHOWN_STATEMENTS)
-    # Intervals are adjusted for these tests; those of c-indices, which are plotted without expected events, are not.
+    # The plot shows observed over expected events, with intervals adjusted for these tests. Without expected events it
+    # shows c-indices, whose intervals are not adjusted.
     adjusted = result.groups["expected"].notna().any()
     n_tests = result.settings.n_tests if adjusted else None
     return Part(statements=statements, tables=tables, facts={"n_tests": n_tests})
