@@ -63,7 +63,10 @@ def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohor
 @pytest.mark.sections("verdict", "method")
 def test_features_that_change_over_time_are_named_beside_the_verdict(cohort):
     model, whole, rows = cohort
-    used = "only the values of each patient's first row were used to predict and to judge."
+    used = (
+        "only the values of each patient's first row were used to predict and to judge. If the model was trained on "
+        "later values too, its predictions may be wrong for this reason alone: train it on first rows."
+    )
     told = f"'a' and 'b' change over time: {used}"
     report = audited(model, **rows)
     assert told in [statement.text for statement in report.statements]

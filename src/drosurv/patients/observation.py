@@ -571,5 +571,8 @@ def _changing(features: Any, first: IntArray) -> str:
     known = ((str(name), pd.factorize(column)[0]) for name, column in X.items())
     names = [repr(name) for name, codes in known if ((codes != codes[first]) & (codes >= 0)).any()]
     change = "changes" if len(names) == 1 else "change"
-    used = "only the values of each patient's first row were used to predict and to judge."
+    used = (
+        "only the values of each patient's first row were used to predict and to judge. If the model was trained on "
+        "later values too, its predictions may be wrong for this reason alone: train it on first rows."
+    )
     return f"{listing(names, _MOST_NAMED)} {change} over time: {used}" if names else ""
