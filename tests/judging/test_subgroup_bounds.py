@@ -291,12 +291,17 @@ def test_strata_are_given_to_the_model():
         certify(model, data.X, data.y, n_bootstrap=59)
 
 
+def drawn_in_rows(judged, residuals, rng):
+    """Return the events of patients, with numbers drawn for the rows in their order."""
+    return PatientEvents.of(judged, residuals, np.inf, np.arange(len(residuals)), rng)
+
+
 def test_censoring_times_are_observed_or_drawn_after_the_event():
     rng = np.random.default_rng(0)
     n = 20_000
     death, end = rng.exponential(size=n), rng.exponential(1.5, size=n)
     target = Target(death <= end, np.minimum(death, end))
-    drawn = censoring_times(target, rng)
+    drawn = censoring_times(target, np.arange(n), rng)
     np.testing.assert_array_equal(drawn[~target.event], target.time[~target.event])
     assert (drawn[target.event] >= target.time[target.event]).all()
     # They have the distribution of censoring, whether or not the patient had an event.
@@ -310,7 +315,7 @@ def test_copies_of_a_patient_have_one_censoring_time():
     rng = np.random.default_rng(0)
     death, end, rows = rng.exponential(size=50), rng.exponential(1.5, size=50), np.repeat(np.arange(50), 3)
     target = Target((death <= end)[rows], np.minimum(death, end)[rows])
-    drawn = censoring_times(target, rng, rows).reshape(50, 3)
+    drawn = censoring_times(target, np.arange(150), rng, rows).reshape(50, 3)
     assert (drawn == drawn[:, :1]).all()
     assert len(np.unique(drawn[:, 0])) > 10
 
@@ -332,7 +337,7 @@ def test_draws_have_mean_zero_and_the_variance_of_the_residuals(kind):
     given = Predictions(survival=survival, times=curves[0], curve_type=curve_type)
     judged = judged_patients(as_predictions(given, None, n), y, Rows(entry=entry))
     assert judged.few_times == (kind == "few times")
-    made = PatientEvents.of(judged, judged.residuals, np.inf, rng)
+    made = drawn_in_rows(judged, judged.residuals, rng)
     np.testing.assert_allclose(made.observed.sum(axis=0), made.expected.sum(axis=0), rtol=0.1)
     sample = made.sample(rng)
     drawn = sample.draw(slice(None), 4, sample.units(4, rng), rng)
@@ -371,7 +376,7 @@ def test_judged_patients_and_clusters_are_drawn_as_such():
     weight = rng.integers(0, 2, 300).astype(float)
     judged = judged_patients(predicted, y)
     some = replace(judged.residuals, weight=weight)
-    rows = PatientEvents.of(judged, some, np.inf, rng).sample(rng).rows
+    rows = drawn_in_rows(judged, some, rng).sample(rng).rows
     np.testing.assert_array_equal(rows, np.flatnonzero(weight))
     # Identical rows have the same fate in most draws, rows of other patients that are put together in few.
     i = np.repeat(np.arange(300), 4)
@@ -380,7 +385,7 @@ def test_judged_patients_and_clusters_are_drawn_as_such():
     for outcome, labels in ((y[i], i), (y, np.arange(300) % 75)):
         of = fives if len(labels) == len(i) else predicted
         judged = judged_patients(of, outcome, Rows(clusters=labels))
-        shares.append(PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).shared)
+        shares.append(drawn_in_rows(judged, judged.residuals, rng).sample(rng).shared)
     assert shares[0] > 0.8
     assert shares[1] < 0.2
 
@@ -391,7 +396,7 @@ def test_very_many_patients_are_sampled_in_whole_clusters(monkeypatch):
     rng = np.random.default_rng(0)
     for labels in (None, np.arange(1000) // 5):
         judged = judged_patients(as_predictions(predictions, None, 1000), y, Rows(clusters=labels))
-        rows = PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).rows
+        rows = drawn_in_rows(judged, judged.residuals, rng).sample(rng).rows
         assert 100 <= len(rows) < 200
         assert len(np.unique(rows)) == len(rows)
         if labels is not None:
@@ -558,7 +563,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_of_frozen(one, X, target, np.ones(1)).hazard[inside].sum() for one in models]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
-    events = PatientEvents.of(judged, judged.residuals, np.inf, rng)
+    events = drawn_in_rows(judged, judged.residuals, rng)
     subgroups = judged_subgroups(readable_table(X, len(y), None, None), events, 50)
     agree = [np.mean(subgroups.members(g) == inside) for g in range(len(subgroups))]
     place = int(np.argmax(agree))

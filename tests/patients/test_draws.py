@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv.errors import ArgumentError
-from drosurv.patients.draws import draw_folds, first_half, row_order
+from drosurv.patients.draws import draw_folds, first_half, order_by_content, row_order
 from drosurv.patients.target import Target
 
 
@@ -90,6 +90,43 @@ def test_folds_of_permuted_rows_are_the_same(clustered):
 
     moved = np.random.default_rng(4).permutation(len(X))
     np.testing.assert_array_equal(folds(np.arange(len(X)))[moved], folds(moved))
+
+
+def coded(n=60):
+    """Return tied numbers, and codes of three columns in clusters, of which some rows are copies of each other."""
+    rng = np.random.default_rng(6)
+    return rng.integers(0, 3, n) / 10, rng.integers(0, 2, (n, 3)), rng.integers(0, 8, n)
+
+
+def test_the_order_by_content_is_that_of_values_and_puts_copies_side_by_side():
+    value, codes, clusters = coded()
+    order = order_by_content([value * (1 + 1e-15 * clusters)], codes)
+    assert (np.diff(value[order]) >= 0).all()
+    rows = np.column_stack([value, codes])
+    changes = (np.diff(rows[order], axis=0) != 0).any(axis=1).sum()
+    assert changes == len(np.unique(rows, axis=0)) - 1
+
+
+@pytest.mark.parametrize("extreme", [np.inf, -np.inf, np.nan, 1e308])
+def test_the_order_by_content_takes_any_number(extreme):
+    order = order_by_content([np.array([extreme, 1.0, extreme, 2.0])], np.zeros((4, 0)))
+    assert order.tolist() == ([0, 2, 1, 3] if extreme < 0 else [1, 3, 0, 2])
+
+
+def test_the_order_by_content_does_not_depend_on_names_or_the_order_of_rows_and_columns():
+    value, codes, clusters = coded()
+    moved = np.random.default_rng(7).permutation(len(value))
+    renamed = np.array([4, 1, 7, 0, 6, 2, 5, 3])[clusters]
+    first = order_by_content([value], codes, clusters)
+    second = moved[order_by_content([value[moved]], 5 - codes[moved][:, [2, 0, 1]], renamed[moved])]
+    np.testing.assert_array_equal(
+        np.column_stack([value, codes])[first], np.column_stack([value, codes])[second]
+    )
+    # Clusters are the same, numbered in this order.
+    numbered = [
+        np.unique(clusters[order], return_index=True)[1][clusters[order]] for order in (first, second)
+    ]
+    np.testing.assert_array_equal(*numbered)
 
 
 def test_all_draws_are_equally_likely():

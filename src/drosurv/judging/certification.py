@@ -22,9 +22,11 @@ from drosurv.judging.questions import n_patients as count_patients
 from drosurv.judging.residual_tests import level as level_test
 from drosurv.judging.residual_tests import timing as timing_test
 from drosurv.judging.residuals import EstimationError, PatientResiduals, design_effect
-from drosurv.judging.rules import readable_table
+from drosurv.judging.rules import CodedTable, readable_table
 from drosurv.judging.simultaneous_tests import (
     LEAST_EXPECTED,
+    MOST_LEVELS,
+    N_CUTS,
     bounded_means,
     compare_events,
     events_of,
@@ -33,11 +35,13 @@ from drosurv.judging.simultaneous_tests import (
 from drosurv.judging.subgroup_bounds import BRIER, GAIN, REPLICATES, SubgroupBounds, fewest_replicates
 from drosurv.judging.words import CENSORED_BEFORE
 from drosurv.metrics import FollowUp
+from drosurv.patients.draws import order_by_content
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.observation import Rows, generator, one_row_each
 from drosurv.patients.target import (
     BoolArray,
     FloatArray,
+    IntArray,
     Target,
     cause_names,
     has_causes,
@@ -150,6 +154,9 @@ def certify(
     also assume that censoring has the same distribution for all patients. Subgroups that need more than two
     columns, finer cuts, or columns that were not measured are not covered.
 
+    *Order.* Random numbers are drawn for the patients in an order by what is known about them. So the results depend
+    neither on the order of rows and columns, nor on what columns, categories and clusters are called.
+
     *Many patients.* The simulations are of a sample of at most 200,000 patients, with 10,000 expected events if there
     are as many: the distribution of the most extreme statistic hardly changes with more. Replicates run in threads on
     all cores; the result does not depend on the number of threads.
@@ -254,7 +261,9 @@ def certify_rows(
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
     if isinstance(residuals, ResidualsAtTimes):
         residuals = residuals.until_last()
-    events = PatientEvents.of(judged, residuals, until, rng)
+    means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
+    order = _order(judged, residuals, at_brier, CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
+    events = PatientEvents.of(judged, residuals, until, order, rng)
     if judged.few_times:
         counted_by = f"events are counted by {moment(float(events.ends[-1]), at.time_unit)}"
         notes = (*notes, f"{counted_by}, {CENSORED_BEFORE}.")
@@ -287,7 +296,6 @@ def certify_rows(
         again = events.rescaled(ratios)
         if float((again.weight @ again.expected).sum()) >= LEAST_EXPECTED:
             rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
-    means = {BRIER: brier_losses(at_brier), GAIN: -judged.gains}
     if at_brier.few_times and at_brier.cohort.since.any():
         del means[BRIER]
     bounded = bounded_means(subgroups, means, events.weight, sample, *how)
@@ -314,6 +322,14 @@ def certify_rows(
         n_bootstrap=int(n_bootstrap),
         design_effect=design_effect(residuals),
     )
+
+
+def _order(judged: Judged, residuals: PatientResiduals, at_brier: Judged, table: CodedTable) -> IntArray:
+    """Return the rows (n,) in the order in which outcomes are drawn for them, by what is known about them."""
+    cohort, target = judged.cohort, judged.cohort.target
+    ended = np.where(target.event, 2, 0) if cohort.other is None else np.where(target.event, 2, cohort.other)
+    known = [target.time, ended, cohort.since, *residuals.expected.T, at_brier.risk]
+    return order_by_content(known, table.codes.T, cohort.clusters)
 
 
 def _counted(judged: Judged, events: PatientEvents, until: FloatArray) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.few_times import ResidualsAtTimes
@@ -19,6 +20,7 @@ from drosurv.judging.judged import Judged
 from drosurv.judging.residuals import PatientResiduals
 from drosurv.metrics.follow_up import left_limit
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.patients.arrays import inverse
 from drosurv.patients.observation import sample_rows, sample_size
 from drosurv.patients.target import FloatArray, IntArray, Target
 
@@ -34,7 +36,8 @@ class PatientEvents:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
 
     `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is 1 if it is judged, else 0, `id` (n,) its
-    patient where patients have several rows, and `clusters` (n,) its cluster.
+    patient where patients have several rows, and `clusters` (n,) its cluster. Numbers are drawn for the rows in
+    `order` (n,).
     """
 
     weight: FloatArray
@@ -43,17 +46,23 @@ class PatientEvents:
     expected: FloatArray
     ends: FloatArray
     source: Source
+    order: IntArray
     clusters: IntArray | None = None
 
     @staticmethod
     def of(
-        judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator
+        judged: Judged, residuals: PatientResiduals, until: Any, order: IntArray, rng: np.random.Generator
     ) -> PatientEvents:
         """Return the events of patients, counted until a time."""
         weight, clusters = residuals.weight * judged.inside, residuals.clusters
         if clusters is not None and len(np.unique(clusters)) == len(clusters):
             clusters = None
-        given: dict[str, Any] = {"weight": weight, "id": judged.cohort.patients, "clusters": clusters}
+        given: dict[str, Any] = {
+            "weight": weight,
+            "id": judged.cohort.patients,
+            "clusters": clusters,
+            "order": order,
+        }
         known = residuals.known_parts
         if known == 0:
             raise ArgumentError(
@@ -64,7 +73,7 @@ class PatientEvents:
         given |= {"observed": observed, "expected": expected, "ends": residuals.ends[:known]}
         if isinstance(residuals, ResidualsAtTimes):
             return PatientEvents(**given, source=Probabilities.of(observed, expected, weight))
-        return PatientEvents(**given, source=Hazards.of(judged, residuals, until, rng))
+        return PatientEvents(**given, source=Hazards.of(judged, residuals, until, order, rng))
 
     @property
     def counts(self) -> FloatArray:
@@ -86,14 +95,13 @@ class PatientEvents:
         total = float(self.weight.sum())
         events = float((self.weight @ self.expected).sum())
         size = sample_size(total, events, _MOST_SAMPLED, _SAMPLED_EVENTS)
-        # The rows that are judged.
-        rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
-        rows = np.minimum(rows, len(self.weight) - 1)
-        clusters = None if self.clusters is None else self.clusters[rows]
+        rows = self.order[self.weight[self.order] > 0]
+        # Clusters are numbered in the order of their first rows.
+        clusters = None if self.clusters is None else pd.factorize(self.clusters[rows])[0]
         rows = rows[sample_rows(len(rows), size, rng, clusters)]
         if self.clusters is None:
             return Sample(rows, self.source.take(rows))
-        sample = Sample(rows, self.source.take(rows), np.unique(self.clusters[rows], return_inverse=True)[1])
+        sample = Sample(rows, self.source.take(rows), pd.factorize(self.clusters[rows])[0])
         return replace(sample, shared=self._shared(sample, rng))
 
     def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
@@ -175,12 +183,14 @@ class Hazards(NamedTuple):
     last: IntArray
 
     @staticmethod
-    def of(judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator) -> Hazards:
+    def of(
+        judged: Judged, residuals: PatientResiduals, until: Any, order: IntArray, rng: np.random.Generator
+    ) -> Hazards:
         """Return the hazards of judged patients until censoring, or a time before it."""
         curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
         since, n = cohort.since, len(cohort)
-        censored = since + censoring_times(cohort.target.since_entry, rng, cohort.clusters)
+        censored = since + censoring_times(cohort.target.since_entry, order, rng, cohort.clusters)
         end = np.minimum(np.minimum(censored, curves.until), until)
         # The last part has no end: events may be drawn after the last observed time.
         limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])
@@ -325,16 +335,20 @@ def _draw_events(
     return out
 
 
-def censoring_times(target: Target, rng: np.random.Generator, clusters: IntArray | None = None) -> FloatArray:
+def censoring_times(
+    target: Target, order: IntArray, rng: np.random.Generator, clusters: IntArray | None = None
+) -> FloatArray:
     """Return the censoring time (n,) of each row: as observed, or, after an event, drawn from Kaplan-Meier.
 
     If censoring is independent of the event time, so are these censoring times, and with them the same data would have
     been observed. Equal rows of one of the `clusters` (n,), such as copies of a patient, have one censoring time.
+    Numbers are drawn for the rows in `order` (n,).
     """
     _, censoring = KaplanMeier.both(target)
-    uniform = rng.random(len(target))
+    uniform = rng.random(len(target))[inverse(order)]
     if clusters is not None:
-        uniform = uniform[np.unique(clusters, return_index=True)[1]][clusters]
+        numbers, first = np.unique(clusters[order], return_index=True)
+        uniform = uniform[order][first][np.searchsorted(numbers, clusters)]
     reached = uniform * left_limit(censoring.times, censoring.survival, target.time)
     jump = np.searchsorted(-censoring.survival, -reached, side="left")
     drawn = np.append(censoring.times, target.time.max())[jump]

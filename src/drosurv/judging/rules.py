@@ -230,7 +230,8 @@ def _readable_cuts(numbers: FloatArray, n_cuts: int) -> FloatArray:
     if not (numbers == np.rint(numbers)).all():
         spread = float(np.diff(np.quantile(numbers, [0.05, 0.95]))[0] or np.ptp(numbers))
         cuts = np.round(cuts, int(2 - np.floor(np.log10(spread))))
-    distinct: FloatArray = np.unique(cuts)
+    # Not -0, which equals 0 and would be written where it is the first of both.
+    distinct: FloatArray = np.unique(cuts + 0.0)
     inside = (distinct >= numbers.min()) & (distinct < numbers.max())
     return np.compress(inside, distinct)
 

@@ -34,6 +34,8 @@ MOST_LEVELS = 20
 _CLUSTER_REPLICATES = 200
 _LEAST_DISPERSION = 0.05
 _TINY = 1e-12
+# Statistics and bounds that differ by less are equal: rounding errors of sums depend on the order of rows.
+_ROUNDING = 1e-9
 # Subgroups are the same if at most this share of their patients is in one of them only.
 _SAME_PATIENTS = 0.05
 # Error rate of the test whether a condition has an effect, divided between all conditions that were searched.
@@ -205,14 +207,15 @@ def compare_events(
     high = _ratio_at(events, predicted, scale[:, 0], -_quantile(lower, side))
     low = _ratio_at(events, predicted, scale[:, 0], _quantile(upper, side))
     ratio = np.maximum(events, 0.0) / predicted
-    worst, best = int(high.argmax()), int(low.argmin())
+    worst, best = _first_largest(high), _first_largest(-low)
     bounds = {
         MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
         LEAST: {"estimate": ratio.min(), "bound": low[best], "group": str(subgroups.rule(best))},
     }
     # Of a subgroup, only the most extreme part is reported; equal p-values are sorted by the statistic.
-    p[:, 1:][np.arange(J) != np.abs(z[:, 1:]).argmax(axis=1)[:, None]] = 1.0
-    order = np.lexsort((-np.abs(z).ravel(), p.ravel()))
+    size = np.round(np.abs(z) / _ROUNDING)
+    p[:, 1:][np.arange(J) != size[:, 1:].argmax(axis=1)[:, None]] = 1.0
+    order = np.lexsort((-size.ravel(), p.ravel()))
     found = [divmod(int(place), 1 + J) for place in order[p.ravel()[order] <= 1 - level]]
     if found:
         # The simplest subgroup that explains the most significant one comes first.
@@ -313,10 +316,16 @@ def _dispersions(covariance: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Return Monte Carlo p-values (k + 1) / (B + 1), of k larger ones among B sorted draws."""
-    larger = len(drawn) - np.searchsorted(drawn, statistic, side="left")
+    """Return Monte Carlo p-values (k + 1) / (B + 1), of k among B sorted draws that are as large."""
+    larger = len(drawn) - np.searchsorted(drawn, statistic - _ROUNDING, side="left")
     p: FloatArray = (larger + np.float64(1)) / (len(drawn) + 1)
     return p
+
+
+def _first_largest(values: FloatArray) -> int:
+    """Return the place of the largest number, the first one if several are equal up to rounding errors."""
+    most = values.max()
+    return int((values >= most - _ROUNDING * abs(most)).argmax())
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
@@ -387,7 +396,7 @@ def bounded_means(
     found = {}
     for j, name in enumerate(names):
         bound = mean[:, j] + quantiles[j] * error[:, j] / total[:, 0]
-        worst = int(bound.argmax())
+        worst = _first_largest(bound)
         found[name] = {
             "estimate": mean[:, j].max(),
             "bound": bound[worst],

@@ -1,14 +1,15 @@
-"""Random folds and halves of patients that do not depend on the order of the rows; seeds and threads of replicates.
+"""Random draws of patients that do not depend on the order of the rows; seeds and threads of replicates.
 
-Folds and halves are drawn for the rows in an order of their own: by time and, where times are tied, by all that is
-known about the rows. Rows that agree in all of that are copies of each other, and their order does not matter.
+Folds, halves and simulated outcomes are drawn for the rows in an order of their own: by time and, where times are
+tied, by all that is known about the rows. Rows that agree in all of that are copies of each other, and their order does
+not matter.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -20,10 +21,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike, NDArray
+from pandas.util import hash_array
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import is_tensor, without_rounding
 from drosurv.patients.observation import in_pandas, no_seed
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
@@ -31,6 +33,8 @@ T = TypeVar("T")
 _BATCHES_PER_THREAD = 8
 # For fewer patients a replicate takes so little time that threads mostly wait for each other.
 _MIN_PATIENTS_FOR_THREADS = 2_500
+# Numbers beyond this are ordered as if they were equal to it.
+_LARGEST = 1e300
 
 
 def row_order(target: Target, X: Any = None, *columns: ArrayLike | None) -> IntArray:
@@ -72,6 +76,43 @@ def break_ties(
         )
     order = order[::-1]
     return order if stratum is None else order[np.argsort(stratum[order], kind="stable")]
+
+
+def order_by_content(
+    values: Sequence[FloatArray], codes: NDArray[Any], clusters: IntArray | None = None
+) -> IntArray:
+    """Return the rows (n,) sorted by numbers `values` (n,), the first ones first, that are equal up to rounding errors.
+
+    Ties are broken by `codes` (n, d) of columns and by numbered `clusters` (n,), but not by what columns, their values
+    or clusters are called, nor by the order of the columns: a value is known by the rows that have it.
+    """
+    n = len(codes)
+    rank = np.zeros(n, np.intp)
+    for each in values:
+        limited = np.nan_to_num(each, nan=_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
+        rank = _ranks(rank, without_rounding(np.clip(limited, -_LARGEST, _LARGEST)))
+    partitions = [np.unique(column, return_inverse=True)[1] for column in codes.T]
+    if clusters is not None:
+        partitions.append(clusters)
+    found = -1
+    while found < (found := int(rank.max(initial=0))) < n - 1:
+        own, shared = hash_array(rank), np.zeros(n, np.uint64)
+        for number, partition in enumerate(partitions):
+            sums = np.zeros(partition.max() + 1, np.uint64)
+            np.add.at(sums, partition, own)
+            of_clusters = number == codes.shape[1]
+            shared += (hash_array(hash_array(sums)) if of_clusters else hash_array(sums))[partition]
+        rank = _ranks(rank, shared)
+    return np.lexsort((*partitions[::-1], rank))
+
+
+def _ranks(rank: IntArray, values: NDArray[Any]) -> IntArray:
+    """Return ranks (n,), equal for equal rows, of rows that are sorted by their ranks so far, then by values (n,)."""
+    order = np.lexsort((values, rank))
+    new = (np.diff(rank[order]) != 0) | (values[order][1:] != values[order][:-1])
+    found = np.empty(len(rank), np.intp)
+    found[order] = np.append(0, np.cumsum(new))
+    return found
 
 
 def _columns(X: Any) -> Iterator[Callable[[IntArray], NDArray[Any]]]:
