@@ -231,3 +231,73 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     )
     assert found["concordance_index"] == pytest.approx(wanted["concordance_index"])
     assert found["brier_skill"] == pytest.approx(wanted["brier_skill"])
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Patients whose score, centre and number of the visit change, and the same with the values of the first visit."""
+    rng = np.random.default_rng(2)
+    n = 150
+    score, centre = rng.normal(size=n).round(2), rng.choice(["x", "y"], n)
+    stop = (rng.exponential(np.exp(-0.7 * score)) + 0.2).round(3)
+    first = pd.DataFrame({"id": np.arange(n), "start": 0.0, "stop": stop, "died": rng.random(n) < 0.8})
+    first = first.assign(score=score, age=rng.integers(40, 80, n), centre=centre, visit=1, treated="no")
+    cut = (stop / 2).round(3)
+    later = {"score": score + 3, "centre": "z", "visit": 2, "treated": rng.choice(["no", "yes"], n)}
+    known = pd.concat([first.assign(stop=cut, died=False), first.assign(start=cut)]).astype({"died": int})
+    changing = pd.concat([known.iloc[:n], known.iloc[n:].assign(**later)])
+    order, paths = rng.permutation(2 * n), (tmp_path / "changing.csv", tmp_path / "first.csv")
+    for table, path in zip((changing, known), paths, strict=True):
+        table.iloc[order].to_csv(path, index=False)
+    return paths
+
+
+ROWS = ("--time", "stop", "--event", "died", "--entry", "start", "--id", "id")
+
+
+def test_models_are_trained_on_the_first_values_of_a_patient(drosurv, visits, tmp_path):
+    paths, found = {}, {}
+    for path in visits:
+        file = paths[path] = tmp_path / f"{path.stem}.model"
+        how = (*ROWS, "--model", "cox", "--strata", "centre", "--drop", "treated")
+        told = drosurv.ok("fit", path, *how, "-o", file, "--hold-out", tmp_path / f"{path.stem}.held.csv")
+        note = "'score', 'visit' and 'centre' change over time: only the values of each patient's first row are used"
+        assert (note in " ".join(told.stderr.split())) == (path is visits[0])
+        found[path] = told.stdout.replace(path.stem, "")
+    assert len(set(found.values())) == 1
+    models = [library.load(file)[-1] for file in paths.values()]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    # Files keep the rows as they were.
+    held = pd.read_csv(tmp_path / "changing.held.csv")
+    assert set(held["visit"]) == {1, 2}
+    told = drosurv.ok("evaluate", paths[visits[0]], visits[0]).stderr
+    assert "was trained on 112 of 150 patients" in " ".join(told.split())
+    assert "was trained on 0 of 38 patients" in " ".join(
+        drosurv.ok("evaluate", paths[visits[0]], tmp_path / "changing.held.csv").stderr.split()
+    )
+
+
+def test_repairs_and_repaired_models_are_of_first_values(drosurv, visits, tmp_path):
+    drosurv.ok("fit", visits[1], *ROWS, "--model", "cox", "--drop", "centre,treated", "-o", tmp_path / "cox")
+    for model in ("cox", tmp_path / "cox"):
+        how = (*ROWS, "--drop", "centre,treated", "--model", model)
+        found, wanted = (drosurv.json("repair", path, *how) for path in visits)
+        assert found == wanted
+
+
+def test_a_check_is_of_first_values_and_leaves_out_what_is_the_same_in_all_of_them(drosurv, visits, tmp_path):
+    found, wanted = (
+        drosurv.json("check", path, *ROWS, "--groups", "centre", "-o", tmp_path / f"{path.stem}.html")
+        for path in visits
+    )
+    for part in ("cox", "repair", "proportional_hazards"):
+        assert found[part] == wanted[part]
+    assert found["report"]["tables"] == wanted["report"]["tables"]
+    for name, value in {"visit": "1", "treated": "no"}.items():
+        text = f"column {name!r} was left out: its only value is {value!r} in each patient's first row."
+        assert text in found["problems"]
+    page = (tmp_path / "changing.html").read_text()
+    used = "change over time: only the values of each patient&#x27;s first row were used to train, to predict"
+    assert used in page or used.replace("&#x27;", "'") in page
+    assert "with the value of each patient's first row, with" not in page
+    assert "of columns that change over time, with the value of each patient's first row" in page

@@ -14,6 +14,7 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.patients.observation import Rows, one_row_each
 from drosurv.patients.target import with_fields
 from drosurv.predictions import as_predictions
+from drosurv.predictions.any_model import fitted_plain_cox
 from drosurv.report import Page, audit
 from drosurv.report.cross_fit import PatientRows, cross_fitted, fold_parts
 
@@ -146,23 +147,73 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
 
 
 @pytest.mark.sections("verdict", "method")
-def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_first(cohort):
+def test_models_in_folds_learn_and_predict_from_the_first_values_of_a_patient(cohort):
     _, whole, rows = cohort
     recipe, parts = CoxPH(), fold_parts(whole["y"]["event"], 3, 0)
     y = with_fields(rows["y"], entry=rows["entry"], id=rows["id"])
-    intervals = PatientRows(rows["X"], y, Rows.parse(y, strata=rows["strata"]), rows["id"])
     late = with_fields(whole["y"], entry=whole["entry"])
     first = Rows.parse(late, strata=whole["strata"])
-    found = cross_fitted(recipe, whole["X"], late, parts, rows=first, intervals=intervals)
+    found = cross_fitted(recipe, whole["X"], late, parts, rows=first, intervals=PatientRows(y, rows["id"]))
+    # One row of each patient, from entry to the end, is as good as two.
     train, test = parts[2]
-    of_train = np.array([patient in train for patient in rows["id"]])
-    alone = clone(recipe).fit(rows["X"][of_train], y[of_train], strata=rows["strata"][of_train])
+    alone = clone(recipe).fit(whole["X"].iloc[train], late[train], strata=whole["strata"][train])
     i, times, stratum = int(test[3]), np.array([0.2, 0.4]), whole["strata"][test[[3]]]
     curve = alone.predict_survival_function(whole["X"].iloc[[i]], strata=stratum)[0]
     np.testing.assert_allclose(found.survival.survival(times)[i], curve(times))
-    report = audited(recipe, **rows, folds=3)
+    # Whatever the later values are, in the model and in plain Cox.
+    strata, offset = np.where(rows["X"]["a"] > 4, "east", rows["strata"]), rows["X"]["b"].to_numpy()
+    rows = rows | {"strata": strata, "offset": offset}
+    firsts = rows | {
+        "X": whole["X"].iloc[rows["id"]],
+        "strata": np.where(whole["X"]["a"] > 4, "east", whole["strata"])[rows["id"]],
+        "offset": whole["X"]["b"].to_numpy()[rows["id"]],
+    }
+    report, wanted = (audited(recipe, **given, folds=3) for given in (rows, firsts))
+    assert report.tables["groups"].rows == wanted.tables["groups"].rows
     assert "320 rows are of 160 patients" in report.to_markdown()
     assert "160 patients with " in report.to_markdown()
+    assert "first row were used to train, to predict and to judge." in report.to_markdown()
+
+
+def rising(seed, n=400):
+    """A marker that rises by 1 at time 1 and so raises the hazard: a Cox model of first values is right."""
+    rng = np.random.default_rng(seed)
+    marker, left = rng.normal(size=n), rng.exponential(size=n)
+    hazard = 0.2 * np.exp(0.8 * marker)
+    time = np.where(left < hazard, left / hazard, 1 + (left - hazard) / (hazard * np.exp(0.8)))
+    end = rng.uniform(0.5, 5, n)
+    event, time = time <= end, np.minimum(time, end)
+    late = np.flatnonzero(time > 1)
+    y = Surv.from_arrays(
+        np.r_[event & (time <= 1), event[late]],
+        np.r_[np.minimum(time, 1), time[late]],
+        entry=np.r_[np.zeros(n), np.ones(len(late))],
+        id=np.r_[:n, late],
+    )
+    return pd.DataFrame({"marker": np.r_[marker, marker[late] + 1]}), y
+
+
+@pytest.mark.sections("verdict")
+def test_a_model_in_folds_is_not_condemned_for_values_that_no_prediction_knows():
+    def verdict(model, seed, **given):
+        return audit(model, *rising(seed), search_rules=False, **given).parts["verdict"].statements[0].text
+
+    found = [verdict(CoxPH(), seed, folds=3) for seed in range(4)]
+    assert sum(text.startswith("No problem is shown") for text in found) >= 3
+    # The later values, which rise by time, make a model of all rows wrong from the first.
+    of_all_rows = CoxPH().fit(*rising(9))
+    assert verdict(of_all_rows, 0).startswith("The number of events is wrong for all patients")
+
+
+def test_plain_cox_of_training_rows_has_the_first_values():
+    X, y = rising(0)
+    first = X.to_numpy()[y["id"]]
+    found = fitted_plain_cox(CoxPH(), X, y)
+    np.testing.assert_array_equal(found.coef_, CoxPH().fit(first, y).coef_)
+    assert found.coef_[0] == pytest.approx(0.8, abs=0.2)
+    # Rows of one patient without entry times are no pieces of a follow-up.
+    eyes = with_fields(y, entry=None, id=None, clusters=y["id"])
+    np.testing.assert_array_equal(fitted_plain_cox(CoxPH(), X, eyes).coef_, CoxPH().fit(X, eyes).coef_)
 
 
 def test_what_counts_from_entry_says_so(cohort):

@@ -174,10 +174,12 @@ def test_rows_after_the_first_event_are_left_out():
         "1 patient of 3 with several events: the first is predicted, and 1 row after it left out."
         in found.problems[0]
     )
-    # The number of the event is the same for everybody then.
+    # The number of the event is the same in all first rows.
     assert found.first_event
     assert list(found.table.X) == ["x"]
-    assert "column 'number' was left out: its only value is '1' up to the first event." in found.problems
+    assert (
+        "column 'number' was left out: its only value is '1' in each patient's first row." in found.problems
+    )
 
 
 def prepared(frame, **wanted):

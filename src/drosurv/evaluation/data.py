@@ -42,7 +42,7 @@ from drosurv.patients import observation
 from drosurv.patients.arrays import on_host
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, ScoreType
-from drosurv.predictions.any_model import plain_cox
+from drosurv.predictions.any_model import fitted_plain_cox
 from drosurv.solvers.neighborhoods import standardise
 
 # Points of the mean survival curves that plots show.
@@ -565,7 +565,7 @@ def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH |
             "X_train",
             f"{arg('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match.",
         )
-    return plain_cox(model).fit(features.train, y_train), ""
+    return fitted_plain_cox(model, features.train, y_train), ""
 
 
 def _in_order_of(X: Any, X_train: Any) -> Any:

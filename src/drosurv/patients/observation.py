@@ -56,6 +56,12 @@ MANY_PATIENTS = 100_000
 _SAMPLED_EVENTS = 20_000
 # Largest number of columns that a note names.
 _MOST_NAMED = 5
+# What the first values of columns that change over time were used for.
+_TRAINED = "to train, to predict and to judge."
+_JUDGED = (
+    "to predict and to judge. If the model was trained on later values too, its predictions may be wrong for this "
+    "reason alone: train it on first rows."
+)
 
 
 def given_rows(y: Any, strata: Any = None, offset: Any = None) -> tuple[str, ...]:
@@ -354,6 +360,17 @@ def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntAr
     return first[begins], until[begins]
 
 
+def first_rows(y: Any) -> IntArray | None:
+    """Return the first row of each row's patient, (n,); None unless patients have several rows (entry, time]."""
+    if y_field(y, "id") is None or y_field(y, "entry") is None:
+        return None
+    labels, patient = np.unique(y["id"], return_inverse=True)
+    if len(labels) == len(patient):
+        return None
+    target = parse_target(of_any_cause(y, require_event=False), require_event=False)
+    return ends_of_patients(patient, target)[0][patient]
+
+
 def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
     """Add the offset to scores (n,); raise if it is missing, or given to a model fitted without one."""
     if fitted_with and offset is None:
@@ -520,13 +537,13 @@ class Patients(NamedTuple):
         return given if self.taken is None else select_rows(given, self.taken)
 
 
-def one_row_each(y: Any, rows: Rows, features: Any = None) -> Patients:
+def one_row_each(y: Any, rows: Rows, features: Any = None, *, trained: bool = False) -> Patients:
     """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
 
-    A prediction can use only the first row; a note says so if the `features` of later rows differ. The target of a
-    patient is the first event, or the end of the last row. The result has neither ids, because every row is a patient,
-    nor weights, and `y` only events and times, of which those that differ by rounding errors are made equal. Without
-    entry times, rows of one patient stay: they are correlated.
+    A prediction can use only the first row; a note says so if the `features` of later rows differ, and whether models
+    are `trained` on first rows too. The target of a patient is the first event, or the end of the last row. The result
+    has neither ids, because every row is a patient, nor weights, and `y` only events and times, of which those that
+    differ by rounding errors are made equal. Without entry times, rows of one patient stay: they are correlated.
     """
     y, notes, changing = Surv.event_time(y), [], ""
     y = _with_equal_times(y, rows.entry)
@@ -541,8 +558,11 @@ def one_row_each(y: Any, rows: Rows, features: Any = None) -> Patients:
                 f"the {len(y):,} rows are of {len(taken):,} patients: each is predicted from the first row, and "
                 "followed until the first event or the end of the last row."
             )
-            changing = _changing(features, taken[patient])
-            notes += [changing] if changing else []
+            changing = changing_columns(features, taken[patient])
+            if changing:
+                use = _TRAINED if trained else _JUDGED
+                changing += f": only the values of each patient's first row were used {use}"
+                notes.append(changing)
     copies = rows.take(taken).copies
     rows = replace(rows, weight=None)
     if copies is not None:
@@ -561,8 +581,8 @@ def _with_equal_times(y: NDArray[Any], entry: FloatArray | None) -> NDArray[Any]
     return with_times(y, equal if entry is None else np.where(equal > entry, equal, time))
 
 
-def _changing(features: Any, first: IntArray) -> str:
-    """Name the columns with a known value that differs from that of the patient's `first` row, (n,); empty if none."""
+def changing_columns(features: Any, first: IntArray) -> str:
+    """Say which columns have a known value that differs from that of the patient's `first` row, (n,); empty if none."""
     if features is None:
         return ""
     X = in_pandas(features)
@@ -571,8 +591,4 @@ def _changing(features: Any, first: IntArray) -> str:
     known = ((str(name), pd.factorize(column)[0]) for name, column in X.items())
     names = [repr(name) for name, codes in known if ((codes != codes[first]) & (codes >= 0)).any()]
     change = "changes" if len(names) == 1 else "change"
-    used = (
-        "only the values of each patient's first row were used to predict and to judge. If the model was trained on "
-        "later values too, its predictions may be wrong for this reason alone: train it on first rows."
-    )
-    return f"{listing(names, _MOST_NAMED)} {change} over time: {used}" if names else ""
+    return f"{listing(names, _MOST_NAMED)} {change} over time" if names else ""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
-from drosurv.patients.observation import given_arguments, in_pandas
+from drosurv.patients.observation import first_rows, given_arguments, in_pandas, take
 from drosurv.patients.target import Surv, field_names, with_fields, y_field
 from drosurv.tables.encoder import TableEncoder
 
@@ -130,3 +130,9 @@ def fit_any(
 def plain_cox(model: Any) -> CoxPH:
     """Return a plain Cox model with the same method for ties as the model."""
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
+
+
+def fitted_plain_cox(model: Any, X: Any, y: Any) -> CoxPH:
+    """Fit plain Cox, with which a model is compared, with the values of each patient's first row (entry, time]."""
+    first = first_rows(y)
+    return plain_cox(model).fit(X if first is None else take(X, first), y)

@@ -28,8 +28,8 @@ from drosurv.predictions import Predicted, Predictions, as_predictions, of_cause
 from drosurv.predictions.any_model import (
     columns_used,
     final_step,
+    fitted_plain_cox,
     is_score,
-    plain_cox,
     prepared,
     require_fitted,
     training_follow_up,
@@ -97,8 +97,9 @@ def audit(
         Features of the patients, as the model takes them. For predictions, columns that may define subgroups, or None.
     y : structured array, (n,)
         Events and times, with further fields as in :func:`drosurv.evaluate`. Models trained in folds take them too,
-        except weights, and are trained on all rows of a patient; a cluster is in one fold. With competing causes,
-        the event of the report is one of any cause, unless `cause` says which, and one section is about each cause.
+        except weights, and are trained on all rows of a patient, with the values of the first; a cluster is in one
+        fold. With competing causes, the event of the report is one of any cause, unless `cause` says which, and one
+        section is about each cause.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
@@ -175,10 +176,12 @@ def audit(
     for name, table in {"X": X, "features": features}.items():
         require_rows(name, table, len(y))
     rows = Rows.parse(y, strata=strata, offset=offset)
-    patients, intervals = one_row_each(y, rows, _named_features(X, features)), None
+    trained = folds is not None and not is_score(model)
+    patients = one_row_each(y, rows, _named_features(X, features), trained=trained)
+    intervals = None
     if patients.notes:
         assert rows.patient is not None, "of several rows"
-        intervals = PatientRows(X, with_fields(y, weight=None), rows, rows.patient)
+        intervals = PatientRows(with_fields(y, weight=None), rows.patient)
     copied = rows.copies is not None
     y, rows = patients.y, patients.rows
     model, X, sensitive_features, reference, features = map(
@@ -363,7 +366,7 @@ def _evidence_of_model(
         if both.train is None or both.test is None:
             missing += (f"{left_out}the features hold text or missing values.",)
         else:
-            compared = plain_cox(model).fit(both.train, y_train), both.test
+            compared = fitted_plain_cox(model, both.train, y_train), both.test
     audited = AuditedModel.of(model, X, X_train)
     return {"audited_model": audited, "follow_up": follow_up, "reference": compared, "missing": missing}
 

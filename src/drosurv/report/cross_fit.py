@@ -45,11 +45,13 @@ _TIMES = 300
 
 
 class PatientRows(NamedTuple):
-    """Rows (entry, time] of patients with several rows, on which models are trained; `patient` (N,) numbers them."""
+    """The target `y` of N rows (entry, time] on which models are trained, and the `patient` (N,), a row of X, of each.
 
-    X: Any
+    Predictions are made from the first row of a patient, so models are trained with the features, strata and offsets of
+    that row in all of them.
+    """
+
     y: Any
-    rows: Rows
     patient: IntArray
 
 
@@ -68,11 +70,11 @@ def cross_fitted(
     Fields of `y` are used in training, by estimators of this library; others get event and time. Entry, strata and
     offset of the `rows` are used in training and prediction; with them, scores are hazards at one time. Curves are
     those of the models themselves, with their own hazards; of models of causes, those of each cause. With `intervals`,
-    a model is trained on all rows of its training patients, and predicts from the one row of X that each patient has.
+    a model is trained on all rows of its training patients.
     """
     rows = rows or Rows()
     outcome, causes = replace(parse_target(of_any_cause(y)), entry=rows.entry), has_causes(y)
-    given = PatientRows(X, y, rows, np.arange(len(outcome))) if intervals is None else intervals
+    given = PatientRows(y, np.arange(len(outcome))) if intervals is None else intervals
     times = curve_times(outcome.time[outcome.event])
     needed: tuple[str, ...] = ("entry",) if intervals is None else ("entry", "id")
     n, risk, trained_on = len(outcome), np.empty(len(outcome)), []
@@ -81,8 +83,9 @@ def cross_fitted(
     by_cause: list[tuple[IntArray, CompetingCurves]] = []
     for train, test in parts:
         learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
-        fold_options = {name: take(values, learned) for name, values in given.rows.for_models.items()}
-        model = fit_any(estimator, take(given.X, learned), given.y[learned], needed, **fold_options)
+        of = given.patient[learned]
+        fold_options = {name: take(values, of) for name, values in rows.for_models.items()}
+        model = fit_any(estimator, take(X, of), given.y[learned], needed, **fold_options)
         seen = outcome.take(train)
         follow_up = FollowUp.of(replace(seen, entry=None), entry=seen.entry)
         trained_on.append((test, Surv.event_time(y)[train] if causes else follow_up))

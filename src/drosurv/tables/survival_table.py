@@ -23,7 +23,13 @@ from drosurv.errors import (
     row_number,
     warn_caller,
 )
-from drosurv.patients.observation import check_clusters, given_arguments, label_codes
+from drosurv.patients.observation import (
+    changing_columns,
+    check_clusters,
+    first_rows,
+    given_arguments,
+    label_codes,
+)
 from drosurv.patients.target import (
     BoolArray,
     FloatArray,
@@ -75,7 +81,8 @@ class SurvivalTable:
     id, clusters : str or None
         Columns that name the patient, and clusters of different patients who may be alike, such as hospitals.
     all_rows : SurvivalTable or None
-        The rows as they stand in the file, where this table has one row for each patient with several; else None.
+        The table as it stands in the file, where this one has one row for each patient with several, or the values of
+        the first row in all of them; else None.
     """
 
     frame: pd.DataFrame
@@ -323,6 +330,36 @@ class SurvivalTable:
         first = np.full(patients.max() + 1, np.inf)
         np.minimum.at(first, patients[self.event], time[self.event])
         return self.take(time <= first[patients])
+
+    def at_first_rows(self, *strata: str) -> SurvivalTable:
+        """Return the table with the values of each patient's first row in all of the patient's rows (entry, time].
+
+        A model is trained on it because its predictions are made from one row; a note names the features, and columns
+        of `strata`, that change over time. The target, ids and clusters stay those of each row.
+        """
+        first = first_rows(self.judged_y)
+        if first is None:
+            return self
+        if changing := changing_columns(self.frame[[*self.X.columns, *strata]], first):
+            used = "only the values of each patient's first row are used, because a prediction is made from one row."
+            warn_caller(f"{changing}: {used}", category=TableNote)
+
+        def carried(table: pd.DataFrame) -> pd.DataFrame:
+            return table.iloc[first].set_axis(table.index)
+
+        own = [name for name in (*self.columns.names, self.id, self.clusters) if name is not None]
+        return replace(
+            self,
+            frame=carried(self.frame).assign(**{name: self.frame[name] for name in own}),
+            X=carried(self.X),
+            sensitive_features=carried(self.sensitive_features),
+            all_rows=self,
+        )
+
+    @property
+    def as_read(self) -> SurvivalTable:
+        """The table with all rows and their own values, as they stand in the file."""
+        return self if self.all_rows is None else self.all_rows
 
     def __len__(self) -> int:
         return len(self.frame)

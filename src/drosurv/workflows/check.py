@@ -321,12 +321,13 @@ def check_prepared(
         on_step("plain Cox", _STEPS)
         cox, hazards = plain_cox_table(trained)
         on_step("repair", _STEPS)
-        X = patients.X[trained.encoder.used_]
+        used = trained.encoder.used_
+        X = patients.X[used]
         unfitted = Pipeline([("table", clone(trained.encoder)), ("model", estimator)])
         repaired = None
         if cause is None:
             repaired = RepairedCox(base=clone(unfitted), random_state=random_state)
-            repaired.fit(X, patients.repaired_y)
+            repaired.fit(trained.table.X[used], patients.repaired_y)
         else:
             cox = summary(trained.model)
         on_step("audit", _STEPS)
@@ -355,7 +356,15 @@ def check_prepared(
                 data_name=prepared.name,
                 time_unit=patients.columns.unit,
                 warnings=[*notes, *as_records(warned)],
-                sections=_sections(found, prepared.problems, cox, hazards, repaired, patients.columns.unit),
+                sections=_sections(
+                    found,
+                    prepared.problems,
+                    cox,
+                    hazards,
+                    repaired,
+                    patients.columns.unit,
+                    several=trained.table is not patients,
+                ),
                 also={"corrected": None if repaired is None else corrected_groups(repaired.repairs_)},
             ),
         )
@@ -424,8 +433,10 @@ def _sections(
     hazards: str,
     repaired: RepairedCox | None,
     unit: str,
+    *,
+    several: bool,
 ) -> tuple[Section, ...]:
-    """Return sections of the page besides those of the audit."""
+    """Return sections of the page besides those of the audit; patients may have `several` rows (entry, time]."""
     columns = [Statement("columns", first_upper(note)) for note in found.notes]
     found_problems = [Statement("problem", first_upper(text), concern=True) for text in problems]
     none = [] if found_problems else [Statement("problem", "No problem of the table was found.")]
@@ -437,6 +448,8 @@ def _sections(
     fitted = "per unit of each column, with the test of proportional hazards"
     if repaired is None:
         fitted = "for each cause, per unit of each column; other causes count as censored"
+    if several:
+        fitted += "; of columns that change over time, with the value of each patient's first row"
 
     def section(key: str, heading: str, place: int, part: Part, intro: str) -> Section:
         return Section(key, heading, place, lambda evidence: part, f"<p>{intro}</p>")

@@ -35,9 +35,12 @@ def repair_from_table(
     """Find and repair the groups of a table that a model is wrong about.
 
     The model is an `estimator`, which is trained on the table; None is :class:`drosurv.CoxPHCV`. Or it is a saved
-    model, `opened`, which is not refitted. Or `predictions` of the table's patients are given.
+    model, `opened`, which is not refitted. It predicts from the first of several rows (entry, time] of a patient. Or
+    `predictions` of each row of the table are given.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
+    if predictions is None:
+        table = table.at_first_rows()
     y = table.repaired_y
     if opened is not None:
         opened.ask_unit(table)

@@ -349,7 +349,7 @@ class OpenedModel:
         """
         kept = self.notes.get("row_hashes")
         # Training rows are hashed as they stand in their file, so these must be too.
-        rows = table if table.all_rows is None else table.all_rows
+        rows = table.as_read
         patients = None if table.id is None else rows.patients
         seen = None if kept is None else RowHashes.from_dict(kept).seen_in(rows.frame, rows.y, patients)
         if self.notes.get("trained_on") == fingerprint(data) and (seen is None or not seen.is_leak):

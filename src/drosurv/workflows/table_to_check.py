@@ -165,7 +165,7 @@ def prepare_table(
         if wanted.groups is None:
             others = [name for name in (*columns.names, wanted.clusters, *left_out) if name is not None]
             features = list(patients.X.columns)
-            found = found.with_groups(patients.frame.drop(columns=others), features)
+            found = found.with_groups(_at_first_rows(patients).frame.drop(columns=others), features)
             patients = patients.with_groups(found.groups, wanted.categorical)
         problems += _remaining(patients, found, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
@@ -254,15 +254,19 @@ def _patients(
             f"{counted(several, 'patient')} of {patients.n_patients:,} with several events: the first is predicted, "
             f"and {later} after it left out. {same} does the same."
         )
-        # Such as the number of the event.
-        _, constant = _unusable_columns(patients.X, set(), wanted.categorical)
-        left_out |= {name: f"{text.rstrip('.')} up to the first event." for name, text in constant.items()}
-        patients = replace(patients, X=patients.X.drop(columns=list(constant)))
-    checked = patients.X.drop(columns=list(wanted.keep_columns), errors="ignore")
+    first = _at_first_rows(patients)
+    if first is not patients:
+        # Such as the number of the visit.
+        _, constant = _unusable_columns(first.X, set(), wanted.categorical)
+        left_out |= {
+            name: f"{text.rstrip('.')} in each patient's first row." for name, text in constant.items()
+        }
+        patients, first = (replace(one, X=one.X.drop(columns=list(constant))) for one in (patients, first))
+    checked = first.X.drop(columns=list(wanted.keep_columns), errors="ignore")
     leaks = {
         name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
         f"{arg('keep_columns')} if it is known when a prediction is made."
-        for name, reason in find_leaks(checked, patients.y, patients.entry).items()
+        for name, reason in find_leaks(checked, first.y, first.entry).items()
     }
     if leaks:
         patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
@@ -276,13 +280,19 @@ def _patients(
     return patients, left_out | leaks
 
 
+def _at_first_rows(patients: SurvivalTable) -> SurvivalTable:
+    """Return the table that a model is trained on; the audit names columns that change over time."""
+    with warnings.catch_warnings(action="ignore"):
+        return patients.at_first_rows()
+
+
 def _remaining(
     patients: SurvivalTable, found: GuessedColumns, wanted: WantedColumns, table_name: str
 ) -> list[str]:
     """Return what is wrong with the patients and features that are used."""
     problems = [
         f"the groups of {name!r} cannot be compared: all patients are in one, {of.iloc[0]}."
-        for name, of in patients.sensitive_features.items()
+        for name, of in _at_first_rows(patients).sensitive_features.items()
         if len(of.unique()) == 1
     ]
     given = {role: getattr(wanted, role) for role in ("categorical", "numeric", "keep_columns")}

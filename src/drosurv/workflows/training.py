@@ -60,9 +60,9 @@ class Trained:
     """A fitted model and its training patients.
 
     The model takes columns of the table, not encoded: it is a Pipeline of a :class:`TableEncoder` and an estimator, or
-    a :class:`drosurv.RepairedCox` of one. `y` is the target with the fields
-    that it was trained with, `fit_options` are the arguments of the estimator's ``fit`` besides features
-    and target; `observed` is as in :func:`train`.
+    a :class:`drosurv.RepairedCox` of one. It was trained on the `table`, which has the values of each patient's first
+    row in all of them. `y` is the target with the fields that it was trained with, `fit_options` are the arguments of
+    the estimator's ``fit`` besides features and target; `observed` is as in :func:`train`.
     """
 
     model: Any
@@ -216,7 +216,8 @@ def save_with_notes(
     notes = {**given_arguments(id=table.id, clusters=table.clusters), **notes}
     notes = {"target": target, "trained_on": fingerprint(data), "warnings": list(warnings), **notes}
     if row_hashes:
-        notes["row_hashes"] = RowHashes.of(table.X[columns_used(model)], table.y).to_dict()
+        rows = table.as_read
+        notes["row_hashes"] = RowHashes.of(rows.X[columns_used(model)], rows.y).to_dict()
     save(model, path, notes=notes)
 
 
@@ -237,8 +238,11 @@ def train(
     `categorical`, `unseen` and `reference` are as in :class:`TableEncoder`; columns of numbers that define groups are
     categories. `observed` maps arguments of ``fit`` (``strata``, ``clusters``, ``id``) to columns. `bootstrap` is the
     number of refits for the standard errors of the model's ``summary``. A column that gives the outcome away is an
-    error, unless it is among `keep_columns`, the columns that are known when a prediction is made.
+    error, unless it is among `keep_columns`, the columns that are known when a prediction is made. All rows (entry,
+    time] of a patient are used, with the values of the first row.
     """
+    named = observed or {}
+    table = table.at_first_rows(*(column for role, column in named.items() if role == "strata"))
     refuse_leaks(table, keep_columns)
     encoder = table_encoder(table, categorical, unseen, reference, keep_columns)
     repaired = isinstance(estimator, RepairedCox)
@@ -250,7 +254,6 @@ def train(
         warn_caller(
             f"{listing(list(table.codes))} define groups, and are taken as categories.", category=TableNote
         )
-    named = observed or {}
     if "strata" in named:
         if "strata" not in signature(estimator.fit).parameters:
             who = type(estimator).__name__
