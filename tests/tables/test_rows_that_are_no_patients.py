@@ -28,8 +28,9 @@ def checked(frame, **wanted):
     return prepare_table(frame, WantedColumns(**wanted), None, "the table")
 
 
-def test_a_row_of_totals_is_no_patient(frame, tmp_path):
-    total = pd.DataFrame({"days": [frame["days"].sum()], "died": [1], "age": [frame["age"].mean()]})
+@pytest.mark.parametrize("died", [1, 52])
+def test_a_row_of_totals_is_no_patient(frame, tmp_path, died):
+    total = pd.DataFrame({"days": [frame["days"].sum()], "died": [died], "age": [frame["age"].mean()]})
     pd.concat([frame, total]).to_csv(tmp_path / "t.csv", index=False)
     message = "row 101, the last, holds the sum of 'days': it is a row of totals and no patient"
     with pytest.raises(InputError, match=message):

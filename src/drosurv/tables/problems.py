@@ -180,8 +180,9 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
     """Say which rows seem to be of one patient; empty if none do."""
     pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
-    # Of so many pairs, the number of rows of each is about geometric: some are in a single one.
-    alone = len(pairs) / len(event)
+    # If rows were spread evenly over the pairs, the number of rows of each would be a Poisson variable above zero.
+    each = len(event) / len(pairs)
+    alone = each / np.expm1(each)
     rare = pairs.min() > 1 and (1 - alone) ** len(pairs) < _NONE_ALONE
     if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
         return f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more"

@@ -14,7 +14,7 @@ from drosurv.patients.target import FloatArray
 from drosurv.presentation import counted, listing
 from drosurv.tables.values import floats, holds_numbers, label_counts, labels
 
-_UNITS = UNITS | {"d", "y"}
+_UNITS = UNITS | {"d", "m", "y"}
 # Two sets of numbers are in different units if the gap between them is at least this factor, and larger than the factor
 # between the numbers of each set, of which each has at least so many different ones, and the larger so many.
 _GAP, _FEWEST, _MORE = 5.0, 2, 10

@@ -20,6 +20,7 @@ from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column, text
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
+from drosurv.tables.problems import refuse_totals
 from drosurv.tables.reading import FileFormat, as_table, require_columns, require_roles
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
@@ -85,6 +86,7 @@ class WantedColumns:
         )
         columns.require(frame)
         known = frame[found.event].notna()
+        refuse_totals(frame[known])
         columns.refuse_unknown(frame[found.event], also=None)
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
