@@ -53,7 +53,8 @@ def fit(
         Files are read by the workers of the current Dask client. Without a client this process reads them, and stores
         the sorted patients on disk. Parquet needs the extra ``dask`` or ``formats``.
     time, event : str
-        Names of the columns of times and of event flags.
+        Names of the columns of times and of event flags. Times that differ by rounding errors, such as 0.1 + 0.2 and
+        0.3, are no ties here: round them first.
     features : sequence of str, optional
         Names of the feature columns; by default all other columns.
     sample_weight : str, optional

@@ -230,7 +230,7 @@ def evaluate_rows(
         patients.of, (model, X, sensitive_features, reference, subgroups)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
-    y = with_predicted_times(y, predicted)
+    y = with_predicted_times(y, predicted, at.horizon)
     if reference_name is None:
         reference_name = "plain Cox" if reference is None else model_name(reference)
     if cause is not None and not has_causes(y):

@@ -242,7 +242,7 @@ def certify_rows(
     n = len(y)
     _check_times(parse_target(of_any_cause(y)), horizon, brier_time)
     predicted = as_predictions(model, X, n, rows=rows, need_curves=True)
-    y = with_predicted_times(y, predicted)
+    y = with_predicted_times(y, predicted, horizon if brier_time is None else brier_time)
     judge = partial(judged_patients, predicted, y, rows, follow_up=y_train, cause=cause)
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, minus_log, parse_survival
+from drosurv.curves import CompetingCurves, PointCurves, StepCurves, SurvivalCurves, minus_log, parse_survival
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.judging.judged import Cohort, Judged, judge_curves
 from drosurv.metrics import FollowUp
-from drosurv.patients.arrays import is_tensor
+from drosurv.patients.arrays import is_tensor, set_to
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import (
     BoolArray,
@@ -120,8 +120,8 @@ def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
         )
 
 
-def with_predicted_times(y: Any, predicted: Predicted) -> Any:
-    """Return y with times that are a predicted time up to rounding set to this time.
+def with_predicted_times(y: Any, predicted: Predicted, horizon: float | None = None) -> Any:
+    """Return y with times that are a predicted time, or the horizon, up to rounding set to this time.
 
     A time of 1.1 in single precision is not 1.1, and an event then would not count as one by a predicted time of 1.1.
     """
@@ -130,21 +130,19 @@ def with_predicted_times(y: Any, predicted: Predicted) -> Any:
         return y
     time = y[names[1]].astype(np.float64)
     found = _as_predicted(time, predicted)
+    if horizon is not None:
+        found = set_to(found, np.array([float(horizon)]))
     if np.array_equal(found, time):
         return y
     return with_times(y, found)
 
 
 def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:
-    """Return times (n,), each set to the predicted time that it is up to rounding."""
-    given = None if predicted.given is None else predicted.given.times
-    times = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
-    if len(times) == 0:
-        return time
-    right = np.minimum(np.searchsorted(times, time), len(times) - 1)
-    for near in (times[right], times[np.maximum(right - 1, 0)]):
-        time = np.where(np.abs(time - near) <= _SAME_TIME * near, near, time)
-    return time
+    """Return times (n,), each set to the predicted time, or that of a step of the curves, that it is up to rounding."""
+    if predicted.given is not None and predicted.given.times is not None:
+        return set_to(time, np.asarray(predicted.given.times, dtype=np.float64), _SAME_TIME)
+    curves = predicted.curves
+    return set_to(time, curves.times) if isinstance(curves, StepCurves) and curves.times is not None else time
 
 
 def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> FloatArray | None:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, arg, row_number, warn_caller
-from drosurv.patients.arrays import numbers, require_before
 from drosurv.patients.groups import Groups, Missing, parse_groups
 from drosurv.patients.observation import given_weight, label_codes, weights
-from drosurv.patients.target import FloatArray, Target, parse_target, y_field
+from drosurv.patients.target import FloatArray, Target, parse_entry, parse_target, y_field
 from drosurv.presentation import counted
 
 
@@ -78,12 +77,7 @@ def metric_target(y: Any, *, name: str = "y", late_entry: bool = False, weighted
                 f"{name} has a field {argument!r}, which this metric does not take: pass Surv.event_time({name}), or "
                 "judge the model with drosurv.evaluate.",
             )
-    since = y_field(y, "entry")
-    if since is None:
-        return target
-    since = numbers("entry", since, len(target))
-    require_before(since, target.time)
-    return replace(target, entry=since)
+    return replace(target, entry=parse_entry(y, target))
 
 
 def parse_grouped(

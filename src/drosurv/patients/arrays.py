@@ -21,8 +21,8 @@ IntArray = NDArray[np.intp]
 _SORT_BEFORE_LOOKUP = 10_000
 # For fewer numbers than this, NumPy's stable sort is as fast as any.
 _MANY_TO_SORT = 1_500
-# Times that differ by a smaller share are equal.
-_ROUNDING = 1e-9
+# Times that differ by a smaller share are equal. Of a million times that are drawn at random about five are merged.
+_ROUNDING = 1e-11
 
 
 def is_tensor(array: Any) -> bool:
@@ -177,12 +177,30 @@ def without_rounding(times: FloatArray) -> FloatArray:
     >>> without_rounding(np.array([0.3 - 0.1, 0.2, 0.5])).tolist()
     [0.19999999999999998, 0.19999999999999998, 0.5]
     """
-    ordered = np.unique(times)
-    first = np.append(True, ~same_times(ordered[:-1], ordered[1:]))
-    if first.all():
+    # Sorting the numbers alone takes a tenth of the time of sorting their positions, which few data need.
+    ordered = np.sort(times)
+    same = same_times(ordered[:-1], ordered[1:])
+    if not (same & (ordered[:-1] != ordered[1:])).any():
         return times
-    found: FloatArray = ordered[first][np.cumsum(first) - 1][np.searchsorted(ordered, times)]
+    order = stable_order(times)
+    first = np.append(True, ~same)
+    found = np.empty_like(ordered)
+    found[order] = ordered[first][np.cumsum(first) - 1]
     return found
+
+
+def set_to(values: FloatArray, known: FloatArray, within: float = _ROUNDING) -> FloatArray:
+    """Return numbers (n,), of which each that is one of the ascending `known` (K,) up to rounding is set to it.
+
+    >>> set_to(np.array([0.1 + 0.2, 0.4]), np.array([0.2, 0.3])).tolist()
+    [0.3, 0.4]
+    """
+    if len(known) == 0:
+        return values
+    right = np.minimum(places_in(known, values, "left"), len(known) - 1)
+    for near in (known[right], known[np.maximum(right - 1, 0)]):
+        values = np.where(np.abs(values - near) <= within * np.abs(near), near, values)
+    return values
 
 
 def places_in(times: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:

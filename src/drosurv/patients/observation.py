@@ -24,10 +24,8 @@ from drosurv.patients.arrays import (
     as_labels,
     is_tensor,
     numbers,
-    require_before,
     require_labels,
     require_not_negative,
-    same_times,
     without_rounding,
 )
 from drosurv.patients.target import (
@@ -38,6 +36,7 @@ from drosurv.patients.target import (
     clusters_name,
     field_names,
     of_any_cause,
+    parse_entry,
     parse_target,
     with_times,
     y_field,
@@ -109,10 +108,7 @@ class Rows:
         n = len(target)
         if judged and not target.time.any():
             raise InputError("every time in y is 0, so that nobody was followed: check the times.")
-        since = y_field(y, "entry")
-        if since is not None:
-            since = numbers("entry", since, n)
-            require_before(since, target.time)
+        since = parse_entry(y, target)
         stratum, labels = (None, ()) if strata is None else label_codes("strata", strata, n)
         numbered: dict[str, IntArray | None] = {}
         for name in ("id", "clusters"):
@@ -121,8 +117,6 @@ class Rows:
         patient, clusters = numbered["id"], numbered["clusters"]
         if patient is not None and clusters is not None:
             check_clusters(patient, y["id"], y["clusters"])
-        if patient is not None and since is not None:
-            since = _from_ends(patient, since, target.time)
         weight = y_field(y, "weight") if judged else None
         if judged:
             weight = None if weight is None else copies(weight, n)
@@ -415,16 +409,6 @@ def _warn_of_strata_without_events(stratum: IntArray, labels: tuple[Any, ...], t
             f"no event in stratum {', '.join(without[:_NAMED])}{others}: its patients do not contribute to the "
             "coefficients, and no curve can be predicted for them."
         )
-
-
-def _from_ends(patient: IntArray, entry: FloatArray, time: FloatArray) -> FloatArray:
-    """Return entry times (n,), each that of the end of the patient's row before if it differs by rounding errors."""
-    order = np.lexsort((time, patient))
-    ends, row = time[order[:-1]], order[1:]
-    near = (patient[row] == patient[order[:-1]]) & same_times(entry[row], ends) & (ends < time[row])
-    found = entry.copy()
-    found[row[near]] = ends[near]
-    return found
 
 
 def _check_rows_of_patients(

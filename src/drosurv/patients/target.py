@@ -20,6 +20,7 @@ from drosurv.patients.arrays import (
     numbers,
     require_before,
     require_not_negative,
+    set_to,
     stable_order,
     without_rounding,
 )
@@ -306,14 +307,15 @@ def parse_competing_target(
             f"cause {missing[0]} of {name} never happens, but cause {found.max()} does: "
             f"number the causes from 1 without gaps (found {found.tolist()})."
         )
-    return CompetingTarget(y["cause"].astype(np.intp), y["time"])
+    return CompetingTarget(y["cause"].astype(np.intp), without_rounding(y["time"]))
 
 
 def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
     """Turn scikit-survival's structured array (n,) into a checked :class:`Target`.
 
-    Its first field is the event flag (bool), its second the time (number); their names do not matter. Further fields
-    are not read here (:class:`drosurv.patients.observation.Rows`), but must be known. Messages call it `name`.
+    Its first field is the event flag (bool), its second the time (number); their names do not matter. Times that differ
+    by rounding errors only, such as 0.1 + 0.2 and 0.3, become equal. Further fields are not read here
+    (:class:`drosurv.patients.observation.Rows`), but must be known. Messages call it `name`.
     """
     if isinstance(y, Target):
         return y
@@ -325,7 +327,21 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
             f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. Convert it "
             "with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need CauseSpecificCox."
         )
-    return _checked(event, time, name=name, require_event=require_event)
+    target = _checked(event, time, name=name, require_event=require_event)
+    return replace(target, time=without_rounding(target.time))
+
+
+def parse_entry(y: Any, target: Target) -> FloatArray | None:
+    """Return the entry times (n,) of `y`, which must be before the times of its `target`, or else those of `target`.
+
+    Those that differ from any time by rounding errors only are set to it: such a patient is not at risk at that time.
+    """
+    given = y_field(y, "entry")
+    if given is None:
+        return target.entry
+    since = set_to(numbers("entry", given, len(target)), np.unique(target.time))
+    require_before(since, target.time)
+    return since
 
 
 def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
