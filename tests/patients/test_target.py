@@ -92,3 +92,14 @@ def test_order_of_many_numbers_of_all_sizes():
     close = rng.choice(1.0 + np.arange(50) * np.finfo(float).eps, 5_000)
     for values in (close, -close, np.sort(close)):
         np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))
+
+
+@pytest.mark.parametrize("n", [1_000, 250_000])
+def test_times_that_differ_by_rounding_errors_become_equal(n):
+    """Of many, in rows sorted by time too, where rows far apart share no time."""
+    tenths = np.sort(np.random.default_rng(0).integers(1, n // 10, n))
+    time = np.where(np.arange(n) % 2, tenths / 10, tenths * 0.1)
+    found = parse_target(structured(np.ones(n, dtype=bool), time)).time
+    assert len(np.unique(time)) > len(np.unique(tenths))
+    assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(tenths, return_inverse=True)[1])
+    np.testing.assert_allclose(found, time, rtol=1e-15)
