@@ -272,6 +272,11 @@ def test_models_are_trained_on_the_first_values_of_a_patient(drosurv, visits, tm
     assert set(held["visit"]) == {1, 2}
     told = drosurv.ok("evaluate", paths[visits[0]], visits[0]).stderr
     assert "was trained on 112 of 150 patients" in " ".join(told.split())
+    # Later values, which no prediction uses, may be far from those of training.
+    far = pd.read_csv(visits[0])
+    far.loc[far["start"] > 0, "score"] = 500
+    far.to_csv(tmp_path / "far.csv", index=False)
+    assert "in training its mean" not in drosurv.ok("evaluate", paths[visits[0]], tmp_path / "far.csv").stderr
     assert "was trained on 0 of 38 patients" in " ".join(
         drosurv.ok("evaluate", paths[visits[0]], tmp_path / "changing.held.csv").stderr.split()
     )

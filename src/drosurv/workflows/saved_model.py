@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.patients.observation import Rows, one_row_each
+from drosurv.patients.observation import Rows, first_rows, one_row_each
 from drosurv.patients.target import of_any_cause, parse_target, with_fields
 from drosurv.predictions.any_model import columns_used
 from drosurv.predictions.given import ask_unit_of_score
@@ -318,7 +318,8 @@ class OpenedModel:
             clusters=clusters,
             drop_missing_target=drop_missing_target,
         )
-        self._warn_of_far(table.frame)
+        first = first_rows(table.judged_y)
+        self._warn_of_far(table.frame if first is None else table.frame.iloc[np.unique(first)])
         if table.entry is not None and table.id is not None and not all_rows:
             table = _one_row_each(table, [name for name in self._features_in if name in table.X.columns])
         if not table.event.any() and not in_use:
