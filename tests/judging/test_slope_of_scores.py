@@ -89,6 +89,21 @@ def test_scores_that_need_not_be_log_hazards_have_no_slope():
     assert found.verdict.text.startswith("Only ranking can be judged")
 
 
+def test_the_ranking_has_one_interval_which_is_no_narrower_where_it_is_adjusted():
+    score, y, _ = patients()
+    ends = ["low", "high"]
+    for given in (y, with_fields(y, clusters=np.arange(len(y)) % 40)):
+        for model, n_tests in ((Predictions(score, score_type="other"), 1), (score, 2)):
+            found = evaluate(model, None, given)
+            (number,) = found.to_frame().query("metric == 'concordance_index'")[ends].to_numpy()
+            (judged,) = found.findings.query("question == 'ranking'")[ends].to_numpy()
+            assert len(found.findings) == n_tests
+            if n_tests == 1:
+                np.testing.assert_allclose(judged, number, rtol=1e-6)
+            else:
+                assert judged[0] < number[0] < number[1] < judged[1]
+
+
 def test_hazard_ratios_are_judged_as_their_logarithms():
     score, y, _ = patients()
     of_ratios = audit(np.exp(score), None, y, search_rules=False)

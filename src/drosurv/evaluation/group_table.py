@@ -307,7 +307,7 @@ def group_table(
         asked = questions(everyone.data.judged, masks, **how)
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
-        asked = [ranking(ranked.value, ranked.standard_error, ranked.events)]
+        asked = [ranking(ranked.value, ranked.standard_error, ranked.events, evaluator.clusters)]
         if everyone.data.has_log_hazards:
             asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
     clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters

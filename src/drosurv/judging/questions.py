@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from drosurv.judging import residual_tests as tests
 from drosurv.judging import words
@@ -270,12 +271,22 @@ KINDS["ranking"] = Kind(
 )
 
 
-def ranking(c_index: float, error: float, events: int) -> Question:
-    """Return the question whether risk scores alone rank all patients worse than chance, from a standard error."""
-    if not error > 0:
+def ranking(c_index: float, error: float, events: int, clusters: IntArray | None = None) -> Question:
+    """Return the question whether risk scores alone rank all patients worse than chance, from a standard error.
+
+    Alone it has the interval of the c-index: on the logit scale, with as many degrees of freedom as events, or numbered
+    `clusters` (n,), less one.
+    """
+    freedom = (events if clusters is None else min(events, int(clusters.max()) + 1)) - 1.0
+    if not (error > 0 and freedom >= 1):
         why = "no interval of the c-index was computed" if events else words.NO_EVENT
         return Question(KINDS["ranking"], EVERYONE, ALL, None, why)
-    found = JudgedValue(c_index, lambda value: (c_index - value) / error, 0.5, on_log_scale=False)
+    of_logit = error / (c_index * (1 - c_index))
+
+    def root(value: float) -> float:
+        return float((logit(c_index) - logit(np.clip(value, 1e-12, 1 - 1e-12))) / of_logit)
+
+    found = JudgedValue(c_index, root, 0.5, freedom=freedom, on_log_scale=False)
     return Question(KINDS["ranking"], EVERYONE, ALL, found)
 
 

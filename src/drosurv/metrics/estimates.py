@@ -288,24 +288,27 @@ class Joint:
         """Adjust p-values (k,) for all k tests; NaN stays NaN.
 
         The adjusted p-value is the probability that a test is at least as extreme in its share of the error rate. It is
-        never above Bonferroni's, which is smaller only by the error of the draws.
+        never below that of the test alone, and not above Bonferroni's, which is smaller only by the error of the draws.
         """
         with np.errstate(divide="ignore"):
             scaled = np.asarray(p) / self.weight
         at_least = np.searchsorted(self.least, scaled * (1 + _CONSTANT), side="right")
         bonferroni = np.minimum(float(self.weight @ self.rate) * scaled, 1.0)
         found = np.minimum((1 + at_least) / (1 + len(self.least)), bonferroni)
-        return np.where(np.isnan(p), np.nan, np.maximum(found, self.rate * p))
+        return np.where(np.isnan(p), np.nan, np.maximum(found, p))
 
     def alphas(self, level: float) -> FloatArray:
-        """Return the error rate (k,) of each test, with which all intervals cover with the probability `level`."""
+        """Return the error rate (k,) of each test, with which all intervals cover with the probability `level`.
+
+        No interval is narrower than that of a test alone, which has two sides.
+        """
         if not self.weight.any():
             return np.full(len(self.weight), 1 - level)
         alone = (1 - level) / float(self.weight @ self.rate)
         # So many draws may be at most as large as a p-value that is below one minus the level after adjustment.
         below = int(np.ceil((1 - level) * (1 + len(self.least)) - 1e-9)) - 1
         together = self.least[below - 1] if 1 <= below <= len(self.least) else 0.0
-        return np.minimum(self.weight * max(alone, float(together)), (1 - level) / self.rate)
+        return np.minimum(self.weight * max(alone, float(together)), 1 - level)
 
 
 def joint(covariance: FloatArray, weight: FloatArray | None = None, side: FloatArray | None = None) -> Joint:
