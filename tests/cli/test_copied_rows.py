@@ -40,6 +40,7 @@ COMMANDS = {
     "audit": ("audit", "model", "copied.csv", *TARGET, "-o", "audit.html"),
     "audit of predictions": ("audit", "--predictions", "made.csv", *TARGET, "-o", "made.html"),
     "certify": ("certify", "model", "copied.csv", *TARGET),
+    "predict": ("predict", "model", "copied.csv", "-o", "predicted.csv"),
     "monitor": ("monitor", "model", "log.csv", *TARGET, "--start", "admitted", "-o", "monitor.html"),
 }
 

@@ -61,6 +61,7 @@ def predict(
         )
     else:
         predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
+    opened.note_copies(frame, data)
     opened.note_rows_seen(frame, data)
     findings = opened.findings(frame, strata)
     if len(findings):

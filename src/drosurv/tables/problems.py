@@ -309,16 +309,19 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
 
 
 def copied_rows(
-    frame: pd.DataFrame, target: Sequence[str], table_name: str, id: str | None = None
+    frame: pd.DataFrame, target: Sequence[str], table_name: str, id: str | None = None, remedy: str = ""
 ) -> Iterator[ArgumentWarning]:
-    """Yield a warning if rows of a table are equal, those of the `target` and of the `id` included."""
+    """Yield a warning if rows of a table are equal, those of the `target` and of the `id` included.
+
+    It ends with a `remedy`, by default for patients who are counted.
+    """
     numbers = row_numbers(frame, [*target, id])
     copies = len(numbers) - len(np.unique(numbers))
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         rows = [row_number(place, frame) for place in (second, first)]
-        remedy = (
+        remedy = remedy or (
             f"Each is counted as a patient. If they belong to the same patient, pass {arg('id', text='COLUMN')}, or "
             "remove the copies."
             if id is None

@@ -24,7 +24,7 @@ from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows, patient_numbers
-from drosurv.tables.problems import sentinels
+from drosurv.tables.problems import copied_rows, sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
@@ -376,6 +376,12 @@ class OpenedModel:
                 rows = len(np.unique(patient_numbers(frame, frame[table.id])))
             seen = seen._replace(rows=rows)
             warn_caller(f"the model was trained on {seen} of {data}.", category=TableNote)
+
+    def note_copies(self, frame: pd.DataFrame, data: Path) -> None:
+        """Note how many rows of a table to predict are copies of others: without a target, patients may be alike."""
+        target = [name for name in self.notes.get("target", {}).values() if isinstance(name, str)]
+        for copies in copied_rows(frame, target, data.name, self.id_column(frame), "Each is predicted."):
+            warn_caller(str(copies), category=TableNote)
 
     def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
         """Warn of rows of a table that the model was trained on, for which an evaluation is too good."""
