@@ -117,6 +117,7 @@ def test_the_steps_are_at_event_times(full, held_out):
 
 def test_the_survival_plot_shows_lines_and_steps(full, axes):
     full.plot_survival("sex", ax=axes)
+    assert "observed (plain Kaplan-Meier)" in axes.get_legend_handles_labels()[1]
     dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--" and len(line.get_xdata())]
     assert [line.get_drawstyle() for line in dashed] == ["steps-post"] * 2
     rows = full.survival.query("attribute == 'sex' and group == 'f'")

@@ -119,6 +119,7 @@ def test_the_page_explains_only_what_its_charts_of_calibration_show(report, mode
     assert "A dot shows all patients of a group" in text
     assert not any(word in text for word in ("curve", "band", "ICI"))
     assert "<h3>Over time</h3>" in report.to_html()
+    assert "The observed curve assumes that censoring has nothing to do with risk" in report.to_html()
     assert "<h3>Over time</h3>" not in small.to_html()
 
 

@@ -218,8 +218,9 @@ def _group_rows(table: pd.DataFrame, attribute: str, group: str) -> pd.DataFrame
 
 
 def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw mean predicted survival (lines) and Kaplan-Meier (steps).
+    """Draw mean predicted survival (lines) and plain Kaplan-Meier (steps).
 
+    Plain Kaplan-Meier assumes that censoring has nothing to do with risk; observed risks of ``result.times`` do not.
     By default the groups are those of the first attribute; "overall" is everybody.
     """
     attribute = attribute or _first_attribute(result.survival)
@@ -228,7 +229,7 @@ def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None 
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
         ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
         ax.step(part["time"], part["observed"], where="post", color=f"C{k}", lw=1.0, ls="--")
-    ax.plot([], [], color=_GREY, lw=1.0, ls="--", label="observed (Kaplan-Meier)")
+    ax.plot([], [], color=_GREY, lw=1.0, ls="--", label="observed (plain Kaplan-Meier)")
     ax.set(xlabel="time", ylabel="survival", ylim=(0.0, 1.02))
     name_lines(ax)
     return ax

@@ -105,7 +105,7 @@ class EvaluationResult:
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame
         Mean predicted survival and the plain Kaplan-Meier curve over time, by attribute and group. The curve assumes
-        that censoring has nothing to do with risk, which observed survival in `calibration` does not.
+        that censoring has nothing to do with risk, which the observed risks of :attr:`times` and `calibration` do not.
     cross_group : DataFrame
         Concordance of pairs between groups, by the group of the patient with the earlier event and that of the other.
     control : ShrinkageControl, optional

@@ -54,7 +54,7 @@ def collect(evidence: Evidence) -> Part:
             "at_few_times": last is not None,
             "shown": sorted(shown_in(points, numbers)),
             "event": evidence.event,
-            "method": " (Kaplan-Meier)" if evidence.cause is None else "",
+            "method": " (plain Kaplan-Meier)" if evidence.cause is None else "",
             "horizon": plain(result.settings.horizon),
             "at": moment(result.settings.horizon, unit),
             "judged": "over the whole follow-up"
@@ -152,7 +152,7 @@ def over_time(result: EvaluationResult, time_unit: str, *, of_cause: bool = Fals
     )
     columns = survival_columns(time_column("time", time_unit))
     if not of_cause:
-        return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, rows)
+        return Table("survival", "Mean predicted survival and plain Kaplan-Meier over time", columns, rows)
     turned = {"predicted": "predicted", "observed": "observed", "low": "high", "high": "low"}
     rows = tuple(row | {name: complement(row[other]) for name, other in turned.items()} for row in rows)
     return Table("incidence", "Mean predicted and observed cumulative incidence over time", columns, rows)
@@ -364,6 +364,8 @@ its interval is adjusted for the number of tests.</p>
   <p class="aside"><span class="key model{{ dots }}">mean prediction</span>
   <span class="key observed{{ dots }}">observed{{ part.facts.method }}, with its {{ report.level }} {{ interval }},
   while at least five patients are observed</span></p>
+  <p class="aside">The observed curve assumes that censoring has nothing to do with risk. The observed risks by time
+  below the verdict do not, so they may differ from it.</p>
   {{ m.panels(over_time) }}
   {{ m.downloads(part.tables[2]) }}
   {% endif %}
