@@ -197,7 +197,8 @@ def without_rounding(times: FloatArray) -> FloatArray:
 def _rounded(ordered: FloatArray) -> BoolArray:
     """Return whether each of the ascending times (n,) but the last differs from the next by rounding errors only."""
     before, after = ordered[:-1], ordered[1:]
-    return same_times(before, after) & (before != after)
+    rounded: BoolArray = same_times(before, after) & (before != after)
+    return rounded
 
 
 def set_to(values: FloatArray, known: FloatArray, within: float = _ROUNDING) -> FloatArray:
