@@ -66,7 +66,8 @@ def test_features_that_change_over_time_are_named_beside_the_verdict(cohort):
     model, whole, rows = cohort
     used = (
         "only the values of each patient's first row were used to predict and to judge. If the model was trained on "
-        "later values too, its predictions may be wrong for this reason alone: train it on first rows."
+        "later values too, its predictions may be wrong for this reason alone: train it on first rows, as "
+        "drosurv fit does."
     )
     told = f"'a' and 'b' change over time: {used}"
     report = audited(model, **rows)

@@ -59,7 +59,7 @@ _MOST_NAMED = 5
 _TRAINED = "to train, to predict and to judge."
 _JUDGED = (
     "to predict and to judge. If the model was trained on later values too, its predictions may be wrong for this "
-    "reason alone: train it on first rows."
+    "reason alone: train it on first rows, as drosurv fit does."
 )
 
 
