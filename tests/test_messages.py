@@ -652,7 +652,7 @@ CASES = {
     "repair: strata": (lambda: RepairedCox(CoxPH()).fit(X, Y, strata=SEX), "strata"),
     "repair: offset when frozen": (lambda: repair(cox(), X, Y, frozen=True, offset=np.zeros(N)), "offset"),
     "repair: entry": (lambda: RepairedCox(RandomSurvivalForest()).fit(X, ENTRY), "entry"),
-    "repair: weight": (lambda: repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=np.ones(N))), "sample_weight"),
+    "repair: weight": (lambda: repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=np.ones(N))), "weight"),
     "repair: weight when frozen": (
         lambda: repair(cox(), X, with_fields(Y, weight=np.full(N, 2)), frozen=True), "weight"
     ),

@@ -228,13 +228,9 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
         name: as_predictions(model, X, n, rows=observed.only(fitted_with[name]), name=f"models[{name!r}]")
         for name, model in models.items()
     }
-    for name, one in found.items():
-        if observed.observed and not one.has_curves:
-            raise ArgumentError(
-                "models",
-                f"models[{name!r}] must be a fitted model with predict_survival_function, which "
-                f"{', '.join(observed.observed)} needs, got {one.title}.",
-            )
+    for one in found.values():
+        for needed_by in observed.observed:
+            one.require_curves(needed_by)
     return found
 
 

@@ -471,6 +471,8 @@ def _ranking(
         notes.append(f"events are those of {called}; patients who had another one stay free of it.")
     if cause is None and not has_causes(y) and predicted.rows.stratum is None and entry is None:
         return None, notes
+    if cause is None and entry is not None:
+        predicted.require_curves("entry")
     curves, target = curves_since_entry(predicted, outcome, cause), outcome.since_entry
     since, by = " after entry" if entry is not None else "", "incidence" if cause else "cumulative hazard"
     if curves is None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
 from drosurv.patients.observation import first_rows, given_arguments, in_pandas, take
-from drosurv.patients.target import Surv, field_names, with_fields, y_field
+from drosurv.patients.target import FIELDS, Surv, field_names, with_fields, y_field
 from drosurv.tables.encoder import TableEncoder
 
 
@@ -112,9 +112,11 @@ def fit_any(
     takes = signature(final.fit).parameters
     refused = [name for name in missing if name in needed] + [name for name in options if name not in takes]
     if refused:
+        # Weights are a field of y, whatever fit calls them.
+        name = "weight" if refused[0] == "sample_weight" else refused[0]
+        leave = "leave it out of y, as Surv.event_time(y) does" if name in FIELDS else "leave it out"
         raise ArgumentError(
-            refused[0],
-            f"{type(final).__name__} does not support {arg(refused[0])}: leave it out, or choose another model.",
+            name, f"{type(final).__name__} does not support {arg(name)}: {leave}, or choose another model."
         )
     if able is None and len(field_names(y)) > 2:
         y = Surv.event_time(y)

@@ -270,6 +270,17 @@ class Predicted:
             "survival).",
         )
 
+    def require_curves(self, needed_by: str) -> None:
+        """Raise if there are no survival curves, which an argument, or a field of `y`, needs."""
+        if self.has_curves:
+            return
+        leave = {"entry": f", or leave {arg('entry')} out of y: Surv.event_time(y)"}.get(needed_by, "")
+        raise ArgumentError(
+            self.name.partition("[")[0],
+            f"{arg(self.name)} has risk scores but no survival curves, which {arg(needed_by)} needs: give a fitted "
+            f"model with predict_survival_function, or a pair (times, survival){leave}.",
+        )
+
     @cached_property
     def competing(self) -> CompetingCurves | None:
         """Curves of each cause; None without causes."""
