@@ -18,8 +18,8 @@ from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.patients.arrays import as_numbers, places_in
 from drosurv.patients.target import FloatArray, IntArray
 
-# Log of the largest cumulative hazard of a model.
-_LARGEST_LOG = 700.0
+# Log of the largest cumulative hazard of a model, whose fourth power, the square of a variance, does not overflow.
+_LARGEST_LOG = 150.0
 
 
 class FittedCurves(ABC):

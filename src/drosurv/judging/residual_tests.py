@@ -303,8 +303,9 @@ def _part_against_others(sums: Sums, j: int, expected: FloatArray, added: FloatA
 
     def root(ratio: float) -> float:
         predicted, total = max(of_part * ratio, least), inside + outside
-        p = predicted / (predicted + others)
-        deviance = 2 * (xlogy(inside, inside / (total * p)) + xlogy(outside, outside / (total * (1 - p))))
+        # Not 1 - p, which is 0 where nearly all events are predicted in the part.
+        p, rest = predicted / (predicted + others), others / (predicted + others)
+        deviance = 2 * (xlogy(inside, inside / (total * p)) + xlogy(outside, outside / (total * rest)))
         return float(np.sign(inside - total * p) * np.sqrt(max(deviance, 0.0) / dispersion))
 
     odds = max(inside, _TINY) / max(outside, _TINY)
@@ -339,13 +340,20 @@ def slope(
     if information <= 1e-9:
         return None
 
+    counted = expected > 0
+
+    def tilted(change: float) -> tuple[FloatArray, float]:
+        """Return expected events times exp(change x), divided by the largest factor, and the log of this factor."""
+        top = float((change * x)[counted].max())
+        return expected * np.exp(np.minimum(change * x - top, 0.0)), top
+
     def derivative(change: float) -> float:
-        tilted = expected * np.exp(change * x - (change * x).max())
-        return sum_x - events * float(tilted @ x / tilted.sum())
+        mass, _ = tilted(change)
+        return sum_x - events * float(mass @ x / mass.sum())
 
     def likelihood(change: float) -> float:
-        top = float((change * x).max())
-        return float(change * sum_x - events * (top + np.log(expected @ np.exp(change * x - top))))
+        mass, top = tilted(change)
+        return float(change * sum_x - events * (top + np.log(mass.sum())))
 
     best = _zero(derivative)
     w = np.zeros(len(score))

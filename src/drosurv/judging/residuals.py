@@ -183,12 +183,14 @@ class PatientResiduals:
         (observed, expected), mass = self.events, self.weight * w
         ratio = float(mass @ observed) / max(float(mass @ expected), _TINY)
         mass, variances = mass * w, ratio * self.variances.sum(axis=1)
-        own, beyond = float(mass @ variances), (observed - ratio * expected) ** 2 - variances
-        sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
+        # With weights of both signs, as those of a slope, which uses no excess, the ratio has any size.
+        with np.errstate(over="ignore", invalid="ignore"):
+            own, beyond = float(mass @ variances), (observed - ratio * expected) ** 2 - variances
+            sum_beyond, squared_error = float(mass @ beyond), float(mass @ beyond**2)
         if self.clusters is not None:
             clustered, _ = by_cluster((mass * beyond)[:, None], self.clusters, mass != 0, mass)
             squared_error = squared_error if clustered is None else float(clustered[0, 0])
-        if not (own > 0 and sum_beyond > 0):
+        if not (own > 0 and 0 < sum_beyond < np.inf and squared_error < np.inf):
             return 1.0
         return 1.0 + max(sum_beyond - squared_error / sum_beyond, 0.0) / own
 

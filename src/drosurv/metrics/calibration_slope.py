@@ -25,6 +25,8 @@ from drosurv.metrics.scores import (
 from drosurv.patients.target import FloatArray, Target
 
 _MAX_STEPS = 100
+# Scores that hardly vary have larger slopes, whose variances overflow: they have no interval.
+_LARGEST_SLOPE = 1e100
 
 
 def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None, strata: Any = None) -> float:
@@ -93,16 +95,19 @@ def slope_estimate(target: Target, risk: FloatArray, weight: FloatArray | None =
     scored = ScoredTarget(target, risk, weight)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         slope = _cox_slope(scored)[0] if (target.event & (weight > 0)).any() else np.nan
-    if not np.isfinite(slope):
+    if not abs(slope) < _LARGEST_SLOPE:
         return replace(Estimate.undefined(n), value=slope)
+    # Squares of very large or very small scores overflow or underflow; a power of 2 changes no digit.
+    scale = 2.0 ** float(np.floor(np.log2(np.abs(risk).max())))
+    risk, scaled = risk / scale, slope * scale
     stratum = np.zeros(n, np.intp) if target.stratum is None else target.stratum
     influence, information = np.zeros(n), 0.0
     for k in np.unique(stratum[weight > 0]):
         rows = target.order[(stratum == k)[target.order] & (weight > 0)[target.order]]
-        derivative, more = _score_derivative(target.take(rows), risk[rows], weight[rows], slope)
+        derivative, more = _score_derivative(target.take(rows), risk[rows], weight[rows], scaled)
         influence[rows], information = weight[rows] * derivative, information + more
     events = np.count_nonzero(target.event & (weight > 0))
-    return Estimate(slope, influence / information, freedom=events - 1.0)
+    return Estimate(slope, influence / information / scale, freedom=events - 1.0)
 
 
 def _score_derivative(

@@ -448,7 +448,8 @@ def _scores_alone(risk: Any, kind: RiskKind | None) -> ReadPredictions:
     score, positive = _scores(risk, kind)
     if kind == "hazard ratio":
         return ReadPredictions(Predictions(np.log(score)), ())
-    points = bool(np.std(score) > _MOST_SPREAD)
+    largest = float(np.abs(score).max()) or 1.0
+    points = bool(np.std(score / largest) > _MOST_SPREAD / largest)
     if kind == "log risk" or (kind is None and not positive and not points):
         return ReadPredictions(Predictions(score), ())
     why = (
@@ -466,7 +467,8 @@ def _fit(score: FloatArray, other: FloatArray) -> float:
     """Return the squared correlation of two scores, with its sign."""
     if np.ptp(score) == 0 or np.ptp(other) == 0:
         return 1.0
-    r = float(np.corrcoef(score, other)[0, 1])
+    # Squares of very large scores overflow.
+    r = float(np.corrcoef(score / np.abs(score).max(), other / np.abs(other).max())[0, 1])
     return r * abs(r)
 
 

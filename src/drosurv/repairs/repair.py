@@ -276,11 +276,13 @@ def effect_changes(
         framed = isinstance(tables[0], pd.DataFrame)
         stacked = pd.concat(tables, ignore_index=True) if framed else np.concatenate(tables)
         risk = predict(stacked, rules.iloc[rows] if with_features else None)
-        ratios = [
-            # The median, because a repair is constant beyond the quantiles of the risk: the mean is no patient's ratio.
-            float(np.exp(np.median(high - low))) if len(low) else float("nan")
-            for low, high in (np.split(own_risk, 2) for own_risk in np.split(risk, [2 * len(parts[0])]))
-        ]
+        with np.errstate(over="ignore"):
+            ratios = [
+                # The median, because a repair is constant beyond the quantiles of the risk: the mean is no patient's
+                # ratio.
+                float(np.exp(np.median(high - low))) if len(low) else float("nan")
+                for low, high in (np.split(own_risk, 2) for own_risk in np.split(risk, [2 * len(parts[0])]))
+            ]
         found.append(EffectChange(column.label, column.contrast, *ratios))
     return found
 

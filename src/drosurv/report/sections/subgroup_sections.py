@@ -192,7 +192,7 @@ def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray
     hazard = np.maximum(expected.hazard, 1e-4)
     trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
     # Small trees take up to five times as long on several threads.
-    with threadpool_limits(1, user_api="openmp"):
+    with threadpool_limits(1, user_api="openmp"), np.errstate(over="ignore"):
         trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
         r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
     return r
