@@ -31,11 +31,11 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" --doctest-modules tests src/drosurv
+	$(BIN)/pytest -n auto --dist worksteal -m "not peer and not r" --doctest-modules tests src/drosurv
 
 # Lines and branches of src that the tests run; compiled functions are counted only where a test calls their Python form.
 coverage: $(VENV)/test-ready
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" --cov --cov-report=term:skip-covered tests
+	$(BIN)/pytest -n auto --dist worksteal -m "not peer and not r" --cov --cov-report=term:skip-covered tests
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas. One process: these tests
 # take no longer than a second one takes to import what they need.
@@ -50,7 +50,7 @@ test-r: $(VENV)/test-ready
 test-oldest: | $(BIN)/python
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --constraint constraints-oldest.txt --constraint constraints.txt --editable ".[test]"
-	$(OLDEST)/bin/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" tests --ignore tests/experiments
+	$(OLDEST)/bin/pytest -n auto --dist worksteal -m "not peer and not r" tests --ignore tests/experiments
 
 # Examples that no run has tried yet, for every property that Hypothesis tests.
 search: $(VENV)/test-ready

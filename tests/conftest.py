@@ -13,12 +13,11 @@ from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
 import pytest
-from _pytest.doctest import DoctestItem, DoctestModule
+from _pytest.doctest import DoctestModule
 from click.testing import CliRunner
 from hypothesis import settings
 from typer.main import get_command
@@ -33,17 +32,16 @@ settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# Workers of pytest-xdist take whole files in this order, so that what a file fits once is fitted in one worker.
-# Training and metrics compile kernels of their own: in turns, two workers do not compile the same. Short files at the
-# end, the doctests last, keep both busy.
-_TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
 
 
 def pytest_collection_modifyitems(items):
-    """Mark tests that run R or need lifelines, and put files in the order in which the suite takes least time."""
-    files = {_TRAINING: {}, _METRICS: {}, None: {}, _LAST: {}, "doctests": {}}
-    for item in sorted(items, key=lambda item: item.path):
+    """Mark tests that run R or need lifelines, and put tests in the same order in all workers of pytest-xdist.
+
+    Each begins with as many tests as the others, and takes over half of another's when it has none left. Tests of a
+    file, which share what it fits, nearly always stay together.
+    """
+    for item in items:
         if "run_r" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.r)
         if not _LIFELINES and item.get_closest_marker("peer"):
@@ -52,13 +50,7 @@ def pytest_collection_modifyitems(items):
                     reason="needs lifelines, beside an older pandas: make test-peers installs both"
                 )
             )
-        folder = item.path.parent.name
-        kind = next((kind for kind in (_TRAINING, _METRICS, _LAST) if folder in kind), None)
-        files["doctests" if isinstance(item, DoctestItem) else kind][item.path] = None
-    turns = [path for pair in zip_longest(files[_TRAINING], files[_METRICS]) for path in pair if path]
-    order = [*turns, *files[None], *files[_LAST], *files["doctests"]]
-    place = {path: number for number, path in enumerate(order)}
-    items.sort(key=lambda item: place[item.path])
+    items.sort(key=lambda item: item.path)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -164,6 +156,14 @@ def quick_searches():
         patch.setitem(TREES, "max_iter", 10)
         patch.setattr(evidence, "repair", partial(evidence.repair, max_conditions=1))
         yield draws
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures_of_this_file():
+    """Figures that a file leaves open are closed: matplotlib warns where there are more than 20."""
+    yield
+    if plt := sys.modules.get("matplotlib.pyplot"):
+        plt.close("all")
 
 
 @pytest.fixture
