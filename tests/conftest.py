@@ -14,8 +14,6 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 
-import numpy as np
-import pandas as pd
 import pytest
 from _pytest.doctest import DoctestModule
 from click.testing import CliRunner
@@ -260,10 +258,14 @@ class RAnswers:
         self.folder = folder
 
     def __getitem__(self, name):
+        import numpy as np
+
         # R's NA is NaN.
         return np.genfromtxt(self.folder / f"{name}.out", delimiter=",", missing_values="NA", ndmin=2)
 
     def table(self, name):
+        import pandas as pd
+
         return pd.read_csv(self.folder / f"{name}.csv")
 
 

@@ -269,7 +269,7 @@ def test_estimators_of_scikit_survival_get_event_and_time(estimator):
 def test_fields_that_an_estimator_does_not_take_are_refused_by_name():
     with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
         repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=None), random_state=0)
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support sample_weight"):
+    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support weight"):
         repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, entry=None), random_state=0)
     with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
         audit(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=None), folds=3)
