@@ -91,7 +91,8 @@ def in_strata(p, w, horizon=TIMES[2]):
 
 def weighted_decision(metric):
     def estimate(p, w):
-        thresholds = np.array([0.3, 0.5])
+        # The threshold is between strata: inside of one, pseudo-values have no such derivative.
+        thresholds = np.array([0.3, 0.4])
         return weighted_decision_estimates(1 - p.survival[:, 2], in_strata(p, w), thresholds, [metric])[
             metric
         ][1]

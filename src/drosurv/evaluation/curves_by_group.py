@@ -265,7 +265,7 @@ def decision_curves(
             ]
             intervals = outcomes.estimates(curve).intervals(level, together=True)
             benefit, low, high = np.array([(one.estimate, one.low, one.high) for one in intervals]).T
-            observed = float(outcomes.weight @ outcomes.events) / outcomes.total
+            observed = outcomes.observed.value
             treat_all = observed * (1 + odds) - odds
         tables.append(
             pd.DataFrame(

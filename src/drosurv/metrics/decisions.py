@@ -191,21 +191,26 @@ def weighted_decision_estimates(
 ) -> dict[str, list[Estimate]]:
     """Decision metrics at K thresholds of predicted risks (n,), for events weighted for censoring within strata.
 
+    Patients count by their pseudo-values: thresholds divide strata, and where patients of higher risk are censored
+    earlier, events weighted within a stratum give those above a threshold too few.
+
     Returns
     -------
     dict
         By metric, its estimate at each threshold; NaN where it is not defined.
     """
     n, weight = len(risk), outcomes.weight
-    freedom = np.count_nonzero(weight * outcomes.events) - 1.0
-    found = {}
+    known_events = np.count_nonzero(weight * outcomes.events)
+    # Without any event, predicted risks alone would make the pseudo-values differ from 0.
+    events = outcomes.outcomes if known_events else outcomes.events
+    freedom, found = known_events - 1.0, {}
     for metric in metrics:
         (fixed, by_event), (whole, whole_by_event) = _sums(metric, risk, thresholds)
-        value, total = _ratios(metric, risk, outcomes.events, weight, thresholds)
+        value, total = _ratios(metric, risk, events, weight, thresholds)
         known = np.isfinite(value)
         centre, scale = np.where(known, value, 0.0), np.where(known, total, 1.0)
-        each = outcomes.influences((by_event - centre * whole_by_event) / scale)
-        each += weight[:, None] * (fixed - centre * whole) / scale
+        each = events[:, None] * (by_event - centre * whole_by_event) + fixed - centre * whole
+        each *= weight[:, None] / scale
         found[metric] = [
             Estimate(float(one), column, _scale(metric), freedom)
             if np.isfinite(one)
