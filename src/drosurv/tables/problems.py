@@ -58,8 +58,8 @@ _BEFORE_TIME = 0.95
 _FEWEST_SAME, _FEWEST_REPEATED = 2, 5
 # With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
 _FEWEST_PAIRS = 12
-# Nor that no pair is in a single row, if that has a smaller probability.
-_NONE_ALONE = 0.01
+# Nor that no pair is in a single row, if that has a smaller probability where times crowd, and where they are even.
+_NONE_ALONE, _NONE_ALONE_IF_EVEN = 0.01, 0.5
 # Rows seem to repeat patients if rows of the same time have equal values in a column more often than by chance: in this
 # share of the pairs that would differ by chance, and by so many standard deviations. So many columns are compared.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
@@ -180,10 +180,10 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
     """Say which rows seem to be of one patient; empty if none do."""
     pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
-    # If rows were spread evenly over the pairs, the number of rows of each would be a Poisson variable above zero.
+    # The number of rows of a pair is about geometric, or a Poisson variable above 0 if all times are as frequent.
     each = len(event) / len(pairs)
-    alone = each / np.expm1(each)
-    rare = pairs.min() > 1 and (1 - alone) ** len(pairs) < _NONE_ALONE
+    crowded, even = ((1 - alone) ** len(pairs) for alone in (1 / each, each / np.expm1(each)))
+    rare = pairs.min() > 1 and crowded < _NONE_ALONE and even < _NONE_ALONE_IF_EVEN
     if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
         return f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more"
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
