@@ -2,9 +2,12 @@
 
 from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
+
 from drosurv import CoxPH, CoxPHCV, DROCox, Surv, audit, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCoxSplit, SubgroupRobustCox
+from drosurv.metrics import censored_individual_disparity, dynamic_auc, individual_disparity
 
 
 def judge():
@@ -13,6 +16,10 @@ def judge():
     model = CoxPH().fit(data.X, data.y)
     audit(model, data.X, data.y, sensitive_features=data.sensitive_features)
     evaluate(model, data.X, data.y, sensitive_features=data.sensitive_features, paper=True)
+    risk = model.predict(data.X)
+    dynamic_auc(data.y, data.y, risk)
+    individual_disparity(risk, data.X, pairs=400)
+    censored_individual_disparity(data.y, risk, data.X, pairs=400)
 
 
 def train():
@@ -22,6 +29,7 @@ def train():
     CoxPHCV(l2s=[0.1], cv=2).fit(data.X, data.y)
     CoxPH().fit(data.X, Surv.from_arrays(event, time, entry=time / 2))
     CoxPH(ties="efron").fit(data.X, data.y)
+    DROCox(alpha=0.5, ties="efron").fit(data.X, Surv.from_arrays(event, np.ceil(5 * time)))
     for model in (
         DROCox(alpha=0.5),
         DROCox(alpha=0.5, solver="adam", max_iter=2),
