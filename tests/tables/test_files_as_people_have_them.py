@@ -4,6 +4,7 @@ import io
 import re
 import sys
 import zipfile
+from datetime import date
 
 import numpy as np
 import openpyxl
@@ -16,6 +17,7 @@ from drosurv.tables.cells import MISSING, Cells, typed
 from drosurv.tables.number_texts import decimal_mark
 from drosurv.tables.reading import FileFormat, TableNote, _copied, read_frame
 from drosurv.tables.values import to_floats
+from drosurv.workflows.table_to_check import strays_as_missing
 
 pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 RNG = np.random.default_rng(0)
@@ -92,6 +94,28 @@ def test_a_number_with_two_meanings_is_asked_about(write, mark):
     other = {",": ".", ".": ","}[mark]
     assert read_frame(path, decimal=mark)["time"].tolist() == [1.204, 2.531]
     assert read_frame(path, decimal=other)["time"].tolist() == [1204, 2531]
+
+
+@pytest.mark.parametrize(("mark", "other"), [(".", ","), (",", ".")])
+def test_thousands_that_contradict_the_decimal_mark_of_the_table_are_asked_about(write, mark, other):
+    """Values of 900, 950 and 8.800 are thousands in a column alone, and decimals beside a column with 1.5."""
+    cells = ["900", "950", "980", f"8{mark}800", f"9{mark}100"]
+    path = write("a;b;c\n" + "".join(f"{cell};1{mark}5;0{mark}5\n" for cell in cells))
+    with pytest.raises(ValueError, match=rf"'8\{mark}800', which may be 8800 or 8.800: pass decimal="):
+        read_frame(path)
+    assert read_frame(path, decimal=mark)["a"].tolist() == [900, 950, 980, 8.8, 9.1]
+    assert read_frame(write(path.read_text().replace(f"{mark}5", f"{other}5")))["a"].iloc[-1] == 9100
+
+
+@pytest.mark.parametrize("percent", [["36 %", "0.36"], ["8％", "7"]])
+def test_a_percent_sign_beside_numbers_without_one_is_not_left_away(write, percent):
+    frame = read_frame(write("a;b\n" + "".join(f"{cell};x\n" for cell in percent)))
+    with pytest.raises(ValueError, match=r"write all numbers of the column in the same way"):
+        to_floats(frame["a"])
+    with pytest.raises(
+        ValueError, match="not written like the others, such as '36 %': write all in the same"
+    ):
+        TableEncoder().fit(pd.DataFrame({"a": [*map(str, range(200)), "36 %"]}))
 
 
 @pytest.mark.parametrize(
@@ -255,8 +279,10 @@ def test_every_text_of_a_column_of_numbers_can_mean_missing(write, book):
     frame = read_frame(write(text), missing=["age=*"])
     np.testing.assert_array_equal(frame["age"], [61.5, np.nan, np.nan, 50])
     assert frame["sex"].tolist() == ["f", "m", "f", "f"]
-    rows = [["age"], *[[k] for k in range(20)], ["see letter"]]
-    assert read_frame(book(Data=rows), missing=["age=*"])["age"].isna().sum() == 1
+    # Excel makes dates of some numbers.
+    rows = [["age"], *[[k] for k in range(20)], ["see letter"], [date(2024, 5, 6)], [True]]
+    assert read_frame(book(Data=rows), missing=["age=*"])["age"].tolist()[:20] == list(range(20))
+    assert read_frame(book(Data=rows), missing=["age=*"])["age"].isna().sum() == 3
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
@@ -267,6 +293,18 @@ def test_a_decimal_comma_that_comes_late_is_asked_about_or_read(write, mark):
         read_frame(write(f"days{mark}died{mark}lab\n{head}{late}"))
     lab = read_frame(write(f"days{mark}died{mark}lab\n{head}{late}901{mark}0{mark}12,5\n"))["lab"]
     assert lab.dropna().tolist() == [6.732, 12.5]
+
+
+def test_a_text_among_numbers_of_a_workbook_whose_texts_have_commas_is_left_for_a_question(book):
+    """Numbers have no decimal mark in a workbook: a text beside them does not make them wrong."""
+    rows = [["typed", "age"], *[[f"{k},5", k + 0.5] for k in range(100)], ["7,5", "see letter"]]
+    frame, marks = FileFormat().table(book(Data=rows))
+    assert marks.decimal == ","
+    kept, found = strays_as_missing(frame, marks.decimal)
+    assert found == {}
+    with pytest.raises(ValueError, match=r"column 'age' holds numbers in 100 rows and 1 text in 1 row"):
+        TableEncoder().fit(kept)
+    assert read_frame(book(Data=rows), missing=["age=*"])["age"].tolist()[:3] == [0.5, 1.5, 2.5]
 
 
 def test_formulas_without_a_value_beside_numbers_are_named(book):
@@ -367,6 +405,13 @@ def test_labels_of_single_values_leave_a_column_of_numbers(tmp_path):
     assert frame["drinks"].tolist() == ["none", "refused", "2", "5"]
     assert frame["grade"].tolist() == ["low", "high", "low", "high"]
     assert read_frame(tmp_path / "t.sav", missing=["drinks=*"])["drinks"].dropna().tolist() == [2, 5]
+
+
+def test_zeros_of_a_sas_transport_file_are_zeros(tmp_path):
+    pyreadstat.write_xport(
+        pd.DataFrame({"died": [0.0, 1.0, -2.5]}), tmp_path / "t.xpt", file_format_version=5
+    )
+    assert read_frame(tmp_path / "t.xpt")["died"].tolist() == [0, 1, -2.5]
 
 
 def test_a_new_sas_transport_file_is_named(tmp_path):

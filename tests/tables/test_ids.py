@@ -114,3 +114,8 @@ def test_rows_of_different_people_are_not_of_one_patient(visits):
 )
 def test_names_of_people_are_told_by_the_name_of_the_column_or_because_most_differ(name, values, expected):
     assert names_people(name, pd.Series(values)) == expected
+
+
+def test_infinite_numbers_give_no_warning_of_arithmetic():
+    frame = pd.DataFrame({"k": [np.inf, *range(99)], "a": 1.0})
+    assert list(unnamed_ids(frame, ["k"], ["a"])) == []

@@ -219,8 +219,11 @@ def test_columns_of_dates_that_are_swapped_are_named():
         dated(["2020-05-02", "2021-05-02", "2022-05-03"], ["2020-01-02", "2021-01-02", "2022-01-03"])
 
 
-def test_months_begin_on_their_first_day():
-    assert dated(["1952-06", "1952-06-30"], ["1952-07", "1953-06"]).tolist() == [30.0, 336.0]
+def test_months_begin_on_their_first_day_and_it_is_said():
+    with pytest.warns(TableNote) as given:
+        assert dated(["1952-06", "1952-06-30"], ["1952-07", "1953-06"]).tolist() == [30.0, 336.0]
+    said = "'1952-06' of start column 'from' is read as the first day of that month."
+    assert said in {str(one.message) for one in given}
 
 
 @pytest.mark.parametrize("value", ["Unknown", "unk", "?", "n/a", "missing", "not known"])

@@ -120,8 +120,9 @@ def without(column: Column, absent: set[str]) -> Column:
 
 
 def _is_absent(value: Any, absent: set[str]) -> bool:
-    is_text = ANY_TEXT in absent and isinstance(value, str) and not like_number(value)
-    return is_text or label(value) in absent
+    # Such as the dates that Excel makes of numbers.
+    no_number = ANY_TEXT in absent and not like_number(_text(value))
+    return no_number or label(value) in absent
 
 
 def typed(cells: Cells, name: str, decimal: str | None, absent: Iterable[str] = ()) -> Any:

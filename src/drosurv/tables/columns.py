@@ -300,7 +300,7 @@ def _learn_category(
 def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
     """Return the texts of a column that are not numbers, if most of its distinct texts are numbers."""
     texts = sorted(counts, key=lambda text: -counts[text])
-    others = [text for text in texts if number(text) is None and not has_decimal_comma(text)]
+    others = [text for text in texts if not like_number(text)]
     return others if len(texts) - len(others) > max(_MOST_NUMBERS_AS_CODES, len(others)) else []
 
 
@@ -318,14 +318,20 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
             f"column is a category, name it in {arg('categorical')}; or {remedy}.",
         )
     texts = sorted(counts, key=lambda text: -counts[text])
-    commas = list(filter(has_decimal_comma, texts))
+    unlike = [text for text in texts if number(text) is None and like_number(text)]
     numbers = len(texts) > _MOST_NUMBERS_AS_CODES and all(map(like_number, texts))
-    if commas and (numbers or len(commas) > len(texts) / 2):
+    if unlike and (numbers or len(unlike) > len(texts) / 2):
+        commas = list(filter(has_decimal_comma, unlike))
+        written = "with a comma" if commas else "that are not written like the others"
+        remedy = (
+            f"if it is the decimal mark, {decimal_remedy()}; if it separates thousands, remove it"
+            if commas
+            else "write all in the same way"
+        )
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, "
-            f"{decimal_remedy()}; if it separates thousands, remove it; if the column is a category, name it in "
-            f"{arg('categorical')}.",
+            f"column {name!r} holds numbers {written}, such as {shown(commas or unlike, 3)}: {remedy}; if the column "
+            f"is a category, name it in {arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)
@@ -334,8 +340,8 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
     many = len(counts) > MOST_LEVELS
     if many or once or (len(counts) > _MOST_RARE and rare > len(counts) / 2):
         free = "" if many else f", most in fewer than {FEWEST_QUOTED} rows, as free text does"
-        unlike = many and len(counts) > sum(counts.values()) / 2
-        patient = f"; if it names the patient, in {arg('id')}" if unlike else ""
+        alone = many and len(counts) > sum(counts.values()) / 2
+        patient = f"; if it names the patient, in {arg('id')}" if alone else ""
         raise ArgumentError(
             "drop",
             f"column {name!r} holds {len(counts):,} different texts{free}: name it in {arg('drop')}{patient}; or, if "

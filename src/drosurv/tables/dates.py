@@ -24,6 +24,7 @@ from drosurv.tables.values import (
 )
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
+_MONTH = re.compile(r"\d{4}-\d{1,2}")
 _YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 # A year after 2100, alone or in a date, or one after 2199 in a number.
@@ -221,13 +222,17 @@ def in_future(column: pd.Series[Any], argument: str, other: pd.Series[Any]) -> B
 
 
 def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None = None) -> str:
-    """Say how dates such as 03/04/2021 of a column are read; empty if none of them has two meanings.
+    """Say how dates such as 03/04/2021 or 2021-03 of a column are read; empty if it is clear.
 
     The `other` column is as in :func:`to_dates`.
     """
     if column.dtype.kind == "M" or not holds_dates(column):
         return ""
     for value in _texts(column).dropna().unique():
+        if _MONTH.fullmatch(value):
+            return (
+                f"{value!r} of {arg(argument)} column {column.name!r} is read as the first day of that month."
+            )
         match = _OTHER.fullmatch(value)
         # With dots, the day comes first everywhere.
         if match is None or match[2] == "." or match[1] == match[3] or max(int(match[1]), int(match[3])) > 12:

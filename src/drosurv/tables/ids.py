@@ -99,7 +99,8 @@ def names_clusters(name: Any, column: pd.Series[Any]) -> bool:
 
 def _is_whole(column: pd.Series[Any]) -> bool:
     """Whether a column holds no numbers with decimals."""
-    return not holds_numbers(column) or bool((floats(column.dropna()) % 1 == 0).all())
+    values = floats(column.dropna()) if holds_numbers(column) else np.zeros(0)
+    return bool((values == np.floor(values)).all())
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:

@@ -13,6 +13,7 @@ DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?"
 _CODE = re.compile(r"[+-]?(?:0\d|\d{16})")
 _POWER = r"(?:[eE][+-]?\d+)?"
 _OTHER = {",": ".", ".": ","}
+_PERCENT = ("%", "％")
 # Signs of other alphabets and typesetters. Thousands are also separated by spaces, and in Switzerland by apostrophes.
 _SIGNS = str.maketrans("−－＋．，％／٫٬\u00a0\u202f\u2009’", "--+.,%/.,   '")
 # Characters of plain numbers in lines, lines that are codes, and one whose point cannot separate thousands.
@@ -60,11 +61,12 @@ def number(text: str) -> float | None:
 
     Examples
     --------
-    >>> [number(text) for text in ("-1.5", "１２", "٣٫٥", "1,234", "1,5", "n/k")]
-    [-1.5, 12.0, 3.5, None, None, None]
+    >>> [number(text) for text in ("-1.5", "１２", "٣٫٥", "1,234", "1,5", "36 %", "n/k")]
+    [-1.5, 12.0, 3.5, None, None, None, None]
     """
     plain = in_ascii(text.strip())
-    return None if "," in plain else _value(plain, ".")
+    # A percent sign may stand beside numbers without one, such as 36 % beside 0.36.
+    return None if "," in plain or text.rstrip().endswith(_PERCENT) else _value(plain, ".")
 
 
 def like_number(text: str) -> bool:
@@ -88,7 +90,7 @@ def numbers(texts: Sequence[str], decimal: str | None, name: str) -> list[float]
         return known
     plain = list(map(in_ascii, texts))
     # Such as 36 % beside 0.36.
-    some_percent = len({text.endswith(("%", "％")) for text in texts}) > 1
+    some_percent = len({text.endswith(_PERCENT) for text in texts}) > 1
     if some_percent or any(map(_CODE.match, plain)):
         return None
     mark = decimal or _own_mark(plain, name)
@@ -180,15 +182,31 @@ def mark_of(counts: Iterable[tuple[str, int]]) -> str | None:
     return f"either {mark}"
 
 
+def refuse_contradiction(texts: Sequence[str], mark: str | None, decimal: str | None, name: str) -> None:
+    """Raise if the `mark` of a column of different texts is not that of its table, `decimal`, which would fit too."""
+    if mark == _OTHER.get(decimal or "") and len(_either(texts)) > 1 and numbers(texts, decimal, name):
+        raise _two_meanings(texts, name)
+
+
+def _either(texts: Sequence[str]) -> list[str]:
+    """Return the texts whose mark may separate thousands, or be the decimal mark."""
+    return list(filter(_EITHER.fullmatch, map(in_ascii, texts)))
+
+
 def _own_mark(plain: Sequence[str], name: str) -> str:
     """Return the decimal mark that the numbers of a column show; raise if they may have two meanings."""
     mark = mark_of((text, 1) for text in plain) or "."
-    if not mark.startswith("either"):
-        return mark
-    example = next(text for text in plain if _EITHER.fullmatch(text))
-    held = mark[-1]
+    if mark.startswith("either"):
+        raise _two_meanings(plain, name)
+    return mark
+
+
+def _two_meanings(texts: Sequence[str], name: str) -> ArgumentError:
+    """Return the error that asks for the decimal mark of a column of such texts."""
+    example = _either(texts)[0]
+    held = "," if "," in example else "."
     as_thousands, as_decimal = example.replace(held, ""), example.replace(held, ".")
-    raise ArgumentError(
+    return ArgumentError(
         "decimal",
         f"column {name!r} holds numbers such as {example!r}, which may be {as_thousands} or {as_decimal}: pass "
         f"{arg('decimal', _OTHER[held])} if it is {as_thousands}, {arg('decimal', held)} if it is {as_decimal}.",

@@ -60,6 +60,8 @@ def other_format(path: Path) -> tuple[dict[str, Column], list[str]]:
             )
     with read_by(package, path, f"cannot be read as a {path.suffix} file"):
         frame = read(path, encoding="utf-8") if name == "read_sas" else read(path)
+        # pandas reads the zero of transport files as the smallest number of their format.
+        frame = frame.replace(16.0**-65, 0.0) if path.suffix.lower() == ".xpt" else frame
     return _columns(frame, labelled=True)
 
 

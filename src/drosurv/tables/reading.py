@@ -45,7 +45,7 @@ from drosurv.tables.csv_file import (
     separator_of,
     undecodable,
 )
-from drosurv.tables.number_texts import decimal_mark, like_number
+from drosurv.tables.number_texts import decimal_mark, like_number, refuse_contradiction
 from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
 from drosurv.tables.values import holds_numbers, labels
 from drosurv.tables.workbook import read_workbook
@@ -226,15 +226,18 @@ class FileFormat:
         present = {name: without(column, absent[name]) for name, column in columns.items()}
         for name in (one for one in columns if ANY_TEXT in absent[one]):
             _refuse_all_missing(name, columns[name], present[name])
-        cells = [] if self.decimal else [column for column in present.values() if isinstance(column, Cells)]
-        decimal = self.decimal or decimal_mark([column.mark() for column in cells], found.separator or "")
+        cells = {} if self.decimal else {k: one for k, one in present.items() if isinstance(one, Cells)}
+        marks = {name: column.mark() for name, column in cells.items()}
+        decimal = self.decimal or decimal_mark([*marks.values()], found.separator or "")
+        for name, mark in marks.items():
+            refuse_contradiction(cells[name].texts, mark, decimal, name)
         found = replace(found, decimal=decimal)
         if kind == "csv":
             _recognised[self, _version(path)] = found
             told = {name: getattr(found, name) for name in usual if getattr(self, name) is None}
-            marks = [arg(name, value) for name, value in told.items() if value not in (usual[name], None)]
-            if marks:
-                warn_caller(f"{path} was read with {', '.join(marks)}.", category=Confirmation)
+            notes = [arg(name, value) for name, value in told.items() if value not in (usual[name], None)]
+            if notes:
+                warn_caller(f"{path} was read with {', '.join(notes)}.", category=Confirmation)
         return present, absent, found
 
     def _csv(self, path: Path) -> tuple[dict[str, Cells], FileFormat, dict[str, Any]]:

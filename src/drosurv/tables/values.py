@@ -177,6 +177,8 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         remedy = f"correct it, or pass {here} if such texts mean a missing value"
         if has_decimal_comma(column[wrong].iloc[0]):
             remedy = f"if the comma is a decimal mark, {decimal_remedy()}; otherwise {remedy}"
+        elif like_number(label(column[wrong].iloc[0])):
+            remedy = "write all numbers of the column in the same way"
         elif np.mean(wrong) > _MOSTLY:
             remedy = "write numbers alone there, without their units"
         raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")

@@ -208,7 +208,11 @@ def strays_as_missing(
         if 0 < len(texts) <= _MOST_STRAYS and sum(texts.values()) <= _STRAY_SHARE * sum(counts.values()):
             known = labels(frame[name])
             cells = Cells.of(known.where(known.notna() & ~known.isin(texts), None))
-            column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
+            try:
+                column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
+            except ArgumentError:
+                # Numbers of a workbook are texts with a point here, whatever the mark of its texts.
+                continue
             # Numbers with leading zeros are codes, and stay text.
             if holds_numbers(column):
                 changed[name], found[str(name)] = column, texts
