@@ -93,6 +93,12 @@ def test_a_warning_from_deep_inside_names_the_users_line(model, said):
     assert {one.filename for one in found} == {__file__}
 
 
+def test_of_many_values_only_their_number_is_written():
+    text = str(ArgumentError.must("entry", "be before time", np.linspace(0, 1, 1500)))
+    assert text == "entry must be before time, got ndarray of length 1,500."
+    assert "[0.5, 1.5]" in str(ArgumentError.must("times", "be whole", [0.5, 1.5]))
+
+
 def test_a_number_of_numpy_is_written_as_python_writes_it():
     assert (
         str(ArgumentError.must("alpha", "lie in (0, 1]", np.float64(2.0)))

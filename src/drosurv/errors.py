@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+# A longer list or array is not written, only how many values it has.
+_LONGEST_VALUE = 100
 
 
 # How a command writes an argument and its value; unset in Python.
@@ -121,9 +123,12 @@ class ArgumentError(_AboutArgument, InputError):
     @classmethod
     def must(cls, name: str, wanted: str, got: Any, remedy: str = "") -> Self:
         """Return the error "`name` must `wanted`, got `got`: `remedy`."."""
-        # NumPy's numbers are written as Python's.
+        # NumPy's numbers are written as Python's, and many values are not written.
         got = got.item() if getattr(got, "shape", None) == () else got
-        return cls(name, f"{arg(name)} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
+        text = repr(got)
+        if len(text) > _LONGEST_VALUE and hasattr(got, "__len__") and not isinstance(got, str):
+            text = f"{type(got).__name__} of length {len(got):,}"
+        return cls(name, f"{arg(name)} must {wanted}, got {text}{remedy and f': {remedy}'}.")
 
 
 class ArgumentTypeError(ArgumentError, TypeError):

@@ -440,7 +440,7 @@ def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():
     given = Predictions(survival=survival, times=at)
     with pytest.raises(ValueError, match="entry"):
         evaluate(given, X, with_fields(causes, entry=entry), cause=1)
-    with pytest.raises(ValueError, match="who had an event of another cause before entry"):
+    with pytest.raises(ValueError, match="given incidences of a cause"):
         certify(given, X, with_fields(causes, entry=entry), cause=1, n_bootstrap=59)
 
 
@@ -462,3 +462,37 @@ def test_with_few_times_only_those_who_can_be_judged_are_counted():
     assert "brier" not in bounds.bounds.index
     assert "Brier" not in bounds.summary()
     assert bounds.n_events == (judged & y["event"] & (y["time"] <= 90)).sum()
+
+
+def test_rows_of_patients_who_all_entered_at_zero_are_judged_like_one_row_each():
+    rng = np.random.default_rng(4)
+    rate, at = 0.2 * np.exp(rng.normal(size=150)), [1.0, 3.0]
+    time, left = rng.exponential(1 / rate), rng.uniform(1, 6, 150)
+    event, end = time <= left, np.minimum(time, left)
+    S, i = np.exp(-rate[:, None] * np.array(at)), np.repeat(np.arange(150), 2)
+    first = np.arange(300) % 2 == 0
+    y = Surv.from_arrays(
+        event[i] & ~first,
+        np.where(first, end[i] / 2, end[i]),
+        entry=np.where(first, 0, end[i] / 2),
+        id=i,
+    )
+    rows = evaluate((at, S[i]), None, y)
+    whole = evaluate((at, S), None, Surv.from_arrays(event, end))
+    pd.testing.assert_frame_equal(rows.findings, whole.findings)
+    pd.testing.assert_frame_equal(rows.times, whole.times)
+    assert rows.summary().startswith(whole.summary().split("\n")[0])
+
+
+def test_a_time_of_late_entrants_says_what_it_counts_from_or_who_is_judged():
+    rng = np.random.default_rng(5)
+    rate, entry = 0.2 * np.exp(0.5 * rng.normal(size=300)), rng.uniform(0, 1, 300)
+    time = entry + rng.exponential(1 / rate)
+    left = entry + rng.uniform(2, 6, 300)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left), entry=entry)
+    many, few = np.arange(1, 61) / 10, np.array([1.0, 3.0])
+    curves, table = (evaluate((at, np.exp(-rate[:, None] * at)), None, y, horizon=3.0) for at in (many, few))
+    assert curves.summary().startswith("By time 3 after entry: of 100 patients ")
+    assert any("times count from there" in note for note in curves.notes)
+    assert table.summary().startswith("By time 3 (of those at risk at time 1): of 100 patients ")
+    assert not any("times count from there" in note for note in table.notes)

@@ -475,7 +475,7 @@ def test_late_entry_leaves_no_table_by_cause_of_incidences_at_few_times(model):
     entry = np.where(y["time"] > 1.0, 0.5, 0.0)
     P = Predictions(incidence=table(model, X, [1.0, 2.0]), times=[1.0, 2.0])
     assert evaluate(P, X, with_fields(y, entry=entry), **QUICK).by_cause is None
-    with pytest.raises(InputError, match="entry cannot be used with incidences of a cause at few times"):
+    with pytest.raises(InputError, match="entry cannot be used with given incidences of a cause"):
         evaluate_by_cause(P, X, with_fields(y, entry=entry))
 
 

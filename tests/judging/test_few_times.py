@@ -274,6 +274,26 @@ def test_patients_at_risk_at_the_first_time_are_judged_from_there_on():
     assert np.array_equal(one.inside, entry[seen] == 0)
 
 
+def test_a_group_that_all_have_the_event_by_the_last_time_has_no_more_than_all_events():
+    # Few of the patients with high risk are followed until 5, and the last of these has the event.
+    rng = np.random.default_rng(3)
+    risky = np.arange(400) < 80
+    rate = np.where(risky, 0.6, 0.1)
+    time, left = rng.exponential(1 / rate), np.where(risky, rng.exponential(1.8, 400), rng.uniform(2, 8, 400))
+    time[:8], left[:8] = 4.8, 6.0
+    left[(left > 4) & risky & (np.arange(400) >= 8)] = 4.0
+    S = np.exp(-rate[:, None] * np.array(THREE) * rng.uniform(0.9, 1.1, 400)[:, None])
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    result = evaluate((THREE, S), None, y, sensitive_features={"risky": risky})
+    row = result.findings.query("question == 'level' and group == 'True'").iloc[0]
+    most = 1 / (1 - S[risky, -1].mean())
+    assert row["value"] == pytest.approx(most, rel=1e-3)
+    assert row["value"] <= row["high"] == pytest.approx(most, rel=1e-3)
+    assert "1,000 times" not in result.summary()
+    residuals = judged(THREE, S, *(np.minimum(time, left), time <= left)).residuals.of_group(risky).by(2)
+    assert residuals.sums(risky.astype(float)).variance(np.ones(1)) < 80**2 / 4
+
+
 @pytest.mark.parametrize("factor", [0.6, 1.6])
 def test_too_many_and_too_few_events_are_found_with_few_of_them(factor):
     """With a normal interval, 11 expected events and a true ratio of 0.4 would never be rejected."""

@@ -143,6 +143,12 @@ RULES = {
             False,
             "No problem is shown. Cannot tell for sex f: 0.",
         ),
+        (
+            [*everybody(error=0.3), about("level by a time", 1.02, attribute="overall"), *RIGHT],
+            [],
+            False,
+            "No problem is shown. Cannot tell for all patients: 0.",
+        ),
         ([ranked(0.7)], [], False, "Only ranking can be judged"),
         ([], [], False, "Only ranking can be judged"),
     ],

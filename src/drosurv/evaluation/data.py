@@ -26,7 +26,7 @@ from drosurv.errors import ArgumentError, arg, require
 from drosurv.estimators import CoxPH
 from drosurv.judging.few_times import ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients
-from drosurv.judging.judged import Judged
+from drosurv.judging.judged import Judged, refuse_late_entry
 from drosurv.judging.residuals import KnownCurves
 from drosurv.metrics import FollowUp, d_calibration, default_horizon
 from drosurv.metrics.brier import BrierEstimates, brier_estimates
@@ -483,9 +483,8 @@ def _free_of_cause(predicted: Predicted, outcome: Target, cause: int) -> Surviva
         return predicted.competing.free_of(cause, outcome.entry)
     given = predicted.given
     assert given is not None
-    require(
-        outcome.entry is None, "entry", "be left out of y with given predictions of a cause", outcome.entry
-    )
+    if outcome.entry is not None:
+        refuse_late_entry()
     if not given.incidence:
         return predicted.survival_curves
     known = sorted(given.incidence)

@@ -302,6 +302,7 @@ def evaluate_rows(
             rows=len(data.target),
             clusters=rows.n_clusters,
             clusters_name=rows.clusters_name,
+            since=_since(data, at.time_unit),
         ),
     )
 
@@ -462,7 +463,8 @@ def _ranking(
     hazard.
     """
     called, entry, notes = cause_in_words(cause, cause_names(y)), outcome.entry, []
-    if entry is not None and cause is None:
+    curves = None if entry is None else curves_since_entry(predicted, outcome, cause)
+    if entry is not None and curves is not None:
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
             "event before it, and censoring weights and the null model come from the test patients."
@@ -473,7 +475,9 @@ def _ranking(
         return None, notes
     if cause is None and entry is not None:
         predicted.require_curves("entry")
-    curves, target = curves_since_entry(predicted, outcome, cause), outcome.since_entry
+    if entry is None:
+        curves = curves_since_entry(predicted, outcome, cause)
+    target = outcome.since_entry
     since, by = " after entry" if entry is not None else "", "incidence" if cause else "cumulative hazard"
     if curves is None:
         # Of patients who entered late, predictions at few times do not count from entry.
@@ -486,12 +490,25 @@ def _ranking(
     notes.append(f"patients are ranked by their predicted {by} at {moment(at, time_unit)}{since}.")
     if curves is None:
         notes.append(
-            "predictions at few times are compared with events of patients at risk at the first predicted time, and "
-            "the horizon is a time of the predictions; Brier scores and calibration at times since entry are left out."
+            "predictions at few times are compared with events of patients at risk at the first predicted time, from "
+            "there on, and the horizon is a time of the predictions; Brier scores and calibration at times since entry "
+            "are left out, and the null model comes from the test patients."
         )
     if has_causes(y) and cause is None:
         notes.append(f"events are those of {called}; the table by cause has each cause.")
     return at, notes
+
+
+def _since(data: EvaluationData, time_unit: str) -> str:
+    """Return words after a time, of patients who entered late: what it counts from, or when they were at risk."""
+    entry = data.outcome.entry
+    if entry is None or not entry.any() or not data.is_judged:
+        return ""
+    if data.has_curves:
+        return " after entry"
+    times = data.predicted.survival_curves.few_times
+    assert times is not None, "curves known throughout are known since entry"
+    return f" (of those {f'at risk at {moment(float(times[0]), time_unit)}' if len(times) > 1 else 'observed from 0'})"
 
 
 def _design_effects(evaluator: Evaluator) -> dict[str, float]:

@@ -52,7 +52,8 @@ class Settings:
 
     `other_events` is the number of patients who had an event of another cause than the one that is evaluated, and
     `rows` that of the rows of the table, of which a patient may have several; `clusters` is the number of clusters that
-    were given, 0 without, and `clusters_name` the name of their column. Findings are adjusted for `n_tests` tests
+    were given, 0 without, and `clusters_name` the name of their column. `since` says from when times of patients who
+    entered late count, or who of them is judged. Findings are adjusted for `n_tests` tests
     (see :mod:`drosurv.judging.adjustment`); the number of events of everybody as by Bonferroni's method for
     `as_many_tests`.
     """
@@ -72,6 +73,7 @@ class Settings:
     rows: int = 0
     clusters: int = 0
     clusters_name: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -450,8 +452,9 @@ class EvaluationResult:
         return picture_of(plain_rows(self.groups), self.found, risks, self.horizon_in_words(unit))
 
     def horizon_in_words(self, unit: str) -> str:
-        """Return the horizon, also in years where its unit is known."""
-        return f"{moment(self.settings.horizon, unit)}{in_years(self.settings.horizon, unit)}"
+        """Return the horizon, also in years where its unit is known, and what it counts from if some entered late."""
+        horizon, since = self.settings.horizon, self.settings.since
+        return f"{moment(horizon, unit)}{in_years(horizon, unit)}{since}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw observed over predicted risk of everybody and every group by the horizon, with intervals.

@@ -19,6 +19,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError, arg
 from drosurv.judging.residuals import (
+    LEAST_DISPERSION,
     PARTS,
     PatientResiduals,
     Sums,
@@ -40,7 +41,6 @@ _ROUNDING_ERROR = 0.05
 # factors take the smallest bounded probability to nearly 1, the smallest ones the largest to nearly 0.
 _FACTORS = np.exp(np.concatenate([np.arange(-16.0, -8.0), np.linspace(-8.0, 8.0, 129), np.arange(9.0, 17.0)]))
 _BINS = 256
-_LEAST_DISPERSION = 0.05
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -263,7 +263,7 @@ def _dispersion_by_ratio(mass: FloatArray, F: FloatArray) -> FloatArray:
     expected = raised @ size[used]
     dispersion = raised * (1 - raised) @ size[used] / np.maximum(expected, _TINY)
     own = len(_FACTORS) // 2
-    return np.stack([expected / expected[own], np.maximum(dispersion / dispersion[own], _LEAST_DISPERSION)])
+    return np.stack([expected / expected[own], np.maximum(dispersion / dispersion[own], LEAST_DISPERSION)])
 
 
 def bounded(probability: FloatArray, unit: float = 0.0) -> FloatArray:

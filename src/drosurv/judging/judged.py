@@ -428,11 +428,10 @@ def _over_reference(
 
 
 def refuse_late_entry() -> NoReturn:
-    """Raise: incidences of a cause at few times cannot be judged from entry on."""
+    """Raise: given incidences of a cause cannot be judged from entry on."""
     raise ArgumentError(
         "entry",
-        f"{arg('entry')} cannot be used with incidences of a cause at few times, which do not say who had an event "
-        "of another cause before entry: leave it out, or give a model of causes.",
+        f"{arg('entry')} cannot be used with given incidences of a cause: leave it out, or give a model of causes.",
     )
 
 

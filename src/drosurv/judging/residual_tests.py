@@ -50,7 +50,7 @@ class JudgedValue:
 
     `right` is the value under right predictions, `among` the number of values of which this is the most extreme, and
     `freedom` the degrees of freedom of its distribution. The test is at `time`, or of a part of the follow-up from
-    `since` to `time`.
+    `since` to `time`. No interval reaches beyond the `most` that is possible.
     """
 
     value: float
@@ -61,6 +61,7 @@ class JudgedValue:
     on_log_scale: bool = True
     time: float = np.nan
     since: float = np.nan
+    most: float = np.inf
 
     @property
     def p(self) -> float:
@@ -73,7 +74,7 @@ class JudgedValue:
         """Return the ends of the interval of values whose p-value is at least alpha."""
         tail = alpha / self.among / 2
         bound = -float(ndtri(tail) if np.isinf(self.freedom) else stdtrit(self.freedom, tail))
-        return self._where(bound, -1), self._where(-bound, 1)
+        return self._where(bound, -1), min(self._where(-bound, 1), max(self.most, self.value))
 
     def _where(self, bound: float, side: int) -> float:
         """Return the value below (side -1) or above (1) the estimate at which the root equals the bound."""
@@ -204,7 +205,7 @@ def level(sums: Sums) -> JudgedValue:
         scale = dispersion * sums.relative_dispersion(ratio)
         return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
 
-    return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
+    return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom, most=sums.most)
 
 
 def _least_predicted(expected: float, hidden: float = 0.0) -> float:

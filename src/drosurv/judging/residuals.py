@@ -35,6 +35,8 @@ _CANDIDATES = 16
 _TINY = 1e-12
 #: Least share of the model's variance that remains where predictions are cross-fitted.
 LEAST_CROSS_FITTED = 0.4
+#: Least dispersion of probabilities with a corrected total, relative to that of the predicted ones.
+LEAST_DISPERSION = 0.05
 # A part of the follow-up without training events counts as half an event.
 _FEWEST_EVENTS = 0.5
 # Curves jump at the times of events if this share of the events is at their jumps.
@@ -87,6 +89,11 @@ class Sums(NamedTuple):
         ratios, dispersions = self.by_ratio[-1]
         return float(np.interp(ratio, ratios, dispersions))
 
+    @property
+    def most(self) -> float:
+        """The largest ratio to the expected events, with which everybody has the event; infinite for hazards."""
+        return np.inf if self.by_ratio is None else float(self.by_ratio[-1][0][-1])
+
     def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
         """Return the variance of a combination (J,) of the parts: never below the model's.
 
@@ -95,7 +102,9 @@ class Sums(NamedTuple):
         """
         found = own = float(direction @ self.model @ direction)
         if self.clustered is not None and self.alone is not None:
-            alone = max(float(direction @ self.alone @ direction), _TINY)
+            # Probabilities that must be near 1 to agree with the observed events have nearly no variance.
+            least = 0.0 if self.by_ratio is None else LEAST_DISPERSION * own
+            alone = max(float(direction @ self.alone @ direction), least, _TINY)
             known = [part for part in (self.clustered, self.least) if part is not None]
             found = own * max(*(float(direction @ part @ direction) / alone for part in known), 1.0)
         if self.error is not None and with_error:

@@ -104,8 +104,13 @@ def _cannot_tell(found: Adjusted, level: float) -> bool:
     if found.test.question == "gain":
         return not (found.value > 0 and found.p < 1 - level)
     if found.test.question == "level":
-        return found.low <= 1 <= found.high and (found.high >= WIDE or found.low <= 1 / WIDE)
+        return _is_wide(found)
     return False
+
+
+def _is_wide(found: Adjusted | FindingRow) -> bool:
+    """Whether an interval of observed over expected events includes 1 and a ratio that must be told from it."""
+    return found.low <= 1 <= found.high and (found.high >= WIDE or found.low <= 1 / WIDE)
 
 
 def data_problem(text: str) -> FindingRow:
@@ -212,7 +217,8 @@ def _without_problems(rows: Sequence[FindingRow], searched: bool) -> tuple[str, 
         judged = "Only ranking and the differences between patients" if slope else "Only ranking"
         return "unclear", f"{judged} can be judged, since there are no survival probabilities.", *known
     named = [row for row in of["level"] if row.attribute not in (EVERYONE, SUBGROUP)]
-    if too_few := _too_few(everybody, named):
+    earlier = [row for row in rows if row.question == "level by a time" and row.attribute == EVERYONE]
+    if too_few := _too_few(everybody, earlier, named):
         return "too_few", too_few
     gains = [row for row in of["gain"] if row.status == "unclear"]
     if any(row.attribute == EVERYONE for row in gains):
@@ -224,9 +230,9 @@ def _without_problems(rows: Sequence[FindingRow], searched: bool) -> tuple[str, 
         else []
     )
     small = [*small[:_MOST_NAMED], *more]
-    if not named and not searched:
+    wide = [row for row in (everybody, *named) if row.status == "unclear"]
+    if not (named or searched or wide):
         return "no_groups", "No problem is shown for all patients together; no groups were named.", *small
-    wide = [row for row in named if row.status == "unclear"]
     if wide or gains:
         return "unclear", "No problem is shown.", *_what_is_unclear(wide, gains), *small
     if small:
@@ -255,8 +261,8 @@ def _what_is_unclear(wide: Sequence[FindingRow], gains: Sequence[FindingRow]) ->
         )
 
 
-def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
-    """Say why there are too few patients for a verdict; empty if there are enough."""
+def _too_few(everybody: FindingRow, earlier: Sequence[FindingRow], named: Sequence[FindingRow]) -> str:
+    """Say why there are too few patients for a verdict; empty if there are enough, also by an `earlier` time only."""
     if NO_EVENT in everybody.text:
         return f"Cannot tell. {everybody.text}"
     start = "Cannot tell with so few patients"
@@ -264,7 +270,7 @@ def _too_few(everybody: FindingRow, named: Sequence[FindingRow]) -> str:
         return f"{start}. {everybody.text}"
     if named and all(row.status == "too_few" for row in named):
         return f"{start}: no problem is shown for all patients together, and no group is large enough to be judged."
-    if everybody.status == "unclear":
+    if everybody.status == "unclear" and all(map(_is_wide, earlier)):
         return (
             f"{start}: no problem is shown, but all patients together may have {ratio_text(everybody.low)} to "
             f"{ratio_text(everybody.high)} times the predicted events (adjusted)."

@@ -82,7 +82,8 @@ def sentence(status: str, found: Adjusted) -> str:
         return kind.clear.format(**_fields(name, found))
     if status == "unclear" and test.question == "level":
         low, high = ratio_text(found.low), ratio_text(found.high)
-        return f"Cannot tell for {name}: {low} to {high} times the predicted events (adjusted) cannot be excluded."
+        events = f"times the predicted events{_fields(name, found)['until']} (adjusted)"
+        return f"Cannot tell for {name}: {low} to {high} {events} cannot be excluded."
     if status == "unclear":
         gain = f"gain {_number(found)} per patient"
         return f"The model is not yet shown to predict {name} better than one curve: {gain}."
