@@ -117,6 +117,23 @@ def test_the_day_of_something_during_follow_up_is_found():
     assert find_leaks(pd.DataFrame({"c": np.random.default_rng(3).random(400)}), late) == {}
 
 
+def test_the_status_of_something_during_follow_up_is_found_beside_its_day():
+    """As platelet recovery of transplanted patients: it is 1 for those who lived until then."""
+    rng = np.random.default_rng(0)
+    death, recovery = rng.exponential(900, (2, 600))
+    end = np.minimum(death, rng.uniform(300, 2000, 600))
+    frame = pd.DataFrame(
+        {
+            "prtime": np.minimum(recovery, end),
+            "prstat": np.where(recovery < end, "yes", "no"),
+            "sex": rng.choice(["f", "m"], 600),
+        }
+    )
+    found = find_leaks(frame, Surv.from_arrays(death <= end, end))
+    assert list(found) == ["prtime", "prstat"]
+    assert found["prstat"] == "it tells for whom 'prtime' equals the time"
+
+
 def test_the_day_of_something_early_is_found_by_the_short_times_of_those_who_never_had_it():
     """As that of a complete response is: it comes within weeks, unless the patient dies before."""
     rng = np.random.default_rng(4)

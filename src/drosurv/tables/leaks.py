@@ -93,7 +93,21 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
             how = _cut_tells_event(numbers[str(name)], target.event)
         if how:
             found[str(name)] = how
+    ends = {} if few else {name: numbers[name] == target.time for name in found if name in numbers}
+    for name in (one for one in frame.columns if str(one) not in found):
+        of = next((end for end, ended in ends.items() if _tells_which(frame[name], ended)), None)
+        if of is not None:
+            found[str(name)] = f"it tells for whom {of!r} equals the time"
     return found
+
+
+def _tells_which(column: pd.Series[Any], ended: BoolArray) -> bool:
+    """Whether at least half the patients of one of two levels `ended` (n,), and hardly any of the other."""
+    codes, levels = coded(column)
+    if len(levels) != 2 or (codes < 0).any():
+        return False
+    shares = np.bincount(codes, ended) / np.bincount(codes)
+    return bool(shares.min() <= 1 - _AGREEMENT and shares.max() >= 0.5)
 
 
 def _is_year_of_start(column: pd.Series[Any], time: FloatArray) -> bool:
