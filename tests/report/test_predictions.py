@@ -473,3 +473,32 @@ def test_columns_without_times_are_refused_as_evaluate_does():
     for judge in (audit, evaluate):
         with pytest.raises(ArgumentError, match=r"2 columns\. Pass the pair \(times, survival\)"):
             judge(table, None, y)
+
+
+def few_times_of(n, **fields):
+    """Right predictions of two levels of risk at three times, and the outcomes of n rows."""
+    rng = np.random.default_rng(6)
+    level = rng.integers(2, size=n // 2).repeat(2)
+    rate = np.where(level, 0.5, 0.1)
+    time, left = rng.exponential(1 / rate), rng.uniform(1, 6, n)
+    at = [1.0, 3.0, 5.0]
+    y = Surv.from_arrays(time <= left, np.minimum(time, left), **fields)
+    return (at, np.exp(-rate[:, None] * at)), y, {"level": level}
+
+
+def test_of_patients_with_several_rows_both_are_counted():
+    given, y, groups = few_times_of(240, id=np.arange(240) // 2)
+    with pytest.warns(UserWarning, match="differences between predictions are missing: level = 0 .*slope"):
+        report = audit(given, None, y, sensitive_features=groups, search_rules=False)
+    sizes = next(iter(report.parts["patients"].tables)).rows[0]
+    assert "120 (240 rows)" in sizes.values()
+    assert report.to_html().count("120 patients with") > 0
+
+
+def test_the_note_on_two_ratios_names_the_times_of_predictions_at_few_times():
+    given, y, groups = few_times_of(240)
+    with pytest.warns(UserWarning, match="calibration_slope"):
+        report = audit(given, None, y, sensitive_features=groups, search_rules=False, horizon=1.0)
+    note = report.parts["verdict"].facts["note"]
+    assert "events are those by time 5, risks those by time 1." in note
+    assert "over the whole follow-up" not in note

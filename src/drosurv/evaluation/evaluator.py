@@ -462,7 +462,8 @@ def warn_of_undefined(named: Sequence[str]) -> tuple[str, ...]:
     """Give one warning that names all undefined numbers, and return it as a note."""
     if not named:
         return ()
-    text = f"undefined (NaN), because comparable pairs, events or follow-up are missing: {'; '.join(named)}."
+    missing = "comparable pairs, events, follow-up or differences between predictions are missing"
+    text = f"undefined (NaN), because {missing}: {'; '.join(named)}."
     warn_undefined(text)
     return (text,)
 

@@ -369,7 +369,7 @@ class Monitoring:
         errors: dict[str, Interval] = {"everybody": (everybody["low"], everybody["high"])}
         if groups:
             smallest = min(groups, key=lambda row: row["events"])
-            name = f"{whose(smallest['attribute'], smallest['group'])} (the smallest group)"
+            name = f"{whose(smallest['attribute'], smallest['group'])} (the group with the fewest events)"
             errors[name] = smallest["low"], smallest["high"]
         return excluded_sentence(everybody["patients"], everybody["events"], errors)
 

@@ -245,10 +245,15 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
         and abs(math.log(row["ratio"] / row["risk_ratio"])) > _APART
     ]
     if apart:
-        sentences.append(
-            f"Observed over expected events differ from observed over predicted risk for {listing(apart, 3)}: "
+        why = (
             "events are counted over the whole follow-up, in which patients who are followed long, and late times at "
             "which few are at risk, count more; risks count each patient once, by one time."
+        )
+        if until is not None:
+            by = evidence.audited.horizon_in_words(evidence.time_unit)
+            why = f"events are those by {moment(until, evidence.time_unit)}, risks those by {by}."
+        sentences.append(
+            f"Observed over expected events differ from observed over predicted risk for {listing(apart, 3)}: {why}"
         )
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
     sentences.append(

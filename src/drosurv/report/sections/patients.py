@@ -225,11 +225,14 @@ def _sizes(evidence: Evidence, attribute: Attribute) -> Table:
 
 
 def _size(evidence: Evidence, members: BoolArray) -> dict[str, str]:
-    """Return patients, events and median follow-up of some patients."""
+    """Return patients, events and median follow-up of some patients; where these have several rows, rows too."""
     rows = np.flatnonzero(members)
     n, events = len(rows), int(evidence.target.event[rows].sum())
     followed = _median(median_follow_up(_until_any_cause(evidence, members)), evidence.time_unit)
-    return dict(zip(_SIZE, (written(n, "count"), _count_text(events, n), followed), strict=True))
+    count, patient = written(n, "count"), evidence.rows.patient
+    if patient is not None and n > (patients := len(np.unique(patient[rows]))):
+        count = f"{written(patients, 'count')} ({count} rows)"
+    return dict(zip(_SIZE, (count, _count_text(events, n), followed), strict=True))
 
 
 def _until_any_cause(evidence: Evidence, members: BoolArray) -> Target:
