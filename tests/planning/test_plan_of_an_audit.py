@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from drosurv import Surv, audit, plan
-from drosurv.judging.excluded_errors import SubgroupSearch, events_for_power, power_of
+from drosurv.judging.excluded_errors import SubgroupSearch, events_for_power, excluded_errors, power_of
 from drosurv.judging.questions import KINDS
 from drosurv.planning.audit_plan import EVERYBODY, _critical_values, _expected
 
@@ -121,6 +121,12 @@ def test_bounds_of_a_subgroup_are_where_its_statistic_reaches_the_critical_value
     assert needed == pytest.approx(max(brentq(lambda e: search.bound_of_one(e) - 1.5, 11, 1e6), 10))
     # Subgroups with fewer expected events are not judged.
     assert search.bounds_of_one(9.9) == (0.0, np.inf)
+    # Clusters make bounds wider; a subgroup with 10 events is judged, and so has bounds.
+    low, high = search.bounds_of_one(12.0, 2.0)
+    assert low < search.bounds_of_one(12.0)[0] < search.bounds_of_one(12.0)[1] < high < np.inf
+    text = excluded_errors(500, 261, design_effect=1.4, n_columns=3)
+    assert "for a subgroup of 5 % with as many events as predicted. About" in text
+    assert "No wrong number" not in text
     assert search.power(2.0, 9.9) == 0.0
 
 

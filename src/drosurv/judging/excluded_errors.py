@@ -102,8 +102,9 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
         whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events / design_effect
-        error, needed = search.bounds_of_one(own), search.events_to_exclude_in_one(exclude)
-        if _is_known(error) or subgroup_share * events >= LEAST_EVENTS:
+        error = search.bounds_of_one(subgroup_share * events, design_effect)
+        needed = search.events_to_exclude_in_one(exclude)
+        if _is_known(error):
             errors[f"{whom} with as many events as predicted"] = error
             whom = "such a subgroup"
         else:
@@ -216,16 +217,14 @@ class SubgroupSearch:
 
     def bound_of_one(self, events: float) -> float:
         """Bound on observed / expected events of a subgroup where both are equal; infinite with fewer than 10."""
-        if events < LEAST_EVENTS:
-            return np.inf
-        return float((1 + self.critical_value / (2 * np.sqrt(events))) ** 2)
+        return self.bounds_of_one(events)[1]
 
-    def bounds_of_one(self, events: float) -> tuple[float, float]:
-        """Lower and upper bound on observed / expected events of such a subgroup."""
+    def bounds_of_one(self, events: float, design_effect: float = 1.0) -> tuple[float, float]:
+        """Lower and upper bound on observed / expected events of such a subgroup, if patients are in clusters."""
         if events < LEAST_EVENTS:
             return 0.0, np.inf
-        root = max(1 - self.critical_value / (2 * np.sqrt(events)), 0.0)
-        return float(root**2), self.bound_of_one(events)
+        distance = self.critical_value / (2 * np.sqrt(events / design_effect))
+        return float(max(1 - distance, 0.0) ** 2), float((1 + distance) ** 2)
 
     def events_to_exclude(self, ratio: float) -> float:
         """Expected events of a subgroup of average risk with which a ratio is excluded in all, for a right model."""

@@ -136,6 +136,10 @@ def ratio_text(value: float) -> str:
 def ratio_with_interval(value: float, low: float, high: float) -> str:
     """Return a ratio of events and its interval; without it if it is not known or wholly beyond 1,000.
 
+    An end that two decimals would round to 1 has three, which show on which side of 1 it is.
+
+    >>> ratio_with_interval(1.14, 1.003, 1.28), ratio_with_interval(1.14, 1.0, 1.28)
+    ('1.14 (1.003 to 1.28)', '1.14 (1.00 to 1.28)')
     >>> ratio_with_interval(2.0, 1.5, 3e4), ratio_with_interval(2.0, 1.5, math.inf)
     ('2.00 (1.50 to more than 1,000)', '2.00 (1.50 or more)')
     >>> ratio_with_interval(4e8, 1e8, 1e9)
@@ -143,8 +147,9 @@ def ratio_with_interval(value: float, low: float, high: float) -> str:
     """
     if math.isnan(low) or low > _LARGEST_RATIO:
         return ratio_text(value)
-    end = f"to {ratio_text(high)}" if math.isfinite(high) else "or more"
-    return f"{ratio_text(value)} ({ratio_text(low)} {end})"
+    near = [f"{end:.3f}" if 0 < abs(end - 1) < 0.005 else ratio_text(end) for end in (low, high)]
+    end = f"to {near[1]}" if math.isfinite(high) else "or more"
+    return f"{ratio_text(value)} ({near[0]} {end})"
 
 
 def p_text(p: float) -> str:
