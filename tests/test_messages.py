@@ -809,7 +809,7 @@ CASES = {
     "groups: a cut of text": (lambda: group_labels(GROUPS, ["sex>1"]), "groups"),
     "groups: no cut": (lambda: group_labels(GROUPS, ["age=65"]), "groups"),
     "groups: a cut at text": (lambda: group_labels(GROUPS, ["age>old"]), "groups"),
-    "event: value": (lambda: events(["yes", "no"], event_value="Yes"), "event_value"),
+    "event: value": (lambda: events(["yes", "no"], event_value="Maybe"), "event_value"),
     "event: missing": (lambda: events([None, 1, None]), "drop_missing_target"),
     "event: marked only": (lambda: events([None, "died"]), "drop_missing_target"),
     "event: dates": (lambda: events(["2020-01-01", None]), "event"),

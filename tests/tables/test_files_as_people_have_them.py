@@ -401,10 +401,26 @@ def test_labels_of_single_values_leave_a_column_of_numbers(tmp_path):
         frame = read_frame(tmp_path / "t.sav")
     np.testing.assert_array_equal(frame["age"], [61, np.nan, 50, 47])
     assert frame["weight"].tolist() == age
-    # Not missing, and no number: the labels stay, to be asked about where the column is used.
+    # Not missing, and no number: the labels stay, and it is said.
+    with pytest.warns(
+        TableNote, match=r"'drinks' holds numbers, and 2 rows .* 'none', 'refused': read as texts"
+    ):
+        read_frame(tmp_path / "t.sav")
     assert frame["drinks"].tolist() == ["none", "refused", "2", "5"]
     assert frame["grade"].tolist() == ["low", "high", "low", "high"]
     assert read_frame(tmp_path / "t.sav", missing=["drinks=*"])["drinks"].dropna().tolist() == [2, 5]
+
+
+def test_lists_of_a_parquet_file_are_texts_and_it_is_said(tmp_path):
+    pd.DataFrame({"age": [1.0, 2.0], "drugs": [["a", "b"], None]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(TableNote, match="column 'drugs' holds lists or other collections: read as texts"):
+        frame = read_frame(tmp_path / "t.parquet")
+    assert frame["drugs"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_its_mark_is_known_by_its_zero_bytes(write, codec):
+    assert read_frame(write("Ort\nKöln\n東京\n", encoding=codec))["Ort"].tolist() == ["Köln", "東京"]
 
 
 def test_zeros_of_a_sas_transport_file_are_zeros(tmp_path):

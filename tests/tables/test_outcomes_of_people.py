@@ -1,5 +1,7 @@
 """Outcomes as people name and code them: understood, asked about, or refused; never taken for something else."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars
@@ -128,10 +130,29 @@ def test_german_and_french_tables_are_understood(time, event, values):
         (["Dead", "Alive"], "censored", "Dead"),
         (["yes", "no"], "relapse_free", "no"),
         (["f", "m"], "status", None),
+        (["Yes", "no", "yes", "Y", "N"], "death", "Yes"),
+        (["nein", "J", "ja"], "lebt", "nein"),
+        (["TRUE", "0", "1"], "death", None),
+        (["1", "0", "T"], "death", None),
     ],
 )
 def test_values_are_understood_with_the_name_of_their_column(values, name, expected):
     assert value_of_event(values, name).value == expected
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("death", None), ("death", "y"), ("censored", "No")])
+def test_spellings_of_yes_are_one_value(name, wanted):
+    said = ["Yes", "yes", "Y", "No", "no"]
+    values = [said[k % 3] if dead else said[3 + k % 2] for k, dead in enumerate(DEAD)]
+    frame = table(time=days(), event=values).rename(columns={"event": name})
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        found = read_survival_table(frame, time="time", event=name, event_value=wanted)
+    died = DEAD if name == "death" else ~DEAD
+    assert found.event.tolist() == died.tolist()
+    told = [str(one.message) for one in given if "was taken as the event" in str(one.message)]
+    assert all(f"({died.sum()} of {len(DEAD)} rows)" in text for text in told)
+    assert len(told) == (wanted is None)
 
 
 def test_events_coded_minus_one_and_one_are_asked_about():

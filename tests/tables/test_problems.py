@@ -1,3 +1,4 @@
+import re
 import warnings
 from functools import partial
 
@@ -140,13 +141,17 @@ def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
 
 @pytest.mark.parametrize(
     ("value", "column"),
-    [(-9, "age"), (999, "age"), (99, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")],
+    [
+        *[(-9, "age"), (999, "age"), (99, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")],
+        *[(999.9, "age"), (-99.9, "age"), (9999999, "marker"), (8888888, "age"), ("1e+99", "marker")],
+    ],
 )
 def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
-    frame = clean.copy()
-    frame.loc[:4, column] = value
+    frame = clean.astype({column: float})
+    frame.loc[:4, column] = float(value)
+    shown = re.escape(str(value))
     question = (
-        rf"column {column!r} holds {value} in 5 rows, outside the rest .*pass missing=\['{column}={value}'\]"
+        rf"column {column!r} holds {shown} in 5 rows, outside the rest .*pass missing=\['{column}={shown}'\]"
     )
     for read in (read_survival_table, check):
         with pytest.raises(
@@ -154,7 +159,15 @@ def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
         ):
             read(frame, time="days", event="died")
     target = {"time": "days", "event": "died"}
-    assert (read_survival_table(frame, numeric=[column], **target).frame[column] == value).sum() == 5
+    assert (read_survival_table(frame, numeric=[column], **target).frame[column] == float(value)).sum() == 5
+
+
+def test_a_code_below_negative_numbers_is_asked_about_and_the_smallest_of_them_is_not(clean):
+    excess = np.random.default_rng(3).normal(0, 9, 200).round(1).clip(-9, 30)
+    assert said(clean.assign(excess=excess), numeric=["age"]) == []
+    excess[:5] = -99
+    with pytest.raises(ValueError, match=r"'excess' holds -99 in 5 rows, outside the rest \(-9 to"):
+        read_survival_table(clean.assign(excess=excess), time="days", event="died")
 
 
 def test_a_body_mass_of_0_is_asked_about_and_a_dose_of_0_is_not(clean):

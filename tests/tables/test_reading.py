@@ -279,6 +279,9 @@ REFUSED = [
     ('a,b\n1,"2\n', {}, "not a regular table: a quote is never closed"),
     (b"a,b\n1,\x81\xff\n", {}, "not text in CP1252"),
     (b"PK\x03\x04rest", {}, "is a zip archive"),
+    ("<HTML><table><tr><td>age</td></tr></table></HTML>", {}, "is an HTML or XML page: save its table"),
+    # One byte of another encoding, as of a line that was pasted.
+    (b"b\n" + "München\n".encode() * 3 + b"K\xf6ln\n", {}, r"not text in UTF-8 \(byte 30\): .*cp1252"),
     (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], {}, "gzip archive but cannot be read"),
     (b"PAR1 and nothing of the kind", {}, "Parquet file but cannot be read"),
     ("a;b\n1;2\n", {"separator": ","}, "pass separator=';'"),

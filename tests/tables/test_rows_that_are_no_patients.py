@@ -3,9 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
+from drosurv import Surv
 from drosurv.errors import InputError
-from drosurv.tables import read_survival_table
+from drosurv.estimators import NullModel
+from drosurv.tables import TableEncoder, read_survival_table
+from drosurv.workflows.saved_model import OpenedModel
 from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 N = 100
@@ -37,6 +41,10 @@ def test_a_row_of_totals_is_no_patient(frame, tmp_path, died):
         checked(tmp_path / "t.csv")
     with pytest.raises(InputError, match=message):
         read_survival_table(tmp_path / "t.csv", time="days", event="died")
+    X, y = frame[["age", "sex"]], Surv.from_arrays(frame["died"] == 1, frame["days"])
+    model = OpenedModel(tmp_path / "model", make_pipeline(TableEncoder(), NullModel()).fit(X, y), {})
+    with pytest.raises(InputError, match=message):
+        model.predictions(pd.concat([frame, total], ignore_index=True))
     # Without an event, the row is left out like every other.
     pd.concat([frame, total.assign(died=None)]).to_csv(tmp_path / "t.csv", index=False)
     assert len(checked(tmp_path / "t.csv").table) == N

@@ -263,6 +263,12 @@ def value_word(value: str) -> str:
     return text if re.fullmatch(r"-?[\d.]+", text) else re.sub(r"[\s_-]", "", text)
 
 
+def same_value(first: str, second: str) -> bool:
+    """Whether two values of an event column that holds known words are spellings of one, as Yes and y are."""
+    pair = {value_word(first), value_word(second)}
+    return len(pair) == 1 or ((pair <= YES or pair <= NO) and len({word[0] for word in pair}) == 1)
+
+
 # Value that means the event in a column where every patient is censored.
 _OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t", "nein": "ja", "non": "oui"}
 
@@ -315,13 +321,13 @@ def value_of_event(values: Sequence[str], name: str = "") -> EventReading:
     if held == {"1", "2"}:
         # The convention of R's survival package and of many registries; questionnaires code yes as 1 and no as 2.
         return EventReading("2", by) if meaning in ("status", "") else _ASK
-    if not (len(held) <= 2 and len(yes) <= 1 and len(no) <= 1 and held <= YES | NO and held):
+    # Not 1 beside yes, but y beside yes.
+    if not held or held - YES - NO or any(len({word[0] for word in one}) > 1 for one in (yes, no)):
         return _ASK
-    if meaning == "event free":
-        return EventReading(found[no.pop()] if no else None, by)
-    if yes:
-        return EventReading(found[yes.pop()], by)
-    (absent,) = no
+    happened = no if meaning == "event free" else yes
+    if happened or meaning == "event free":
+        return EventReading(next((value for value in values if value_word(value) in happened), None), by)
+    absent = no.pop()
     return EventReading("1" if absent == "0" else _OPPOSITE.get(absent), by)
 
 

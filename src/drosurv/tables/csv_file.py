@@ -21,6 +21,8 @@ from drosurv.tables.cells import Cells
 from drosurv.tables.number_texts import like_number
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# By the zeros among the first and the second bytes of the first two letters.
+_WITHOUT_MARK = {(2, 0): "utf-16-be", (0, 2): "utf-16-le"}
 # Numbers of lines that are read at once.
 _LINES = 50_000
 _SEPARATORS = (",", ";", "\t", "|")
@@ -52,13 +54,20 @@ def content(path: Path) -> bytes:
 
 
 def encoding_of(data: bytes) -> str:
-    """Return UTF-16 if a file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
+    """Return UTF-16 if a file has its byte order mark, or begins with two of its letters; else UTF-8 or cp1252.
+
+    It is UTF-8 if most characters beyond ASCII are valid, so that reading it names the byte that is not.
+    """
     if data.startswith(_UTF_16):
         return "utf-16"
+    if found := _WITHOUT_MARK.get((data[:4:2].count(0), data[1:4:2].count(0))):
+        return found
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return "cp1252"
+        text = data.decode("utf-8", errors="replace")
+        beyond = len(text) - len(text.encode("ascii", errors="ignore"))
+        return "utf-8" if beyond > 2 * text.count("\ufffd") else "cp1252"
     return "utf-8"
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from drosurv.errors import InputError
 from drosurv.presentation import counted
 from drosurv.tables.cells import MISSING, Cells, Column
-from drosurv.tables.values import means_absent
+from drosurv.tables.values import means_absent, shown
 
 # Readers by suffix, and the package of the extra `formats` that they need.
 READERS: dict[str, tuple[str, str]] = {
@@ -70,12 +70,13 @@ def _columns(frame: pd.DataFrame, labelled: bool) -> tuple[dict[str, Column], li
     notes: list[str] = []
     for name, column in frame.items():
         columns[str(name)] = column
+        kind = pd.api.types.infer_dtype(column, skipna=True) if column.dtype.kind == "O" else ""
         if labelled and isinstance(column.dtype, pd.CategoricalDtype):
             columns[str(name)] = _labelled(column, notes)
-        elif column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True) in (
-            "string",
-            "empty",
-        ):
+        elif kind == "mixed" and not labelled:
+            notes.append(f"column {str(name)!r} holds lists or other collections: read as texts.")
+            columns[str(name)] = _cells(column.map(str, na_action="ignore"))
+        elif kind in ("string", "empty"):
             columns[str(name)] = _cells(column)
     return columns, notes
 
@@ -95,14 +96,14 @@ def _labelled(column: pd.Series[Any], notes: list[str]) -> Column:
     labels = [value for value in used.cat.categories if isinstance(value, str)]
     if len(labels) == len(used.cat.categories) and labels:
         return column
-    absent = [value for value in labels if means_absent(value)]
-    if absent and len(absent) == len(labels):
-        rows = counted(int(column.isin(absent).sum()), "row")
+    all_absent = all(map(means_absent, labels))
+    if labels:
+        rows = counted(int(column.isin(labels).sum()), "row")
         notes.append(
             f"column {str(column.name)!r} holds numbers, and {rows} with a value that the file calls "
-            f"{' or '.join(map(repr, absent))}: taken as missing."
+            f"{shown(labels)}: {'taken as missing' if all_absent else 'read as texts'}."
         )
-        column = column.mask(column.isin(absent))
-    if len(absent) == len(labels):
+    if all_absent:
+        column = column.mask(column.isin(labels))
         return pd.Series(np.asarray(column.astype(object), dtype=np.float64), name=column.name)
     return _cells(column)

@@ -30,9 +30,10 @@ from drosurv.tables.values import (
     to_floats,
 )
 
-# Numbers that mean "not known" in registries and questionnaires.
-_SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
-_SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
+# Numbers that mean "not known" in registries, questionnaires and programs, such as 99.9 and 1e+99.
+_SENTINEL = re.compile(r"-?(9+(\.9+)?|777+|88+|\S+e\+\d+)|-[178]")
+# They are among so many of the largest, or of the smallest.
+_MOST_SENTINELS = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.
 _FEWEST_NUMBERS = 10
@@ -109,7 +110,7 @@ def table_problems(
             )
     yield from _codes(frame, undeclared)
     for column in (one for one in features if one not in categorical):
-        yield from mixed_units(frame[column], [*_SENTINELS])
+        yield from mixed_units(frame[column], _sentinel_numbers(frame[column]))
     for column in features:
         yield from _spellings(frame[column])
     # Two numbers are determined as two codes are.
@@ -535,28 +536,35 @@ def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
     """Say which numbers of a column may mean a missing value, outside the rest; 0 may too with `zero`."""
     if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
-    values = _finite(column)
-    found = [value for value in np.unique(values) if value in _SENTINELS and _outside(value, values)]
+    values, codes = _finite(column), _sentinel_numbers(column)
+    found = [value for value in codes if _outside(value, values, codes)]
     found += [0.0] * (zero and _zero_is_outside(values))
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
-        meant = arg("missing", [f"{column.name}={value:g}"])
+        meant = arg("missing", [f"{column.name}={value:.15g}"])
         yield (
-            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, outside the rest ({rest.min():g} to "
+            f"column {column.name!r} holds {value:.15g} in {counted(rows, 'row')}, outside the rest ({rest.min():g} to "
             f"{rest.max():g}). If it means a missing value, pass {meant}."
         )
 
 
-def _outside(value: float, values: FloatArray) -> bool:
-    """Whether a value is the only negative one, or above all others: by more than their range, or often and apart."""
-    rest = values[~np.isin(values, list(_SENTINELS))]
+def _sentinel_numbers(column: pd.Series[Any]) -> list[float]:
+    """Return the numbers of a column, in order, that may be codes; none if it does not hold numbers."""
+    known = np.unique(_finite(column)) if holds_numbers(column) else np.zeros(0)
+    ends = np.unique([*known[:_MOST_SENTINELS], *known[-_MOST_SENTINELS:]])
+    return [value for value in ends.tolist() if _SENTINEL.fullmatch(f"{value:.15g}")]
+
+
+def _outside(value: float, values: FloatArray, codes: Sequence[float]) -> bool:
+    """Whether a value is the only negative one, or beyond all others: by more than their range, or often and apart."""
+    rest = values[~np.isin(values, codes)]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
-    if value < 0:
-        return bool(rest.min() >= 0)
-    gap, spread = value - rest.max(), np.ptp(rest)
-    rows, near = int((values == value).sum()), int((rest > value - spread / 10).sum())
+    if value < 0 <= rest.min():
+        return True
+    gap, spread = max(value - rest.max(), rest.min() - value), np.ptp(rest)
+    rows, near = int((values == value).sum()), int((np.abs(rest - value) < spread / 10).sum())
     often = rows >= max(_FEWEST_SENTINELS, near + 1) and len(np.unique(rest)) > MOST_CODES
     return bool(gap > (spread / 20 if often else spread))
 

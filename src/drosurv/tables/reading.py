@@ -52,6 +52,7 @@ from drosurv.tables.workbook import read_workbook
 
 _WORKBOOKS = (".xlsx", ".xlsm")
 _NOT_TABLES = {b"PK\x03\x04": "a zip archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
+_NOT_TABLES |= dict.fromkeys((b"<htm", b"<!do", b"<tab", b"<?xm"), "an HTML or XML page")
 
 
 class TableNote(ArgumentWarning):
@@ -133,8 +134,8 @@ def _kind_of(path: Path) -> str:
         return "other"
     if path.suffix.lower() in _WORKBOOKS or (start == b"PK\x03\x04" and _is_workbook(path)):
         return "workbook"
-    if start in _NOT_TABLES:
-        raise InputError(f"{path} is {_NOT_TABLES[start]}: save its table as .xlsx or CSV.")
+    if other := _NOT_TABLES.get(start) or _NOT_TABLES.get(start.lower()):
+        raise InputError(f"{path} is {other}: save its table as .xlsx or CSV.")
     return "csv"
 
 

@@ -17,11 +17,13 @@ from drosurv.patients.observation import given_arguments
 from drosurv.patients.outcome_names import (
     ALIVE,
     NO,
+    STATES,
     UNKNOWN,
     EventReading,
     doubt_of_event,
     endpoint,
     same_endpoint,
+    same_value,
     value_of_event,
     value_word,
     words,
@@ -212,7 +214,7 @@ class TargetColumns:
             named = reading.by == "name"
             reason = ", because of the name of the column" if named else ", as in R's survival package"
         if reason or found.casefold() not in ("1", "true"):
-            rows = int(counts.get(found, 0))
+            rows = int(counts[replace(self, event_value=found)._values_of_event(counts)].sum())
             warn_caller(
                 f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
                 f"event{reason}; pass {arg('event_value')} if another value means it.",
@@ -230,7 +232,7 @@ class TargetColumns:
         reading = value_of_event([str(value) for value in counts.index], self.event)
         if noted not in counts.index:
             return replace(self, event_value=noted if reading.value is None else None)
-        told = reading.by != "nothing" and reading.value not in (None, noted)
+        told = reading.by != "nothing" and reading.value and not same_value(reading.value, str(noted))
         if told or {noted, "2"} == {*counts.index} == {"1", "2"}:
             raise self._ambiguous(counts, f"In training it was {noted!r}")
         self._refuse_doubt(frame, EventReading(noted, "name"))
@@ -335,12 +337,7 @@ class TargetColumns:
         found = labels(column)
         counts = found.value_counts()
         wanted, expected = label(self.event_value), value_of_event(list(counts.index), self.event).value
-        # Upper and lower case are the same where the meaning is clear.
-        same = [
-            value
-            for value in counts.index
-            if value == wanted or (wanted == expected and value.casefold() == wanted.casefold())
-        ]
+        same = self._values_of_event(counts)
         nobody = all(value_word(value) in ALIVE | NO for value in counts.index)
         if not same and wanted != expected and not nobody:
             raise ArgumentError(
@@ -359,6 +356,11 @@ class TargetColumns:
                 "predicted survival is not the probability of staying free of the event."
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
+
+    def _values_of_event(self, counts: pd.Series[int]) -> list[str]:
+        """Return those of some values that mean the event: in any spelling where all values are known words."""
+        wanted, clear = label(self.event_value), set(map(value_word, counts.index)) <= STATES
+        return [value for value in counts.index if value == wanted or (clear and same_value(value, wanted))]
 
     def refuse_unknown(self, events: pd.Series[Any], *, also: str | None = "drop_missing_target") -> None:
         """Raise if values of the event column say that the outcome is not known.

@@ -24,7 +24,7 @@ from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows, patient_numbers
-from drosurv.tables.problems import copied_rows, sentinels
+from drosurv.tables.problems import copied_rows, refuse_totals, sentinels
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
@@ -172,6 +172,7 @@ class OpenedModel:
         cause's name, or its number if it has none.
         """
         require_columns(frame, keep, "keep")
+        refuse_totals(frame)
         named = self.id_column(frame)
         keep = list(dict.fromkeys([*([] if named is None else [named]), *keep]))
         try:
