@@ -284,6 +284,12 @@ def test_constant_columns_define_no_group():
     only = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X[["same"]], with_fields(data.y, clusters=pairs))
     assert only.repairs_ == []
     assert "The 500 rows are in 250 clusters, each of which counts once" in only.status_
+    # The two rows of a patient are half of the follow-up each.
+    second, end = np.arange(len(X)) % 2 == 1, data.y["time"][1::2].repeat(2)
+    time, entry = np.where(second, end, end / 2), np.where(second, end / 2, 0.0)
+    y = Surv.from_arrays(data.y["event"] & second, time, entry=entry, id=pairs)
+    only = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X[["same"]], y)
+    assert "The 500 rows are of 250 patients, each of whom counts once" in only.status_
 
 
 def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(planted):

@@ -25,11 +25,12 @@ class Clusters:
     Rows of one patient are disjoint intervals of his follow-up: their log likelihoods add up. Patients of one cluster
     may be correlated. If a model is right, the likelihood ratio of each patient has mean 1, and so the exponential of
     the mean of their logarithms has mean at most 1 (Hölder's inequality), however they are correlated; their product
-    may have a larger mean.
+    may have a larger mean. Clusters that are the rows of one patient each are called patients.
     """
 
     number: IntArray
     patient: IntArray | None = None
+    of_patients: bool = False
 
     def __len__(self) -> int:
         """Return the number of clusters."""
@@ -39,6 +40,11 @@ class Clusters:
     def of_several(self) -> bool:
         """Whether a cluster has several rows."""
         return len(self) < len(self.number)
+
+    @property
+    def counted(self) -> str:
+        """How many clusters there are, in words."""
+        return f"{len(self):,} {'clusters' if self.of_several and not self.of_patients else 'patients'}"
 
     def n_patients(self, inside: BoolArray) -> int:
         """Return the number of patients, where they are known, or else of rows, in a mask (n,)."""

@@ -242,10 +242,11 @@ class RepairedCox(RepairedPredictions):
         """
         target, tables = self._begin(X, y, features)
         rows = Rows.parse(y, judged=y_field(y, "entry") is None)
+        of_patients = rows.clusters is None
         if rows.entry is None and rows.patient is not None and np.bincount(rows.patient).max() > 1:
             # Without entry times, rows of one patient are a cluster.
             rows = replace(rows, clusters=rows.cluster, patient=None)
-        clusters = self._parse_clusters(rows, len(target))
+        clusters = replace(self._parse_clusters(rows, len(target)), of_patients=of_patients)
         predicted = as_predictions(model, X, len(target), need_curves=True, cause=self._cause)
         require_an_event(predicted, target)
         self._n_causes = 0 if predicted.competing is None else len(predicted.competing.causes)
@@ -301,7 +302,8 @@ class RepairedCox(RepairedPredictions):
 
     def _parse_clusters(self, rows: Rows, n: int) -> Clusters:
         """Return the clusters of the rows, each row if there are none, and set the smallest size of a subgroup."""
-        found = Clusters(np.arange(n) if rows.cluster is None else rows.cluster, rows.patient)
+        number = np.arange(n) if rows.cluster is None else rows.cluster
+        found = Clusters(number, rows.patient, rows.clusters is None)
         self.min_group_ = (
             int(min(50, max(20, len(found) / 80))) if self.min_group == "auto" else int(self.min_group)
         )
@@ -344,12 +346,12 @@ class RepairedCox(RepairedPredictions):
             needed.append((int(np.ceil(2 * least * self.folds / part)), why))
         # With fewer events per column, most of a fitted model's error is estimation error.
         per_column = (EVENTS_PER_FEATURE * n_columns, f"{EVENTS_PER_FEATURE} for each of {n_columns} columns")
-        rows = "clusters" if clusters.of_several else "patients"
+        events = int(clusters.share @ target.event)
         short = [
-            f"{has:,} {what} are too few, at least {needs:,} are needed ({why})"
-            for has, (needs, why), what in (
-                (int(clusters.share @ target.event), max(needed[0], per_column), "events"),
-                (len(clusters), needed[1], rows),
+            f"{counted} are too few, at least {needs:,} are needed ({why})"
+            for has, (needs, why), counted in (
+                (events, max(needed[0], per_column), f"{events:,} events"),
+                (len(clusters), needed[1], clusters.counted),
             )
             if has < needs
         ]
@@ -419,9 +421,10 @@ class RepairedCox(RepairedPredictions):
         searched = "the model" if self.base_ is None else type(final_step(self.base_)).__name__
         self.status_ = status(self.repairs_, int(residuals.events.sum()), self.min_group_, searched)
         if clusters.of_several:
-            rows, number = f"{self.n_patients_:,} rows", f"{len(clusters):,} clusters"
+            of, which = ("of", "whom") if clusters.of_patients else ("in", "which")
             self.status_ += (
-                f" The {rows} are in {number}, each of which counts once in the tests of a correction."
+                f" The {self.n_patients_:,} rows are {of} {clusters.counted}, each of {which} counts once in the tests "
+                "of a correction."
             )
         return accepted
 
