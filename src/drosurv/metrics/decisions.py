@@ -21,6 +21,8 @@ from drosurv.patients.target import BoolArray, FloatArray, Target
 #: Metrics of a decision, in the order of the tables.
 DECISION_METRICS = ("sensitivity", "specificity", "ppv", "npv", "net_benefit")
 _ROUNDING = 1e-6
+# An influence that is a smaller share of the largest is a rounding error.
+_NO_INFLUENCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +213,8 @@ def weighted_decision_estimates(
         centre, scale = np.where(known, value, 0.0), np.where(known, total, 1.0)
         each = events[:, None] * (by_event - centre * whole_by_event) + fixed - centre * whole
         each *= weight[:, None] / scale
+        # Rounding errors are no influence, and their patients are not counted.
+        each[np.abs(each) <= _NO_INFLUENCE * np.abs(each).max(axis=0, initial=0.0)] = 0.0
         found[metric] = [
             Estimate(float(one), column, _scale(metric), freedom)
             if np.isfinite(one)
