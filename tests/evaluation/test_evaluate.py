@@ -784,3 +784,19 @@ def test_predictions_at_times_that_nobody_reaches_are_named(times, late):
     assert notes == (
         [f"predictions at {late} are not judged: too few patients are observed until then."] if late else []
     )
+
+
+def test_an_undefined_number_is_named_only_if_no_finding_has_it_and_arrays_are_called_the_reference():
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=400)
+    time, left = rng.exponential(5 * np.exp(0.8 * x)), rng.uniform(0.5, 3, 400)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    # Risks in the reverse order, and far too small.
+    at = np.arange(1, 41) / 10
+    S = np.exp(-0.0002 * np.exp(3 * x)[:, None] * at)
+    result = evaluate((at, S), None, y, reference=(at, np.tile(np.exp(-at / 5), (400, 1))))
+    text = result.summary()
+    assert np.isfinite(result.value("calibration_slope"))
+    assert not any("calibration_slope" in note for note in result.notes)
+    assert "The reference predicts all patients better" in text
+    assert "inf" not in text.replace("information", "")

@@ -506,3 +506,16 @@ def test_wrong_incidences_are_refused_with_their_cause(model, change, said):
     with pytest.raises(InputError, match=said) as refused:
         Predictions(incidence=change(F), times=[1.0, 2.0, 3.0])
     assert refused.value.argument == "incidence"
+
+
+def test_the_incidence_of_one_cause_alone_at_many_times_is_shown_at_its_times():
+    rng = np.random.default_rng(7)
+    time, left, cause = rng.exponential(4, 300), rng.uniform(1, 6, 300), rng.integers(1, 3, 300)
+    y = Surv.competing(np.where(time <= left, cause, 0), np.minimum(time, left))
+    at = np.linspace(0.1, 5, 50)
+    rate = rng.uniform(0.8, 1.2, 300)[:, None] / 4
+    given = Predictions(incidence={1: -np.expm1(-rate * at) / 2}, times=at)
+    result = evaluate(given, None, y, cause=1)
+    assert set(result.times["time"]) <= set(at)
+    assert len(result.times) >= 4
+    assert result.summary().startswith("By time ")

@@ -167,10 +167,11 @@ class EvaluationData:
 
     @cached_property
     def few_times(self) -> FloatArray | None:
-        """The times of predictions that are known at few times only; None if they are known throughout."""
+        """The times of predictions that are judged at few times, or at theirs; None if they are known throughout."""
         if not self.has_curves:
             return None
-        times = self.model_curves.times if self.at_times else self.model_curves.few_times
+        own = self.at_times or (self.is_judged and self.judged.few_times)
+        times = self.model_curves.times if own else self.model_curves.few_times
         if times is None:
             return None
         return times[times > 0]

@@ -60,7 +60,7 @@ from drosurv.patients.target import (
     parse_competing_target,
 )
 from drosurv.predictions import Predicted, as_predictions, of_causes
-from drosurv.predictions.any_model import final_step, model_name
+from drosurv.predictions.any_model import final_step, name_of_reference
 from drosurv.predictions.given import ranked_by_hazard
 from drosurv.presentation import cause_in_words, counted, listing, moment, written
 
@@ -126,7 +126,7 @@ def evaluate(
         control). Strata and offset are passed to it if it was fitted with them. Without a reference and without X_train
         the comparison is left out, and the notes say so.
     reference_name : str, optional
-        What sentences call it; by default its class.
+        What sentences call it; by default its class, or "the reference" for arrays.
     strata, offset : (n,) arrays, optional
         Strata and offset of the patients, for a model that was fitted with them. With strata, patients are ranked by
         their predicted cumulative hazard at the horizon.
@@ -232,7 +232,7 @@ def evaluate_rows(
     predicted = as_predictions(model, X, len(y), rows=rows)
     y = with_predicted_times(y, predicted, at.horizon)
     if reference_name is None:
-        reference_name = "plain Cox" if reference is None else model_name(reference)
+        reference_name = name_of_reference(reference)
     if cause is not None and not has_causes(y):
         raise ArgumentError(
             "cause", f"{arg('cause', cause)} needs causes in y: build it with Surv.competing."
@@ -257,15 +257,16 @@ def evaluate_rows(
         small |= {(EVERYONE, ALL)}
     table, between_large = rows_of(evaluator, small, inference.level)
     data, control = evaluator.everyone.data, evaluator.control
-    undefined = warn_of_undefined_rows(table, without_event(data.outcome, y, cause))
     judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
+    table = with_findings(table, judged.findings)
+    undefined = warn_of_undefined_rows(table, without_event(data.outcome, y, cause))
     return EvaluationResult(
         found=in_order(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference.level),
         calibrated=partial(calibration_table, evaluator, inference.level),
         subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
         risks=partial(risks_by_time, evaluator, inference.level),
-        table=frame_of(with_findings(table, judged.findings)),
+        table=frame_of(table),
         groups=judged.table,
         **group_tables(evaluator, inference.level),
         control=control,

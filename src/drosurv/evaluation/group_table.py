@@ -227,7 +227,8 @@ def with_findings(rows: Sequence[Row], found: Sequence[FindingRow]) -> tuple[Row
         one = known.get((row.attribute, row.group, row.metric))
         if one is None or row.kind == "gap":
             return row
-        return row._replace(value=one.value, low=one.low, high=one.high, adjusted=True)
+        status = "ok" if row.status == "undefined" and np.isfinite(one.value) else row.status
+        return row._replace(value=one.value, low=one.low, high=one.high, adjusted=True, status=status)
 
     return tuple(map(as_found, rows))
 

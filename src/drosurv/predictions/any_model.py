@@ -51,6 +51,13 @@ def model_name(model: Any) -> str:
     return type(model).__name__ if hasattr(model, "predict") else "predictions"
 
 
+def name_of_reference(reference: Any) -> str:
+    """Return what sentences call the model to compare with: plain Cox if none was given, else its class."""
+    if reference is None:
+        return "plain Cox"
+    return model_name(reference) if hasattr(reference, "predict") else "the reference"
+
+
 def training_follow_up(model: Any) -> Any:
     """Return the follow-up of the training patients, which fitted models of this library keep; None for others."""
     return getattr(final_step(model), "follow_up_", None)

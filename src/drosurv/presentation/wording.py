@@ -100,13 +100,15 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
 
 
 def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0, size: float = 0.0) -> str:
-    """Return an interval as text, also without an upper end (infinity); empty if an end is not known.
+    """Return an interval as text, also without one end (infinity); empty if an end is not known, or both are infinite.
 
     It has the decimals of the value `beside` it, or of a number of the given size if that is larger.
 
-    >>> interval_text(14.0849, math.inf), interval_text(math.nan, 1.0)
-    ('14.085 or more', '')
+    >>> interval_text(14.0849, math.inf), interval_text(-math.inf, 0.27), interval_text(math.nan, 1.0)
+    ('14.085 or more', '0.270 or less', '')
     """
+    if low == -math.inf and not is_missing(high) and not is_missing(beside):
+        return f"{written(high, kind, beside=(high, beside, size))} or less"
     if high == math.inf and not is_missing(low) and not is_missing(beside):
         return f"{written(low, kind, beside=(low, beside, size))} or more"
     if any(is_missing(end) for end in (low, high, beside)):
@@ -142,12 +144,16 @@ def ratio_with_interval(value: float, low: float, high: float) -> str:
     ('1.14 (1.003 to 1.28)', '1.14 (1.00 to 1.28)')
     >>> ratio_with_interval(2.0, 1.5, 3e4), ratio_with_interval(2.0, 1.5, math.inf)
     ('2.00 (1.50 to more than 1,000)', '2.00 (1.50 or more)')
+    >>> ratio_with_interval(-4.9, -math.inf, 0.27)
+    '−4.90 (0.27 or less)'
     >>> ratio_with_interval(4e8, 1e8, 1e9)
     'more than 1,000'
     """
-    if math.isnan(low) or low > _LARGEST_RATIO:
+    if math.isnan(low) or low > _LARGEST_RATIO or (low, high) == (-math.inf, math.inf):
         return ratio_text(value)
     near = [f"{end:.3f}" if 0 < abs(end - 1) < 0.005 else ratio_text(end) for end in (low, high)]
+    if low == -math.inf:
+        return f"{ratio_text(value)} ({near[1]} or less)"
     end = f"to {near[1]}" if math.isfinite(high) else "or more"
     return f"{ratio_text(value)} ({near[0]} {end})"
 

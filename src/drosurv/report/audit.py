@@ -30,6 +30,7 @@ from drosurv.predictions.any_model import (
     final_step,
     fitted_plain_cox,
     is_score,
+    name_of_reference,
     prepared,
     require_fitted,
     training_follow_up,
@@ -170,6 +171,8 @@ def audit(
     'Predictions'
     """
     page = page or Page()
+    if not page.reference_name:
+        page = replace(page, reference_name=name_of_reference(reference))
     require_model(model)
     Horizon(horizon, threshold)
     Inference(level, relevance=relevance)

@@ -74,7 +74,7 @@ class Page:
     time_unit : str
         Unit of the times, such as "days"; empty if it is unknown.
     reference_name : str
-        Name of the model to compare with.
+        Name of the model to compare with; by default its class, or plain Cox.
     warnings : sequence of mappings
         Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
         report; with one of severity "blocking" the verdict is that the data have a problem.
@@ -90,7 +90,7 @@ class Page:
     title: str | None = None
     data_name: str = ""
     time_unit: str = ""
-    reference_name: str = "plain Cox"
+    reference_name: str = ""
     warnings: Sequence[Mapping[str, str]] = ()
     sections: Sequence[Any] = ()
     also: Mapping[str, Any] = field(default_factory=dict)
