@@ -7,9 +7,9 @@ import pytest
 from drosurv.patients.observation import Rows
 from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable, read_survival_table
-from drosurv.tables.ids import patients_not_in
 from drosurv.tables.reading import TableNote
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.workflows.row_hashes import patients_not_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:column 'id' names patients")
 

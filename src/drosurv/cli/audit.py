@@ -197,7 +197,7 @@ def _audit_model(
 ) -> tuple[list[dict[str, str]], AuditReport]:
     """Audit a saved model with a table of patients; return warnings and the report."""
     from drosurv.report import audit as audited
-    from drosurv.tables.ids import patients_not_in
+    from drosurv.workflows.row_hashes import patients_not_in
     from drosurv.workflows.training import audit_folds
 
     opened, frame = judged.open(), file.format.read(data)

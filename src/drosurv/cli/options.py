@@ -300,8 +300,8 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
             return table, None
         if path.is_file() and not force:
             from drosurv.errors import warn_caller
-            from drosurv.tables.ids import patients_not_in
             from drosurv.tables.reading import TableNote
+            from drosurv.workflows.row_hashes import patients_not_in
 
             if share is not None:
                 raise InputError(

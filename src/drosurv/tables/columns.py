@@ -18,8 +18,8 @@ from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     LIMIT,
+    as_others,
     coded,
-    decimal_remedy,
     factorized,
     has_decimal_comma,
     holds_numbers,
@@ -321,17 +321,11 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
     unlike = [text for text in texts if number(text) is None and like_number(text)]
     numbers = len(texts) > _MOST_NUMBERS_AS_CODES and all(map(like_number, texts))
     if unlike and (numbers or len(unlike) > len(texts) / 2):
-        commas = list(filter(has_decimal_comma, unlike))
-        written = "with a comma" if commas else "that are not written like the others"
-        remedy = (
-            f"if it is the decimal mark, {decimal_remedy()}; if it separates thousands, remove it"
-            if commas
-            else "write all in the same way"
-        )
+        found = list(filter(has_decimal_comma, unlike)) or unlike
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers {written}, such as {shown(commas or unlike, 3)}: {remedy}; if the column "
-            f"is a category, name it in {arg('categorical')}.",
+            f"column {name!r} holds numbers such as {shown(found, 3)}: {as_others(found[0])}; if the column is a "
+            f"category, name it in {arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)

@@ -8,7 +8,7 @@ import gzip
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.tables.cells import Cells
 from drosurv.tables.number_texts import like_number
+from drosurv.tables.values import label
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # By the zeros among the first and the second bytes of the first two letters.
@@ -249,17 +250,22 @@ def undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:
     if not any(field.strip() for field in fields):
         raise InputError(f"{path} is empty: its first line must name the columns.")
-    names = [_cell(field) or f"column {place}" for place, field in enumerate(fields, start=1)]
-    if len(names) == 1:
-        other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
-        if other is not None:
-            raise ArgumentError(
-                "separator",
-                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
-                f"{arg('separator', other)}.",
-            )
+    names = column_names(map(_cell, fields))
+    others = [mark for mark in _SEPARATORS if mark != separator and mark in fields[0]]
+    if len(names) == 1 and others:
+        raise ArgumentError(
+            "separator",
+            f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {others[0]!r}: pass "
+            f"{arg('separator', others[0])}.",
+        )
     refuse_repeated(names, path)
     return names
+
+
+def column_names(cells: Iterable[Any]) -> list[str]:
+    """Return the names of columns as people type them, in one line with one space; those without are numbered."""
+    names = [" ".join(label("" if cell is None else cell).split()) for cell in cells]
+    return [name or f"column {place}" for place, name in enumerate(names, start=1)]
 
 
 def refuse_repeated(names: Sequence[str], path: Path) -> None:

@@ -14,6 +14,7 @@ from drosurv.presentation import counted
 from drosurv.tables.number_texts import in_ascii
 from drosurv.tables.values import (
     factorized,
+    finite,
     first_wrong,
     holds_numbers,
     label,
@@ -65,14 +66,13 @@ def dates_in_numbers(column: pd.Series[Any]) -> str:
     It is "?" if they are dates of which the day or the month may come first. Texts of eight digits are such numbers.
     """
     if holds_numbers(column):
-        values = to_floats(column)
+        known = finite(column)
     elif column.dtype.kind in "OT" and all(
         re.fullmatch(r"\d{8}", label(value)) for value in factorized(column)[1]
     ):
-        values = numbers_in(column)
+        known = numbers_in(column.dropna())
     else:
         return ""
-    known = values[np.isfinite(values)]
     first, second, last = known // 1_000_000, known // 10_000 % 100, known % 10_000
     found: dict[str, float] = {}
     for form, year, month, day in (
@@ -90,10 +90,7 @@ def dates_in_numbers(column: pd.Series[Any]) -> str:
 
 def holds_years(column: pd.Series[Any]) -> bool:
     """Whether the numbers of a column are several years of the calendar."""
-    if not holds_numbers(column):
-        return False
-    values = to_floats(column)
-    known = values[np.isfinite(values)]
+    known = finite(column)
     return bool(len(known) and np.ptp(known) > 0 and known.min() >= YEARS[0] and known.max() <= YEARS[1])
 
 
@@ -103,8 +100,7 @@ def _may_be_date(month: FloatArray, day: FloatArray) -> BoolArray:
 
 def _short_dates(column: pd.Series[Any]) -> bool:
     """Whether numbers are dates with two digits for the year, such as 310321, in any order."""
-    values = to_floats(column)
-    known = values[np.isfinite(values)]
+    known = finite(column)
     six_digits = len(known) and (known > 100_000).mean() > _SIX_DIGITS
     if not six_digits or (known % 1 > 0).any() or known.max() >= 10**6:
         return False

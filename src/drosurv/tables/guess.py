@@ -29,7 +29,7 @@ from drosurv.tables.groups import guess_groups
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import dates_as_numbers, entry_not_given, interval_start, start_dates
 from drosurv.tables.reading import as_table, require_columns
-from drosurv.tables.values import coded, floats, holds_numbers
+from drosurv.tables.values import coded, finite, floats, holds_numbers
 
 # Names of the two ends of an interval in which a row is observed: of its beginning, and of its end.
 _INTERVALS = {
@@ -263,8 +263,7 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
     """Return 0 for a column that cannot be the time, else up to 3, by its name."""
     if not holds_numbers(column) or holds_dates(column) or dates_in_numbers(column):
         return 0.0
-    values = floats(column)
-    values = values[np.isfinite(values)]
+    values = finite(column)
     # A few negative times may be mistakes.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0

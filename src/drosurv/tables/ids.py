@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, arg
 from drosurv.patients.outcome_names import plain
-from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.tables.values import coded, floats, holds_numbers, label, labels
+from drosurv.patients.target import FloatArray, IntArray
+from drosurv.tables.values import coded, finite, floats, holds_numbers, label
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
@@ -59,8 +58,7 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
     """Whether a column identifies patients, by its name and by its number of different values."""
     if not is_id_name(name) or column.nunique() <= len(column) / 10:
         return False
-    values = floats(column) if holds_numbers(column) else np.zeros(0)
-    return bool((values[np.isfinite(values)] % 1 == 0).all())
+    return _is_whole(column)
 
 
 def names_people(name: Any, column: pd.Series[Any]) -> bool:
@@ -99,8 +97,7 @@ def names_clusters(name: Any, column: pd.Series[Any]) -> bool:
 
 def _is_whole(column: pd.Series[Any]) -> bool:
     """Whether a column holds no numbers with decimals."""
-    values = floats(column.dropna()) if holds_numbers(column) else np.zeros(0)
-    return bool((values == np.floor(values)).all())
+    return bool((finite(column) % 1 == 0).all())
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:
@@ -214,20 +211,3 @@ def _ten_digits(values: FloatArray) -> FloatArray:
         unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
         rounded = np.round(values / unit) * unit
     return np.where(np.isfinite(rounded), rounded, values)
-
-
-def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
-    """Return which rows, (n,), are of patients who are not in another table, by `id` or else by all shared columns."""
-    shared = [name for name in frame.columns if name in others.columns]
-    if id is not None and id in shared:
-        new = ~labels(frame[id]).isin(set(labels(others[id]).dropna()))
-    elif shared:
-        new = ~hash_rows(frame[shared]).isin(set(hash_rows(others[shared])))
-    else:
-        return np.ones(len(frame), dtype=np.bool_)
-    if not new.any():
-        raise ArgumentError(
-            "train",
-            f"{arg('train')} holds no patient who is not also in the other table: pass another table.",
-        )
-    return new.to_numpy(dtype=np.bool_)

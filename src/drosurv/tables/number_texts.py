@@ -93,7 +93,9 @@ def numbers(texts: Sequence[str], decimal: str | None, name: str) -> list[float]
     some_percent = len({text.endswith(_PERCENT) for text in texts}) > 1
     if some_percent or any(map(_CODE.match, plain)):
         return None
-    mark = decimal or _own_mark(plain, name)
+    mark = decimal or mark_of((text, 1) for text in plain) or "."
+    if mark.startswith("either"):
+        raise _two_meanings(plain, name)
     values = [_value(text, mark) for text in plain]
     found = [value for value in values if value is not None]
     if len(found) == len(values):
@@ -191,14 +193,6 @@ def refuse_contradiction(texts: Sequence[str], mark: str | None, decimal: str | 
 def _either(texts: Sequence[str]) -> list[str]:
     """Return the texts whose mark may separate thousands, or be the decimal mark."""
     return list(filter(_EITHER.fullmatch, map(in_ascii, texts)))
-
-
-def _own_mark(plain: Sequence[str], name: str) -> str:
-    """Return the decimal mark that the numbers of a column show; raise if they may have two meanings."""
-    mark = mark_of((text, 1) for text in plain) or "."
-    if mark.startswith("either"):
-        raise _two_meanings(plain, name)
-    return mark
 
 
 def _two_meanings(texts: Sequence[str], name: str) -> ArgumentError:

@@ -22,6 +22,7 @@ from drosurv.tables.values import (
     MOST_CODES,
     amounts,
     coded,
+    finite,
     floats,
     holds_numbers,
     label,
@@ -512,15 +513,10 @@ def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
 
 
 def _is_code(column: pd.Series[Any]) -> bool:
-    values = np.unique(_finite(column)) if holds_numbers(column) else np.zeros(0)
+    values = np.unique(finite(column))
     if len(values) < 3 or (values % 1 > 0).any():
         return False
     return len(values) <= MOST_CODES or CODE_NAME.search(str(column.name)) is not None
-
-
-def _finite(column: pd.Series[Any]) -> FloatArray:
-    values = floats(column)
-    return values[np.isfinite(values)]
 
 
 def refuse_sentinels(frame: pd.DataFrame, times: Sequence[str] = ()) -> None:
@@ -536,7 +532,7 @@ def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
     """Say which numbers of a column may mean a missing value, outside the rest; 0 may too with `zero`."""
     if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
         return
-    values, codes = _finite(column), _sentinel_numbers(column)
+    values, codes = finite(column), _sentinel_numbers(column)
     found = [value for value in codes if _outside(value, values, codes)]
     found += [0.0] * (zero and _zero_is_outside(values))
     for value in found:
@@ -551,7 +547,7 @@ def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
 
 def _sentinel_numbers(column: pd.Series[Any]) -> list[float]:
     """Return the numbers of a column, in order, that may be codes; none if it does not hold numbers."""
-    known = np.unique(_finite(column)) if holds_numbers(column) else np.zeros(0)
+    known = np.unique(finite(column))
     ends = np.unique([*known[:_MOST_SENTINELS], *known[-_MOST_SENTINELS:]])
     return [value for value in ends.tolist() if _SENTINEL.fullmatch(f"{value:.15g}")]
 

@@ -173,12 +173,10 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         wrong = others if others.any() else wrong
-        here = arg("missing", [f"{column.name}=*"])
+        here, text = arg("missing", [f"{column.name}=*"]), label(column[wrong].iloc[0])
         remedy = f"correct it, or pass {here} if such texts mean a missing value"
-        if has_decimal_comma(column[wrong].iloc[0]):
-            remedy = f"if the comma is a decimal mark, {decimal_remedy()}; otherwise {remedy}"
-        elif like_number(label(column[wrong].iloc[0])):
-            remedy = "write all numbers of the column in the same way"
+        if like_number(text):
+            remedy = as_others(text)
         elif np.mean(wrong) > _MOSTLY:
             remedy = "write numbers alone there, without their units"
         raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
@@ -201,9 +199,18 @@ def has_decimal_comma(value: Any) -> bool:
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
 
 
-def decimal_remedy() -> str:
-    """Say what to do with numbers that have a decimal comma."""
-    return f"write points, or read the table with {arg('decimal', ',')} if all its numbers have commas"
+def as_others(text: str) -> str:
+    """Say what to do with numbers such as a text that no number has beside the others of its column."""
+    if not has_decimal_comma(text):
+        return "write all numbers of the column in the same way"
+    read = f"write points, or read the table with {arg('decimal', ',')} if all its numbers have commas"
+    return f"if the comma is the decimal mark, {read}; if it separates thousands, remove it"
+
+
+def finite(column: pd.Series[Any]) -> FloatArray:
+    """Return the numbers of a column that are known and finite; none if it does not hold numbers."""
+    values = floats(column) if holds_numbers(column) else np.zeros(0)
+    return values[np.isfinite(values)]
 
 
 def floats(column: pd.Series[Any]) -> FloatArray:

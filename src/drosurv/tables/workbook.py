@@ -8,22 +8,22 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 from drosurv.errors import ArgumentError, InputError, arg, did_you_mean
 from drosurv.presentation import counted, listing
 from drosurv.tables.cells import Cells
-from drosurv.tables.csv_file import header_place, refuse_repeated
+from drosurv.tables.csv_file import column_names, header_place, refuse_repeated
 
 # A sheet with fewer rows or columns is no table of patients but, for example, a legend.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 10, 2
 
 
 class Sheet(NamedTuple):
-    """The cells of a sheet by rows, without empty columns at the right and empty rows at the end."""
+    """The values of a sheet by rows, without empty rows at the end, and its cells as openpyxl has them."""
 
     name: str
     rows: list[list[Any]]
+    cells: Any
 
 
 def read_workbook(
@@ -46,9 +46,8 @@ def read_workbook(
             f"{path} was read with {arg('header_row', at + 1)}: {counted(at, 'row')} above it named no columns."
         )
     header = chosen.rows[at]
-    names = _names(header)
     width = max(len(row) for row in chosen.rows[at:])
-    names += [f"column {place}" for place in range(len(names) + 1, width + 1)]
+    names = column_names([*header, *[None] * (width - len(header))])
     body = [row for row in chosen.rows[at + 1 :] if any(cell is not None for cell in row)]
     columns = [[row[place] if place < len(row) else None for row in body] for place in range(width)]
     used = [
@@ -58,7 +57,7 @@ def read_workbook(
         or any(cell is not None for cell in columns[place])
     ]
     refuse_repeated([names[place] for place in used], path)
-    if empty := _formulas_without_value(path, chosen.name, at + 1):
+    if empty := _formulas_without_value(path, chosen, at + 1):
         raise InputError(
             f"sheet {chosen.name!r} of {path} has {counted(len(empty), 'formula')} without a value in the file, in "
             f"{listing(empty, 6)}: open and save it in Excel or LibreOffice first."
@@ -68,13 +67,8 @@ def read_workbook(
 
 def _sheets(path: Path) -> list[Sheet]:
     """Read all visible sheets; every cell of a merged range gets its value."""
-    from openpyxl import load_workbook
-
-    with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
-        # Of styles and extensions that openpyxl does not know.
-        book = load_workbook(file, data_only=True)
     found = []
-    for sheet in book.worksheets:
+    for sheet in _book(path, data_only=True).worksheets:
         if sheet.sheet_state != "visible":
             continue
         merged = [span.bounds for span in sheet.merged_cells.ranges]
@@ -86,7 +80,7 @@ def _sheets(path: Path) -> list[Sheet]:
                 rows[row][left - 1] = rows[top - 1][left - 1]
         while rows and all(cell is None for cell in rows[-1]):
             rows.pop()
-        found.append(Sheet(sheet.title, rows))
+        found.append(Sheet(sheet.title, rows, sheet))
     return found
 
 
@@ -119,46 +113,21 @@ def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sh
     return chosen, [note] if others else []
 
 
-def _names(cells: Sequence[Any]) -> list[str]:
-    whole = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
-    return [
-        f"column {place}" if cell is None else " ".join(str(cell).split())
-        for place, cell in enumerate(whole, start=1)
-    ]
-
-
-def _formulas_without_value(path: Path, sheet: str, after: int) -> list[str]:
+def _formulas_without_value(path: Path, sheet: Sheet, after: int) -> list[str]:
     """Return the cells of a sheet, below row `after`, with formulas that no program has computed yet."""
     with zipfile.ZipFile(path) as archive:
-        content = archive.read(_file_of(archive, sheet))
-    if not re.search(rb"<(?:\w+:)?f[\s/>]", content):
+        files = [archive.read(name) for name in archive.namelist() if name.startswith("xl/worksheets/")]
+    if not any(re.search(rb"<(?:\w+:)?f[\s/>]", content) for content in files):
         return []
-    found = []
-    for cell in (one for one in ElementTree.fromstring(content).iter() if _tag(one) == "c"):
-        parts = {_tag(part): part.text for part in cell}
-        # A formula may have an empty text as its value.
-        computed = parts.get("v") or "is" in parts or cell.get("t") == "str"
-        place = cell.get("r", "")
-        if "f" in parts and not computed and int(re.sub(r"\D", "", place) or 0) > after:
-            found.append(place)
-    return found
+    formulas = (cell for row in _book(path, data_only=False)[sheet.name].iter_rows(after + 1) for cell in row)
+    found = [(cell, sheet.cells[cell.coordinate]) for cell in formulas if cell.data_type == "f"]
+    # A formula may have an empty text as its value.
+    return [cell.coordinate for cell, held in found if held.value is None and held.data_type != "str"]
 
 
-def _file_of(archive: zipfile.ZipFile, sheet: str) -> str:
-    """Return the name of the file of a sheet in a workbook."""
-    sheets = ElementTree.fromstring(archive.read("xl/workbook.xml")).iter()
-    (key,) = (
-        value
-        for one in sheets
-        if _tag(one) == "sheet" and one.get("name") == sheet
-        for name, value in one.items()
-        if name.endswith("}id")
-    )
-    links = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
-    target = next(link.get("Target", "") for link in links if link.get("Id") == key)
-    return target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+def _book(path: Path, *, data_only: bool) -> Any:
+    from openpyxl import load_workbook
 
-
-def _tag(element: ElementTree.Element) -> str:
-    """Return the name of an element without its namespace."""
-    return element.tag.rpartition("}")[2]
+    with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
+        # Of styles and extensions that openpyxl does not know.
+        return load_workbook(file, data_only=data_only)

@@ -14,7 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.patients.target import IntArray
+from drosurv.errors import ArgumentError, arg
+from drosurv.patients.target import BoolArray, IntArray
+from drosurv.tables.ids import hash_rows
+from drosurv.tables.values import labels
 
 # A table of which a larger share of rows was seen in training, beyond chance, does not hold new patients.
 MOST_SEEN = 0.05
@@ -121,3 +124,20 @@ def canonical_text(value: Any) -> str:
     except ValueError:
         return text.removesuffix(" 00:00:00")
     return f"{number:.10g}" if isfinite(number) else text.lower()
+
+
+def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
+    """Return which rows, (n,), are of patients who are not in another table, by `id` or else by all shared columns."""
+    shared = [name for name in frame.columns if name in others.columns]
+    if id is not None and id in shared:
+        new = ~labels(frame[id]).isin(set(labels(others[id]).dropna()))
+    elif shared:
+        new = ~hash_rows(frame[shared]).isin(set(hash_rows(others[shared])))
+    else:
+        return np.ones(len(frame), dtype=np.bool_)
+    if not new.any():
+        raise ArgumentError(
+            "train",
+            f"{arg('train')} holds no patient who is not also in the other table: pass another table.",
+        )
+    return new.to_numpy(dtype=np.bool_)
