@@ -9,6 +9,7 @@ from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable, read_survival_table
 from drosurv.tables.reading import TableNote
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.values import label
 from drosurv.workflows.row_hashes import patients_not_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:column 'id' names patients")
@@ -71,9 +72,8 @@ def test_dates_after_today_are_a_problem_of_the_table(early, late, starts):
     )
     columns = TargetColumns(None, "died", start="from", end="to")
     (told,) = (str(one) for one in SurvivalTable.parse(frame, columns).problems() if "today" in str(one))
-    assert told == (
-        f"end column 'to' holds dates after today in 2 rows (first in row 6: {late}): correct them."
-    )
+    held = repr(late) if isinstance(late, str) else label(late)
+    assert told == f"end column 'to' holds {held} (row 6), which is after today (2 such rows): correct it."
     table = SurvivalTable.parse(frame.iloc[[0, 2]], columns)
     assert not any("today" in str(one) for one in table.problems())
 

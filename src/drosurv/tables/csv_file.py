@@ -73,12 +73,8 @@ def encoding_of(data: bytes) -> str:
 
 
 def sample_of(data: bytes, codec: str) -> str:
-    """Return the first lines of a file as text."""
-    try:
-        return data[:_SAMPLE_BYTES].decode(codec, errors="ignore" if len(data) > _SAMPLE_BYTES else "strict")
-    except UnicodeError:
-        # Reading the whole file will report the byte that cannot be decoded.
-        return data[:_SAMPLE_BYTES].decode("latin-1")
+    """Return the first lines of a file as text; reading all will report a byte that cannot be decoded."""
+    return data[:_SAMPLE_BYTES].decode(codec, errors="replace")
 
 
 def separator_of(text: str, decimal: str | None) -> str:

@@ -225,26 +225,19 @@ def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
     if column.dtype.kind == "M" or not holds_dates(column):
         return ""
     for value in _texts(column).dropna().unique():
+        read = f"{value!r} of {arg(argument)} column {column.name!r} is read as"
         if _MONTH.fullmatch(value):
-            return (
-                f"{value!r} of {arg(argument)} column {column.name!r} is read as the first day of that month."
-            )
+            return f"{read} the first day of that month."
         match = _OTHER.fullmatch(value)
         # With dots, the day comes first everywhere.
         if match is None or match[2] == "." or match[1] == match[3] or max(int(match[1]), int(match[3])) > 12:
             continue
         form, shown_by = _format(column, argument, other)
-        date, first = (
-            pd.to_datetime(value, format=form, errors="coerce"),
-            "day" if form[1] == "d" else "month",
-        )
+        date = pd.to_datetime(value, format=form, errors="coerce")
+        first = "day" if form[1] == "d" else "month"
         # A date that is not written like the others is refused where the dates are read.
-        if pd.isna(date):
-            continue
-        return (
-            f"{value!r} of {arg(argument)} column {column.name!r} is read as {date.day} {date:%B %Y}, because "
-            f"{shown_by} have the {first} first."
-        )
+        if not pd.isna(date):
+            return f"{read} {date.day} {date:%B %Y}, because {shown_by} have the {first} first."
     return ""
 
 

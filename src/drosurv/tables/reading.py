@@ -389,13 +389,10 @@ def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dic
 
 def _refuse_all_missing(name: str, column: Column, present: Column) -> None:
     """Raise if every text of a column would be missing because it holds no number."""
-    values, rest = (
-        one.values if isinstance(one, Cells) else one.dropna().tolist() for one in (column, present)
+    held, rest = (
+        {*(one.values if isinstance(one, Cells) else one.dropna().tolist())} for one in (column, present)
     )
-    if rest or all(value in MISSING for value in values):
-        return
-    here = [f"{name}={ANY_TEXT}"]
-    raise ArgumentError(
-        "missing",
-        f"{arg('missing', here)}: column {name!r} holds no number, so that all of it would be missing.",
-    )
+    if not rest and held.difference(MISSING):
+        here = arg("missing", [f"{name}={ANY_TEXT}"])
+        text = f"{here}: column {name!r} holds no number, so that all of it would be missing."
+        raise ArgumentError("missing", text)

@@ -305,17 +305,9 @@ class SurvivalTable:
             )
         start, end = self.columns.start, self.columns.end
         for argument, column, other in (("start", start, end), ("end", end, start)):
-            if (
-                column is not None
-                and (late := in_future(self.frame[column], argument, self.frame[other])).any()
-            ):
-                n, first_date = int(late.sum()), self.frame[column].iloc[int(late.argmax())]
-                yield ArgumentWarning(
-                    argument,
-                    f"{arg(argument)} column {column!r} holds {'a date' if n == 1 else 'dates'} after today in "
-                    f"{counted(n, 'row')} (first in row {row_number(late.argmax(), self.frame)}: {first_date}): "
-                    f"correct {'it' if n == 1 else 'them'}.",
-                )
+            if column and (late := in_future(self.frame[column], argument, self.frame[other])).any():
+                wrong = first_wrong(self.frame[column], late, "after today")
+                yield ArgumentWarning(argument, f"{arg(argument)} {wrong}: correct it.")
 
     @property
     def n_with_several_events(self) -> int:

@@ -28,8 +28,8 @@ _ABSENT = re.compile(
     r"\?|--?|unknown|unk|n/k|nk|not known|not done|nd|n\.d\.|missing|none|k\.a\.|keine angabe|unbekannt|inconnue?|nr|"
     r"n/d|not available|not measured"
 )
-# That a number lies beyond a limit, as <5.
-LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+")
+# That a number lies beyond a limit, as <5 and 60+.
+LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+|[\d.,]+\s*\+")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -177,6 +177,8 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         remedy = f"correct it, or pass {here} if such texts mean a missing value"
         if like_number(text):
             remedy = as_others(text)
+        elif LIMIT.fullmatch(text):
+            remedy = f"write numbers, such as the limits, or pass {here} if such texts mean a missing value"
         elif np.mean(wrong) > _MOSTLY:
             remedy = "write numbers alone there, without their units"
         raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
