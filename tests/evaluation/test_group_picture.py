@@ -79,7 +79,7 @@ def test_risks_by_a_time_come_as_counts_of_100_patients():
     assert tiny.words == "fewer than 50 patients"
     assert found.axis_label == "observed / predicted risk by 5 years, intervals not adjusted"
     assert found.counts("a relapse") == (
-        "By 5 years: of 100 patients of age old 25 (21 to 29) had a relapse; the model expected 50."
+        "By 5 years: of 100 patients of age old, 25 (21 to 29) had a relapse; the model expected 50."
     )
 
 

@@ -502,3 +502,15 @@ def test_the_note_on_two_ratios_names_the_times_of_predictions_at_few_times():
     note = report.parts["verdict"].facts["note"]
     assert "events are those by time 5, risks those by time 1." in note
     assert "over the whole follow-up" not in note
+
+
+@pytest.mark.filterwarnings("ignore:small groups", "ignore:undefined")
+def test_a_page_is_written_where_no_event_is_predicted_or_observed_by_the_horizon():
+    rng = np.random.default_rng(9)
+    time, left = 3 + rng.exponential(2, 60), rng.uniform(1, 4, 60)
+    at = np.linspace(0.1, 8, 60)
+    S = np.tile(np.exp(-np.maximum(at - 3, 0) / 2), (60, 1))
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    report = audit((at, S), None, y, sensitive_features={"g": rng.integers(2, size=60)}, horizon=1.0)
+    assert report.times["observed"].iloc[0] == report.times["predicted"].iloc[0] == 0
+    assert "predicted risk" in report.to_html()

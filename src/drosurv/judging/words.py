@@ -177,12 +177,12 @@ def risk_sentence(
     """Say how many of 100 patients had the event by a time, with its interval, and how many the model expected.
 
     >>> risk_sentence(0.40, 0.31, 0.28, 0.34, by="5 years", whom="sex m")
-    'By 5 years: of 100 patients of sex m 31 (28 to 34) had the event; the model expected 40.'
+    'By 5 years: of 100 patients of sex m, 31 (28 to 34) had the event; the model expected 40.'
     """
     known = np.isfinite([low, high]).all()
     counts = per_hundred(observed, predicted, *((low, high) if known else ()))
     interval = f" ({counts[2]} to {counts[3]})" if known else ""
-    of = f" of {whom}" if whom else ""
+    of = f" of {whom}," if whom else ""
     return f"By {by}: of 100 patients{of} {counts[0]}{interval} had {event}; the model expected {counts[1]}."
 
 

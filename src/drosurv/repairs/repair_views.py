@@ -222,8 +222,8 @@ def in_words(repair: Repair, *, frozen: bool, unit: str = "") -> str:
         f"events, after the repair {ratio_text(after.value)} times ({ratio_text(after.low)} to "
         f"{ratio_text(after.high)}); the gain in log {gained} is {_gain(gain)}."
     )
-    if repair.version != "level":
-        # Equal predictions have no slope.
+    # Equal predictions have no slope.
+    if repair.version != "level" and np.isfinite(repair.slope_after):
         before_repair = f" was {repair.slope_before:.2f} and" if np.isfinite(repair.slope_before) else ""
         sentences.append(
             f"Their calibration slope{before_repair} is {repair.slope_after:.2f} after the repair (1 is right)."

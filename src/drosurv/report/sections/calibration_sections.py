@@ -174,7 +174,8 @@ def calibration_charts(
     rows = [row for row in points.rows if row["observed"] is not None]
     if not rows:
         return ()
-    top = min(1.0, 1.1 * max(row[key] for row in rows for key in ("predicted", "observed")))
+    # All risks may be 0.
+    top = min(1.0, 1.1 * max(row[key] for row in rows for key in ("predicted", "observed"))) or 1.0
     x = Axis.over("predicted risk", [0.0, top], kind="share", count=4, include=(0.0, top))
     # Wide intervals are cut off at twice the risks.
     peak = min(1.0, 2 * top, max([top, *(row["high"] for row in rows if row["high"] is not None)]))
