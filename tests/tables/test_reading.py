@@ -330,6 +330,14 @@ def test_a_file_that_cannot_be_read_so_is_refused_with_the_reason(write, content
         read_frame(write(content), **options)
 
 
+def test_a_table_without_names_of_columns_is_noted(write):
+    said = "most columns have numbers as names: if the first row is a patient, write names above"
+    with pytest.warns(TableNote, match=said):
+        read_frame(write("P1,61,f,4.3,1\nP2,50,m,7.1,0\n"))
+    # Warnings are errors.
+    assert read_frame(write("id,y2019,2020\nP1,1,2\n")).shape == (1, 3)
+
+
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv is not a file"):
         read_frame(tmp_path / "nothing.csv")

@@ -221,6 +221,10 @@ class FileFormat:
                 columns, notes = read_workbook(path, self.sheet, self.header_row)
         else:
             columns, notes = parquet(path) if kind == "parquet" else other_format(path)
+        if sum(map(like_number, columns)) > len(columns) / 2:
+            notes.append(
+                "most columns have numbers as names: if the first row is a patient, write names above."
+            )
         for note in notes:
             warn_caller(note, category=TableNote)
         absent = _missing_texts(self.missing, columns)

@@ -157,13 +157,10 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
 def numbers_in(column: pd.Series[Any]) -> FloatArray:
     """Return the numbers of a column, (n,), also those written as text; NaN where a value is missing or is none."""
     codes, values = factorized(column)
+    found = (number(value) if isinstance(value, str) else value for value in values)
+    known = [float(one) if isinstance(one, (Real, Decimal)) else np.nan for one in found]
     # Missing values have the code -1, which takes the last element.
-    return np.array([*map(_number, values), np.nan], dtype=np.float64)[codes]
-
-
-def _number(value: Any) -> float:
-    found = number(value) if isinstance(value, str) else value
-    return float(found) if isinstance(found, (Real, Decimal)) else np.nan
+    return np.array([*known, np.nan], dtype=np.float64)[codes]
 
 
 def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
