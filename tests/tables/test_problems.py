@@ -437,8 +437,10 @@ def test_rows_of_few_patients_are_told_by_one_column():
 def test_rows_of_patients_are_told_by_times_of_which_none_is_in_one_row():
     """No column is the same in all rows of a patient."""
     rng = np.random.default_rng(0)
-    for rows in (rng.integers(2, 4, 30), np.full(30, 2)):
-        time, died = np.repeat(rng.integers(1, 400, 30), rows), np.repeat(rng.random(30) < 0.5, rows)
+    # Of 60 patients with whole months, rows of one patient follow each other.
+    for rows, last in ((rng.integers(2, 4, 30), 400), (np.full(30, 2), 400), (rng.integers(2, 4, 60), 12)):
+        n = len(rows)
+        time, died = np.repeat(rng.integers(1, last + 1, n), rows), np.repeat(rng.random(n) < 0.5, rows)
         frame = pd.DataFrame({"pulse": rng.integers(60, 100, len(time))})
         (warning,) = repeated_outcomes(frame, ["pulse"], Surv.from_arrays(died, time))
         assert "pairs of time and event is in 2 rows or more" in str(warning)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_be_given, row_number
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
@@ -182,13 +183,12 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
     """Say which rows seem to be of one patient; empty if none do."""
     pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
-    # The number of rows of a pair is about geometric, or a Poisson variable above 0 if all times are as frequent.
-    each = len(event) / len(pairs)
-    crowded, even = ((1 - alone) ** len(pairs) for alone in (1 / each, each / np.expm1(each)))
-    rare = pairs.min() > 1 and crowded < _NONE_ALONE and even < _NONE_ALONE_IF_EVEN
+    same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
+    # Rows of one patient often follow each other, and then no row has another outcome than those beside it.
+    runs = np.diff(np.flatnonzero(np.concatenate([[True], ~same, [True]])))
+    rare = any(counts.min() > 1 and _is_rare(counts) for counts in (pairs, runs))
     if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
         return f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more"
-    same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
     names = features if same.any() else []
     if visits := next((name for name in names if _numbers_visits(coded(frame[name])[0], same)), None):
         return (
@@ -216,6 +216,13 @@ def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, t
                 f"have the same {named} far more often than rows of near times"
             )
     return ""
+
+
+def _is_rare(counts: NDArray[Any]) -> bool:
+    """Whether by chance some of so many counts would be 1: geometric ones, and Poisson ones above 0."""
+    each = counts.mean()
+    crowded, even = ((1 - alone) ** len(counts) for alone in (1 / each, each / np.expm1(each)))
+    return bool(crowded < _NONE_ALONE and even < _NONE_ALONE_IF_EVEN)
 
 
 def _numbers_visits(codes: IntArray, same: BoolArray) -> bool:
