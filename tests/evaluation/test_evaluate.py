@@ -800,3 +800,6 @@ def test_an_undefined_number_is_named_only_if_no_finding_has_it_and_arrays_are_c
     assert not any("calibration_slope" in note for note in result.notes)
     assert "The reference predicts all patients better" in text
     assert "inf" not in text.replace("information", "")
+    table = drosurv.compare({"one": (at, S)}, None, y).set_index("metric")
+    slope = table.loc["calibration_slope"]
+    assert slope["low"] <= slope["value"] <= slope["high"]

@@ -619,3 +619,25 @@ def test_all_patients_have_a_wrong_timing_where_no_events_were_expected_in_a_par
     found = certify((GRID[columns], table), X, y, n_bootstrap=59)
     assert (found.timing["since"], found.timing["until"], found.timing["expected"]) == (0.0, GRID[29], 0.0)
     assert "(more than 1,000 times" in str(found)
+
+
+def test_bounds_that_exclude_nothing_are_not_said():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"x": rng.normal(size=200)})
+    time = rng.exponential(size=200)
+    found = certify(
+        ([1.0], np.full((200, 1), np.exp(-1))),
+        X,
+        Surv.from_arrays(time <= 2, np.minimum(time, 2)),
+        n_bootstrap=99,
+    )
+    assert "none has more than" in found.summary()
+    bounds = found.bounds.assign(bound=found.bounds["bound"].mask(found.bounds.index == MOST, np.inf))
+    assert (
+        f"none has fewer than {found.rounded[LEAST]:.2f} times the predicted"
+        in replace(found, bounds=bounds).summary()
+    )
+    bounds["bound"] = bounds["bound"].mask(bounds.index == LEAST, 0.0)
+    text = replace(found, bounds=bounds).summary()
+    assert "no wrong number of events can be excluded" in text
+    assert "inf" not in text

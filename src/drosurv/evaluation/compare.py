@@ -150,7 +150,7 @@ def compare(
         name: [
             f"{metric} of {whose(attribute, group)}"
             for (attribute, group, metric), number in evaluator.estimates.items()
-            if np.isnan(number.value)
+            if np.isnan(number.value) and (attribute, group, metric) not in judged[name]
         ]
         for name, evaluator in evaluators.items()
     }
@@ -176,7 +176,7 @@ def compare(
                     "attribute": key[0],
                     "metric": key[1],
                     "group": _group(key[0], number.group),
-                    "value": number.estimate.value,
+                    "value": number.estimate.value if adjusted is None else adjusted.value,
                     "low": interval.low,
                     "high": interval.high,
                     "adjusted": adjusted is not None,

@@ -294,7 +294,8 @@ def events_of(
         predicted = events * float(expected[part]) / predicted
         since = float(ends[part - 1]) if part else 0.0
         until = float(ends[part]) if part < len(ends) - 1 else nan
-    ratio = seen / predicted if predicted > 0 else (np.inf if seen > 0 else nan)
+    # A ratio to no expected event is very large, but a number that tables and sentences can hold.
+    ratio = seen / max(predicted, _TINY) if seen > 0 or predicted > 0 else nan
     found: dict[str, str | float] = {"question": question, "observed": seen, "expected": predicted}
     return {**found, "ratio": ratio, "events": events, "since": since, "until": until}
 

@@ -207,6 +207,14 @@ class SubgroupBounds:
             for name, bound in self.bounds["bound"].items()
         }
 
+    @property
+    def excluded(self) -> str:
+        """Which ratios of events no subgroup has, in words; bounds of 0 and infinity exclude none."""
+        most, least = self.rounded[MOST], self.rounded[LEAST]
+        sides = [f"more than {most:.2f} times"] if np.isfinite(most) else []
+        sides += [f"fewer than {least:.2f} times"] if least > 0 else []
+        return f"{', or '.join(sides)}{',' if len(sides) > 1 else ''}"
+
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes those on all patients together."""
         everybody = self.overall
@@ -229,15 +237,14 @@ class SubgroupBounds:
         else:
             none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
-        bound = self.rounded
-        # A bound of 0 excludes nothing.
-        fewest = f", or fewer than {bound[LEAST]:.2f} times," if bound[LEAST] > 0 else ""
+        bound, events = self.rounded, f"none has {self.excluded} the predicted events"
+        if not self.excluded:
+            events = "no wrong number of events can be excluded"
         until = "" if self.counted_until is None else f" until {moment(self.counted_until, time_unit)}"
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
             f"that {self.definition}:",
-            f"none has more than {bound[MOST]:.2f} times{fewest} the predicted events{until} (all patients: "
-            f"{ratio_text(everybody['ratio'])} times);",
+            f"{events}{until} (all patients: {ratio_text(everybody['ratio'])} times);",
             *self._brier_sentence(time_unit),
             f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
             f"patients: {written(everybody[GAIN])}).",

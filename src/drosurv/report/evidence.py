@@ -24,7 +24,6 @@ from drosurv.judging.excluded_errors import excluded_errors
 from drosurv.judging.from_predictions import outcomes
 from drosurv.judging.judged import Horizon
 from drosurv.judging.rules import Rule, readable_table
-from drosurv.judging.simultaneous_tests import LEAST, MOST
 from drosurv.judging.subgroup_bounds import SubgroupBounds
 from drosurv.judging.verdict import (
     FindingRow,
@@ -372,11 +371,11 @@ class Evidence:
         bounds = self.bounds
         if isinstance(bounds, str):
             return f"Subgroups were not searched: {bounds}."
-        most, least = bounds.rounded[MOST], bounds.rounded[LEAST]
+        if not bounds.excluded:
+            return "No wrong number of events can be excluded for the subgroups that were searched."
         return (
             f"With {100 * bounds.level:g} % confidence, no subgroup of {bounds.sizes} "
-            f"that {bounds.definition} has more than {most:.2f} times"
-            f"{f', or fewer than {least:.2f} times,' if least > 0 else ''} the predicted events."
+            f"that {bounds.definition} has {bounds.excluded} the predicted events."
         )
 
     @property
