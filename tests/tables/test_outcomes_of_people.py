@@ -155,6 +155,15 @@ def test_spellings_of_yes_are_one_value(name, wanted):
     assert len(told) == (wanted is None)
 
 
+def test_spellings_of_alive_compete_with_nothing():
+    frame = table(
+        time=days(), alive=["n" if dead else "Y" if k % 2 else "yes" for k, dead in enumerate(DEAD)]
+    )
+    with pytest.warns(TableNote) as given:
+        assert read_survival_table(frame, time="time", event="alive").event.tolist() == DEAD.tolist()
+    assert not any("taken as censored" in str(one.message) for one in given)
+
+
 def test_events_coded_minus_one_and_one_are_asked_about():
     frame = table(time=days(), event=np.where(DEAD, -1, 1))
     with pytest.raises(ValueError, match="pass event_value='1' or event_value='-1'"):

@@ -7,7 +7,7 @@ import pyreadstat
 import pytest
 
 from drosurv.tables.reading import FileFormat, TableNote, read_frame
-from drosurv.workflows.table_to_check import strays_as_missing
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table, strays_as_missing
 
 
 @pytest.fixture
@@ -91,6 +91,18 @@ def test_a_few_texts_among_numbers_are_what_missing_would_make_of_them(write, de
     assert found == {"wmi": {"unknown": 1, ">89": 1}}
     expected = read_frame(path, separator=";", decimal=decimal, missing=["wmi=unknown", "wmi=>89"])
     pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_a_text_among_times_is_asked_about_and_not_left_out(write):
+    lines = [f"{k}{'+' if k == 7 else ''},{k % 2},{k % 13}" for k in range(1, 101)]
+    path = write("\n".join(["months,died,age", *lines]))
+    for named in ({}, {"time": "months", "event": "died"}):
+        with pytest.raises(
+            ValueError, match=r"time column 'months' holds '7\+' \(row 7\), .*missing=\['months=\*'\]"
+        ):
+            prepare_table(path, WantedColumns(**named), None, "t")
+    found = prepare_table(path, WantedColumns(), FileFormat(missing=("months=*",)), "t")
+    assert found.n_unusable == 1
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         raise ArgumentError(
             "decimal",
             f"column {name!r} holds numbers such as {shown(found, 3)}: {as_others(found[0])}; if the column is a "
-            f"category, name it in {arg('categorical')}.",
+            f"category, name it in {arg('categorical')}; if it is no feature, in {arg('drop')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)

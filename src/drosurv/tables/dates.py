@@ -25,7 +25,6 @@ from drosurv.tables.values import (
 )
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
-_MONTH = re.compile(r"\d{4}-\d{1,2}")
 _YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 # A year after 2100, alone or in a date, or one after 2199 in a number.
@@ -226,7 +225,7 @@ def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None
         return ""
     for value in _texts(column).dropna().unique():
         read = f"{value!r} of {arg(argument)} column {column.name!r} is read as"
-        if _MONTH.fullmatch(value):
+        if re.fullmatch(r"\d{4}-\d{1,2}", value):
             return f"{read} the first day of that month."
         match = _OTHER.fullmatch(value)
         # With dots, the day comes first everywhere.

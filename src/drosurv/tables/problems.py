@@ -32,9 +32,8 @@ from drosurv.tables.values import (
     to_floats,
 )
 
-# Numbers that mean "not known" in registries, questionnaires and programs, such as 99.9 and 1e+99.
+# Numbers that mean "not known", such as 99.9 and 1e+99, and among how many of the largest or smallest they are.
 _SENTINEL = re.compile(r"-?(9+(\.9+)?|777+|88+|\S+e\+\d+)|-[178]")
-# They are among so many of the largest, or of the smallest.
 _MOST_SENTINELS = 10
 _FEWEST_ROWS = 50
 # A number such as 999 is told from the rest if there are so many.

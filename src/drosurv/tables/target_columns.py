@@ -19,6 +19,7 @@ from drosurv.patients.outcome_names import (
     NO,
     STATES,
     UNKNOWN,
+    YES,
     EventReading,
     doubt_of_event,
     endpoint,
@@ -349,7 +350,10 @@ class TargetColumns:
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
         ]
-        if len(counts) > 2 and others:
+        spellings = value_word((others or [""])[0]) in YES and all(
+            same_value(others[0], one) for one in others
+        )
+        if len(counts) > 2 and others and not (spellings and len(same) + len(others) == len(counts)):
             warn_caller(
                 f"event column {self.event!r} also holds {quoted(counts[others], rows=True)}, taken as censored. If it "
                 "is another cause that prevents the event, such as another death, it competes with the event, and "

@@ -159,8 +159,12 @@ def prepare_table(
         else:
             frame = as_table(table)
         kept = [*patient_columns(frame), *wanted.categorical]
-        frame, strays = strays_as_missing(frame, marks.decimal, kept)
+        as_read = frame
+        frame, strays = strays_as_missing(as_read, marks.decimal, kept)
         found, columns = wanted.guess(frame)
+        for role in (one for one, name in columns.roles.items() if name in strays):
+            # A text among times, as 60+, is asked about as by every command.
+            to_floats(as_read[columns.roles[role]], role)
         problems: list[str] = []
         usable = _usable_rows(frame, columns, problems)
         patients, left_out = _patients(frame[usable], found, columns, wanted, problems)
