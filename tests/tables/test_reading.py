@@ -348,6 +348,7 @@ def test_a_table_without_names_of_columns_is_noted(write):
         read_frame(write("P1,61,f,4.3,1\nP2,50,m,7.1,0\n"))
     # Warnings are errors.
     assert read_frame(write("id,y2019,2020\nP1,1,2\n")).shape == (1, 3)
+    assert read_frame(write("id,0.5,1,10\nP1,.9,.8,.3\n")).shape == (1, 4)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):

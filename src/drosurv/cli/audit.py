@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,13 +232,14 @@ def _audit_model(
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
         described = opened.readable(trained_on.frame)
     told = [*_about(data.name, as_records(warned)), *as_records(naming_it)]
+    shown = page.page(data, table, [*_about("the training table", opened.warnings), *told], described)
     return told, audited(
         audited_model,
         features,
         table.judged_y,
         sensitive_features=table.groups,
         features=columns,
-        page=page.page(data, table, [*_about("the training table", opened.warnings), *told], described),
+        page=replace(shown, reference_name="plain Cox"),
         **settings,
         **given,
     )

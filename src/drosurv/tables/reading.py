@@ -45,7 +45,7 @@ from drosurv.tables.csv_file import (
     separator_of,
     undecodable,
 )
-from drosurv.tables.number_texts import decimal_mark, like_number, refuse_contradiction
+from drosurv.tables.number_texts import decimal_mark, like_number, number, refuse_contradiction
 from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
 from drosurv.tables.values import holds_numbers, labels
 from drosurv.tables.workbook import read_workbook
@@ -221,7 +221,9 @@ class FileFormat:
                 columns, notes = read_workbook(path, self.sheet, self.header_row)
         else:
             columns, notes = parquet(path) if kind == "parquet" else other_format(path)
-        if sum(map(like_number, columns)) > len(columns) / 2:
+        named = [number(name) or 0.0 for name in columns if like_number(name)]
+        # Columns of predictions are named by times in order.
+        if len(named) > len(columns) / 2 and named != sorted(set(named)):
             notes.append(
                 "most columns have numbers as names: if the first row is a patient, write names above."
             )

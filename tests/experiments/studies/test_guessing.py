@@ -16,7 +16,7 @@ N = 60
         ({"death": [0, 1] * 30}, "wrong"),
         ({"cens": [0, 1] * 30}, "asked"),
         ({"smoker": [0, 1] * 30}, "asked"),
-        ({"status": [0, 1] * 30, "visits": [float("inf")] * N}, "stopped"),
+        ({"status": [0, 1] * 30, "cost": [*range(1, N), N * (N - 1) // 2]}, "stopped"),
     ],
 )
 def test_what_is_guessed_is_compared_with_the_documentation(tmp_path, columns, answer):
