@@ -140,11 +140,8 @@ def test_the_documents_have_the_rates_of_false_alarms():
     assert f"named in {rates.mean():.1f} % on average" in page
     others, above = rates[rates <= 7], rates[rates > 7]
     assert f"at most {others.max()} % in {len(others)} of them" in page
-    # The page says why, or what more runs gave.
-    assert set(above.index) == {
-        "whole years, followed by group, every year",
-        "censoring: crossing hazards, by arm, three times, n = 8,000",
-    }
+    # The page says why.
+    assert list(above.index) == ["censoring: crossing hazards, by arm, three times, n = 8,000"]
     assert all(f"{rate} %" in page for rate in above)
     # certify: the first column of numbers in the table of subgroups.
     certified = [
