@@ -35,9 +35,9 @@ _CERTAIN_HAZARD = 23.0
 class PatientEvents:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up, and the `source` that draws them.
 
-    `ends` (J,) are the ends of the parts. Of each row, `weight` (n,) is 1 if it is judged, else 0, `id` (n,) its
-    patient where patients have several rows, and `clusters` (n,) its cluster. Numbers are drawn for the rows in
-    `order` (n,).
+    `ends` (J,) are the ends of the parts. `weight` (n,) is 1 for rows that are judged, 0 for others. `id` (n,) names
+    the patient of each row, if patients have several, and `clusters` (n,) the cluster. Random numbers are drawn for the
+    rows in the `order` (n,).
     """
 
     weight: FloatArray

@@ -259,7 +259,7 @@ def _header(fields: list[str], path: Path, separator: str) -> list[str]:
 
 
 def column_names(cells: Iterable[Any]) -> list[str]:
-    """Return the names of columns as people type them, in one line with one space; those without are numbered."""
+    """Return the names of columns, with line breaks and runs of spaces as one space; those without are numbered."""
     names = [" ".join(label("" if cell is None else cell).split()) for cell in cells]
     return [name or f"column {place}" for place, name in enumerate(names, start=1)]
 

@@ -196,7 +196,7 @@ def _either(texts: Sequence[str]) -> list[str]:
 
 
 def _two_meanings(texts: Sequence[str], name: str) -> ArgumentError:
-    """Return the error that asks for the decimal mark of a column of such texts."""
+    """Return the error that asks for the decimal mark of a column whose texts can be read as two numbers."""
     example = _either(texts)[0]
     held = "," if "," in example else "."
     as_thousands, as_decimal = example.replace(held, ""), example.replace(held, ".")
