@@ -15,18 +15,22 @@
 import argparse
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from drosurv import CoxPH, DROCox, Surv, evaluate
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.residual_tests import level, mean
 from drosurv.judging.residual_tests import slope as slope_of
+from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions
+from drosurv.metrics.risk_strata import followed_until
 from drosurv.patients.observation import Rows
+from drosurv.patients.target import parse_target
 from drosurv.predictions import Predictions, as_predictions
 
 EFFECTS = np.array([0.8, -0.4, 0.0])
@@ -175,6 +179,7 @@ class Design:
     late: bool = False
     causes: bool = False
     horizon: float = 0.6
+    threshold: float = 0.4
 
 
 DESIGNS = {
@@ -183,7 +188,7 @@ DESIGNS = {
     "spread 1.3": Design(spread=1.3),
     "tied": Design(unit=0.2),
     "two thirds censored": Design(censoring=0.5),
-    "13 % events": Design(censoring=0.15, horizon=0.2),
+    "13 % events": Design(censoring=0.15, horizon=0.2, threshold=0.2),
     "dependent censoring": Design(depends=1.0),
     "clusters": Design(cluster=4),
     "late entry": Design(late=True),
@@ -245,6 +250,7 @@ def evaluated(of, n, seed):
             y,
             sensitive_features={"group": group},
             horizon=of.horizon,
+            threshold=of.threshold,
             cause=cause,
             relevance=1.0,
         )
@@ -262,7 +268,45 @@ def evaluated(of, n, seed):
             # Of the patients who are judged: a population leaves out others.
             values = np.array([row.observed, row.low, row.high]) - row.predicted
             found["observed less predicted risk", row.group] = tuple(values)
+    followed = decisions_of_followed(of, given, y, group) if of.depends else {}
+    for row in result.decisions.itertuples():
+        # The interval of a net benefit is the band of its curve: see `curve_bands`.
+        if row.metric == "net_benefit":
+            continue
+        values = np.array([row.value, row.low, row.high])
+        if row.group == "gap":
+            # Below 5 % where the difference is significant.
+            values[1:] = np.where(np.isnan(row.low), np.nan, row.low <= 0)
+        elif of.depends:
+            values -= followed[row.group][row.metric]
+        found[row.metric, row.group] = tuple(values)
     return found
+
+
+def decisions_of_followed(of, given, y, group):
+    """True values of decisions by group where high risks may be left out because they are censored early.
+
+    Predictions are right, and normal log hazard ratios have a standard deviation of 0.8.
+    """
+    risk, every = (
+        -np.expm1(-of.horizon * np.exp(eta))
+        for eta in (given.risk, 0.8 * norm.ppf((np.arange(100_000) + 0.5) / 100_000))
+    )
+    found = {}
+    for name, own in {"all": np.ones(len(y), bool), "True": group, "False": ~group}.items():
+        followed = followed_until(of.horizon, parse_target(y[own]), risk[own])
+        below = every[every <= risk[own][followed].max(initial=0.0)]
+        found[name] = implied_decisions(below, of.threshold, np.ones(len(below)))
+    return found
+
+
+def truth_of_metrics(of, seed):
+    """Values of a population of 20,000 patients; those of decisions are of patients who are not censored."""
+    values = evaluated(of, 20_000, seed)
+    if of.depends:
+        return values
+    known = evaluated(replace(of, censoring=1e9), 20_000, seed)
+    return values | {key: one for key, one in known.items() if key[0] in DECISION_METRICS}
 
 
 def metrics_study(given):
@@ -270,7 +314,7 @@ def metrics_study(given):
     rows = []
     with ProcessPoolExecutor(given.jobs) as pool:
         for name, of in DESIGNS.items():
-            many = list(pool.map(partial(evaluated, of, 20_000), range(10**6, 10**6 + POPULATIONS)))
+            many = list(pool.map(partial(truth_of_metrics, of), range(10**6, 10**6 + POPULATIONS)))
             for n in SIZES:
                 runs = list(pool.map(partial(evaluated, of, n), range(given.samples), chunksize=20))
                 for key, (_, low, _) in many[0].items():

@@ -212,3 +212,21 @@ def test_the_plot_has_a_panel_for_each_group_and_marks_the_threshold(evaluated):
     drawn = [line.get_ydata() for line in figure.axes[1].get_lines()]
     assert any(np.array_equal(y, rows["net_benefit"]) for y in drawn)
     assert any(np.array_equal(line.get_xdata(), [0.3, 0.3]) for line in figure.axes[1].get_lines())
+
+
+def test_decisions_of_groups_are_not_compared_where_high_risks_are_left_out():
+    rng, n = np.random.default_rng(3), 900
+    eta = 0.8 * rng.normal(size=n)
+    time, left = rng.exponential(np.exp(-eta)), rng.exponential(np.exp(-1.5 * eta))
+    target, risk = Target(time <= left, np.minimum(time, left)), -np.expm1(-np.exp(eta))
+    rows = {("sex", "m"): np.arange(0, n, 3), ("sex", "w"): np.setdiff1d(np.arange(n), np.arange(0, n, 3))}
+    groups = {key: OutcomesAtHorizon.of(target, risk, 1.0, rows=own) for key, own in rows.items()}
+    partly = [key[1] for key, one in groups.items() if not one.all_followed]
+    assert partly == [key[1] for key, own in rows.items() if len(groups[key]) < len(own)]
+    gaps = decision_table(groups, 0.4, 0.95).query("group == 'gap'")
+    assert gaps["reason"].eq(f"some patients are not judged in {', '.join(partly)}").all()
+    assert gaps["value"].isna().all()
+    # By an earlier time everybody was followed.
+    early = {key: OutcomesAtHorizon.of(target, risk, 0.05, rows=own) for key, own in rows.items()}
+    assert all(one.all_followed for one in early.values())
+    assert decision_table(early, 0.4, 0.95).query("group == 'gap'")["value"].notna().all()

@@ -159,6 +159,33 @@ def test_influences_are_the_numerical_derivative_in_any_direction_of_the_weights
     assert found.influence.sum() == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("depends", [0, 1])
+def test_influences_on_decisions_inside_of_a_stratum_are_nearly_the_derivative(depends):
+    # Pseudo-values use predicted risks for those who are censored: what that adds is no influence of a patient.
+    rng, n, thresholds, step = np.random.default_rng(depends), 400, np.array([0.15, 0.3, 0.5]), 1e-3
+    x = rng.normal(size=n)
+    risk = -np.expm1(-0.5 * np.exp(x))
+    time, left = rng.exponential(np.exp(-x)), rng.exponential(np.exp(-depends * x))
+    one = EventsByTime.of(0.5, Target(time <= left, np.minimum(time, left)), risk)
+    assert one.stratum.max() > 3
+
+    def values(weight):
+        found = weighted_decision_estimates(risk, replace(one, weight=weight), thresholds)
+        return np.array([[number.value for number in numbers] for numbers in found.values()])
+
+    some = slice(0, n, 5)
+    changes = np.array([values(1 + step * own) - values(1 - step * own) for own in np.eye(n)[some]]) / (
+        2 * step
+    )
+    for metric, change in zip(DECISION_METRICS, changes.transpose(1, 2, 0), strict=True):
+        for number, derivative in zip(
+            weighted_decision_estimates(risk, one, thresholds, [metric])[metric], change, strict=True
+        ):
+            own = number.influence[some]
+            assert np.corrcoef(own, derivative)[0, 1] > 0.99
+            assert np.linalg.norm(own) == pytest.approx(np.linalg.norm(derivative), rel=0.03)
+
+
 @pytest.mark.parametrize(("name", "setting"), CASES)
 def test_a_row_of_weight_two_is_two_rows(name, setting):
     patients, metric = Patients(setting), METRICS[name][0]

@@ -40,6 +40,7 @@ NEW_GROUP = "a new one"
 _DECISION_COLUMNS = (
     *("attribute", "group", "metric", "value", "low", "high", "predicted", "patients", "positives", "reason"),
 )
+_PARTLY = "some patients are not judged in "
 #: Levels of the two pairs of limits of a funnel plot.
 FUNNEL_LEVELS = (0.95, 0.998)
 COLUMNS = (
@@ -162,17 +163,22 @@ def _gaps(
     level: float,
     clusters: IntArray | None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the largest differences of a measure between two groups of each attribute."""
-    unknown = {
-        name: [key[1] for key in keys if np.isnan(numbers[key][metric].value)]
-        for name, keys in families.items()
-    }
-    known = [key for name, keys in families.items() if not unknown[name] for key in keys]
-    tested = [name for name in families if not unknown[name]]
+    """Return the largest differences of a measure between two groups of each attribute.
+
+    Where patients of a group are left out, mostly those of the highest risk, right decisions would differ, too.
+    """
+    reasons = {}
+    for name, keys in families.items():
+        unknown = [key[1] for key in keys if np.isnan(numbers[key][metric].value)]
+        partly = [key[1] for key in keys if not groups[key].all_followed]
+        if unknown or partly:
+            reasons[name] = (
+                f"not estimable in {', '.join(unknown)}" if unknown else _PARTLY + ", ".join(partly)
+            )
+    known = [key for name, keys in families.items() if name not in reasons for key in keys]
+    tested = [name for name in families if name not in reasons]
     found: dict[str, dict[str, Any]] = {
-        name: {"group": "gap", "metric": metric, "reason": f"not estimable in {', '.join(labels)}"}
-        for name, labels in unknown.items()
-        if labels
+        name: {"group": "gap", "metric": metric, "reason": reason} for name, reason in reasons.items()
     }
     if tested:
         all_numbers = together(

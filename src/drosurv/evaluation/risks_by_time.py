@@ -113,13 +113,14 @@ class OutcomesAtHorizon:
     """Predicted risks (m,) by the horizon, and outcomes, of m patients whose stratum of risk was followed until then.
 
     Their `rows` (m,) are positions among all patients. The numbers (m,) of their `clusters` are None where patients are
-    independent, as they are inside of one cluster.
+    independent, as they are inside of one cluster. `all_followed` is False where patients were left out.
     """
 
     risk: FloatArray
     outcomes: EventsByTime
     rows: IntArray
     clusters: IntArray | None = None
+    all_followed: bool = True
 
     @classmethod
     def of(
@@ -142,7 +143,7 @@ class OutcomesAtHorizon:
         own, rows, weight = own.take(kept), rows[kept], weight[kept]
         clusters = clusters_within(clusters, rows)
         outcomes = EventsByTime.of(horizon, own, risk[rows], weight, clusters)
-        return cls(risk[rows], outcomes, rows, clusters)
+        return cls(risk[rows], outcomes, rows, clusters, bool(kept.all()))
 
     def __len__(self) -> int:
         return len(self.risk)
