@@ -7,7 +7,8 @@ import numpy as np
 from drosurv import CoxPH, CoxPHCV, DROCox, Surv, audit, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCoxSplit, SubgroupRobustCox
-from drosurv.metrics import censored_individual_disparity, dynamic_auc, individual_disparity
+from drosurv.metrics import dynamic_auc
+from drosurv.paper import censored_individual_disparity, individual_disparity
 
 
 def judge():

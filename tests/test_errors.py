@@ -21,7 +21,8 @@ from drosurv import (
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number
-from drosurv.metrics import concordance_index, decisions, individual_disparity
+from drosurv.metrics import concordance_index, decisions
+from drosurv.paper import individual_disparity
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions.columns import prediction_numbers

@@ -57,17 +57,12 @@ from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.metrics import (
     FollowUp,
     calibration_at,
-    censored_individual_disparity,
-    concordance_imparity,
     concordance_index,
     d_calibration,
     decisions,
     dynamic_auc,
-    group_disparity,
-    individual_disparity,
     integrated_brier_score,
     integrated_calibration_index,
-    intersectional_disparity,
     random_intercept,
     uno_concordance,
 )
@@ -75,6 +70,13 @@ from drosurv.metrics.competing_risks import brier_score_by_cause
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.objectives import chi_square, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare
+from drosurv.paper import (
+    censored_individual_disparity,
+    concordance_imparity,
+    group_disparity,
+    individual_disparity,
+    intersectional_disparity,
+)
 from drosurv.patients.draws import seed_sequence
 from drosurv.patients.groups import parse_groups
 from drosurv.patients.observation import Rows, generator, in_pandas

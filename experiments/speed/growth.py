@@ -4,7 +4,8 @@ import math
 from functools import partial
 
 from drosurv import CoxPH, DROCox, DROCoxSplit
-from drosurv.metrics import concordance_imparity, concordance_index
+from drosurv.metrics import concordance_index
+from drosurv.paper import concordance_imparity
 from experiments.speed.clock import best
 from experiments.speed.data import correlated, scored
 from experiments.speed.rows import Row

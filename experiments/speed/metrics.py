@@ -1,11 +1,8 @@
 """Metrics: concordance, disparities, the full evaluation."""
 
 from drosurv import CoxPH, evaluate
-from drosurv.metrics import (
-    concordance_imparity,
-    concordance_index,
-    individual_disparity,
-)
+from drosurv.metrics import concordance_index
+from drosurv.paper import concordance_imparity, individual_disparity
 from experiments.speed import textbook
 from experiments.speed.clock import best
 from experiments.speed.data import flc, scored

@@ -15,7 +15,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
 import drosurv
-from drosurv import metrics
+from drosurv import metrics, paper
 from drosurv.errors import ArgumentError
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
@@ -84,16 +84,16 @@ def test_overall_and_gap_numbers_are_the_metrics(result, model, train, held_out)
         ("brier_skill", "overall"): 1 - brier / of_null,
         ("log_partial_likelihood", "overall"): metrics.log_partial_likelihood(held_out.y, risk),
         ("share_of_gain", "overall"): 1.0,
-        ("individual_disparity", "overall"): metrics.individual_disparity(risk, X),
-        ("intersectional_disparity", "overall"): metrics.intersectional_disparity(risk, groups),
-        ("censored_individual_disparity", "overall"): metrics.censored_individual_disparity(
+        ("individual_disparity", "overall"): paper.individual_disparity(risk, X),
+        ("intersectional_disparity", "overall"): paper.intersectional_disparity(risk, groups),
+        ("censored_individual_disparity", "overall"): paper.censored_individual_disparity(
             held_out.y, risk, X
         ),
-        ("concordance_imparity", "site"): metrics.concordance_imparity(held_out.y, risk, groups["site"]),
-        ("concordance_imparity", "site & sex"): metrics.concordance_imparity(held_out.y, risk, groups),
-        ("group_disparity", "sex"): metrics.group_disparity(risk, groups["sex"]),
-        ("average_disparity", "site"): metrics.average_disparity(risk, X, groups["site"], groups),
-        ("censored_group_disparity", "site"): metrics.censored_group_disparity(
+        ("concordance_imparity", "site"): paper.concordance_imparity(held_out.y, risk, groups["site"]),
+        ("concordance_imparity", "site & sex"): paper.concordance_imparity(held_out.y, risk, groups),
+        ("group_disparity", "sex"): paper.group_disparity(risk, groups["sex"]),
+        ("average_disparity", "site"): paper.average_disparity(risk, X, groups["site"], groups),
+        ("censored_group_disparity", "site"): paper.censored_group_disparity(
             held_out.y, risk, X, groups["site"]
         ),
     }

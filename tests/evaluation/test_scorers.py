@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import metrics
+from drosurv import metrics, paper
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import evaluate, get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
@@ -89,12 +89,12 @@ def expected_scores(model, train, held_out):
         "worst_group_auc": lowest_until(auc),
         "worst_group_brier_skill": lowest(lambda rows: 1 - brier(rows) / brier(rows, null)),
         "worst_group_likelihood_gain": lowest(lambda rows: gains[rows].mean()),
-        "concordance_imparity": max(metrics.concordance_imparity(y, risk, groups[name]) for name in groups),
+        "concordance_imparity": max(paper.concordance_imparity(y, risk, groups[name]) for name in groups),
         "neg_concordance_imparity": -max(
-            metrics.concordance_imparity(y, risk, groups[name]) for name in groups
+            paper.concordance_imparity(y, risk, groups[name]) for name in groups
         ),
-        "neg_group_disparity": -max(metrics.group_disparity(risk, groups[name]) for name in groups),
-        "neg_intersectional_disparity": -metrics.intersectional_disparity(risk, groups),
+        "neg_group_disparity": -max(paper.group_disparity(risk, groups[name]) for name in groups),
+        "neg_intersectional_disparity": -paper.intersectional_disparity(risk, groups),
         "gain_over_null": metrics.gain_over_null(y, risk),
         "worst_group_neg_ibs": lowest(lambda rows: -brier(rows)),
         "neg_ici": -ici(np.ones(len(y), dtype=bool)),
@@ -141,7 +141,7 @@ def test_all_scorers_work_together_in_cross_validation_with_groups_routed(routin
         groups = held_out.sensitive_features.iloc[rows]
         risk = found["estimator"][k].predict(held_out.X[rows])
         assert found["test_concordance_imparity"][k] == pytest.approx(
-            max(metrics.concordance_imparity(held_out.y[rows], risk, groups[name]) for name in groups)
+            max(paper.concordance_imparity(held_out.y[rows], risk, groups[name]) for name in groups)
         )
         assert found["test_neg_concordance_imparity"][k] == -found["test_concordance_imparity"][k]
         assert found["test_worst_group_c"][k] < found["test_c_index"][k]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.metrics import (
+from drosurv.paper import (
     average_disparity,
     censored_group_disparity,
     censored_individual_disparity,

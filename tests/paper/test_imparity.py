@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.metrics import concordance_fractions, concordance_imparity
 from drosurv.metrics.pair_order import PairOrder
+from drosurv.paper import concordance_fractions, concordance_imparity
 from drosurv.patients.target import Surv, parse_target
 
 

@@ -5,7 +5,7 @@ import torch
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, KFold
 
-from drosurv import MLP, CoxPH, RegularizedCox, datasets, metrics
+from drosurv import MLP, CoxPH, RegularizedCox, datasets, metrics, paper
 from drosurv.errors import ArgumentError
 from drosurv.paper.penalties import PENALTIES
 from drosurv.patients.target import Surv
@@ -164,13 +164,13 @@ def test_without_weight_it_is_plain_cox():
 def test_weight_buys_less_of_the_named_disparity(name):
     X, y, groups = patients(n=150)
     measure = {
-        "keya_individual": lambda f: metrics.individual_disparity(f, X, convention="table"),
-        "keya_group": lambda f: metrics.group_disparity(f, groups, convention="table"),
-        "keya_intersectional": lambda f: metrics.intersectional_disparity(
+        "keya_individual": lambda f: paper.individual_disparity(f, X, convention="table"),
+        "keya_group": lambda f: paper.group_disparity(f, groups, convention="table"),
+        "keya_intersectional": lambda f: paper.intersectional_disparity(
             f, groups[:, None], convention="table"
         ),
-        "rp_individual": lambda f: metrics.censored_individual_disparity(y, f, X),
-        "rp_group": lambda f: metrics.censored_group_disparity(y, f, X, groups),
+        "rp_individual": lambda f: paper.censored_individual_disparity(y, f, X),
+        "rp_group": lambda f: paper.censored_group_disparity(y, f, X, groups),
     }[name]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     found = [
@@ -283,9 +283,9 @@ def test_published_intersectional_row_on_flc_by_age():
             [
                 metrics.concordance_index(test.y, risk),
                 metrics.log_partial_likelihood(test.y, risk, per="event"),
-                metrics.individual_disparity(risk, X_test, convention="table"),
-                metrics.group_disparity(risk, groups["age"], convention="table"),
-                metrics.intersectional_disparity(risk, groups, convention="table"),
+                paper.individual_disparity(risk, X_test, convention="table"),
+                paper.group_disparity(risk, groups["age"], convention="table"),
+                paper.intersectional_disparity(risk, groups, convention="table"),
             ]
         )
     published = np.array([0.787, -6.727, 0.292, 0.416, 0.683])

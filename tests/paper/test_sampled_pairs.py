@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from drosurv.metrics import censored_group_disparity, censored_individual_disparity, individual_disparity
+from drosurv.paper import censored_group_disparity, censored_individual_disparity, individual_disparity
 from drosurv.paper.disparities import sampled_individual_disparity
 from drosurv.paper.sampled_pairs import MOST_EXACT, SAMPLED, sampled_number
 from drosurv.patients.target import Target

@@ -1,8 +1,5 @@
 """Metrics of accuracy and fairness for any survival model, with confidence intervals and tests."""
 
-from importlib import import_module
-from typing import Any
-
 from drosurv.metrics.brier import brier_skill, integrated_brier_score
 from drosurv.metrics.calibration import calibration_at, d_calibration, integrated_calibration_index
 from drosurv.metrics.calibration_slope import (
@@ -22,20 +19,7 @@ from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 from drosurv.metrics.random_intercept import random_intercept
 
-# Metrics of the paper, which are imported when they are first used.
-_OF_THE_PAPER = (
-    "average_disparity",
-    "censored_group_disparity",
-    "censored_individual_disparity",
-    "concordance_fractions",
-    "concordance_imparity",
-    "group_disparity",
-    "individual_disparity",
-    "intersectional_disparity",
-)
-
 __all__ = [
-    *_OF_THE_PAPER,
     "FollowUp",
     "aalen_johansen",
     "brier_score_by_cause",
@@ -65,9 +49,3 @@ __all__ = [
     "share_of_gain",
     "uno_concordance",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _OF_THE_PAPER:
-        return getattr(import_module("drosurv.paper.disparities"), name)
-    raise AttributeError(f"module 'drosurv.metrics' has no attribute {name!r}")

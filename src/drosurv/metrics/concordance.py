@@ -207,7 +207,7 @@ def cross_group_concordance(
     xCI(b, a) mean that the scores rank events of group a too low against group b, which the indices within groups
     cannot show.
 
-    Parameters as in :func:`concordance_fractions`.
+    Parameters as in :func:`drosurv.paper.concordance_fractions`.
 
     Returns
     -------

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from drosurv.estimators import CoxPH
-from drosurv.metrics import concordance_fractions, concordance_index
+from drosurv.metrics import concordance_index
+from drosurv.paper import concordance_fractions
 from drosurv.patients.draws import replicate_rng, seed_sequence
 from drosurv.patients.target import Surv
 from experiments.paper.scoring import HeldOut, interval_columns
