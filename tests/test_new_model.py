@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import drosurv
 from drosurv import Surv, estimators
-from drosurv.cli.app import app
+from drosurv.cli import app
 from drosurv.estimators.all_models import add_models
 from drosurv.evaluation import get_scorer
 

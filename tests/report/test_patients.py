@@ -9,7 +9,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from typer.testing import CliRunner
 
 from drosurv import CoxPH, Surv, repair
-from drosurv.cli.app import app
+from drosurv.cli import app
 from drosurv.metrics import log_rank_test
 from drosurv.patients.target import with_fields
 from drosurv.presentation import Column, Table, literal

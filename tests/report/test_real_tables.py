@@ -12,7 +12,7 @@ from sksurv.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, Surv, evaluate
-from drosurv.cli.app import app
+from drosurv.cli import app
 from drosurv.datasets import load_nwtco
 from drosurv.evaluation import Predictions
 from drosurv.judging.verdict import PROBLEMS
