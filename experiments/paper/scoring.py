@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv import metrics as library
+from drosurv import paper
 from drosurv.curves import Baseline, SurvivalCurves
 from drosurv.evaluation.catalogue import spread
 from drosurv.evaluation.data import hazards_exist
@@ -95,7 +96,7 @@ class HeldOut:
         if hazards:
             yield (
                 (EVERYONE, "individual_disparity"),
-                lambda: library.individual_disparity(risk, self.X, **how),
+                lambda: paper.individual_disparity(risk, self.X, **how),
             )
         if hazards and self.attributes:
             crossed = intersection_of(self.attributes)
@@ -103,7 +104,7 @@ class HeldOut:
             yield (
                 (EVERYONE, "intersectional_disparity"),
                 lambda: (
-                    library.intersectional_disparity(risk[rows], groups, **how)
+                    paper.intersectional_disparity(risk[rows], groups, **how)
                     if len(groups) > 1
                     else float("nan")
                 ),
@@ -120,7 +121,7 @@ class HeldOut:
         """Return F_G; that of a single group is undefined."""
         if len(one.labels) < 2:
             return float("nan")
-        return library.group_disparity(risk[one.kept], one.kept_groups, convention=self.convention)
+        return paper.group_disparity(risk[one.kept], one.kept_groups, convention=self.convention)
 
     def imparity(self, risk: FloatArray, replicates: int) -> dict[str, Imparity]:
         """Return the concordance imparity of each attribute with bootstrap replicates, the same patients in all."""

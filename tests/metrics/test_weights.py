@@ -33,8 +33,6 @@ ROWS = {
 }
 OTHERS = {"y_train": TRAIN, "follow_up": metrics.FollowUp.parse(TRAIN), "times": TIMES, "at": TIMES}
 OTHERS |= {"horizon": 10.0, "horizons": TIMES}
-# Of imparity, copies of an event are concordant with each other: tests/metrics/test_imparity.py.
-PAIRS_OF_COPIES = {"concordance_fractions", "concordance_imparity"}
 
 
 def parameters(name):
@@ -42,9 +40,7 @@ def parameters(name):
     return {} if isinstance(function, type) else inspect.signature(function).parameters
 
 
-WEIGHTED = [
-    name for name in metrics.__all__ if "sample_weight" in parameters(name) and name not in PAIRS_OF_COPIES
-]
+WEIGHTED = [name for name in metrics.__all__ if "sample_weight" in parameters(name)]
 
 
 def numbers(found):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,10 +31,34 @@ if TYPE_CHECKING:
 
 #: Fields of y after event and time.
 FIELDS = ("entry", "id", "clusters", "weight")
+_BUILD = "drosurv.Surv.from_arrays(event, time)"
+
+
+class _Observed:
+    """What targets have in common: times, and perhaps entry times and other fields, of n patients."""
+
+    time: FloatArray
+    entry: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Return the target of some rows (indices or a mask)."""
+        values = (getattr(self, field.name) for field in fields_of(cast(Any, self)))
+        return type(self)(*(None if of_rows is None else of_rows[rows] for of_rows in values))
+
+    @property
+    def since_entry(self) -> Self:
+        """The same target with times that count from entry on."""
+        if self.entry is None:
+            return self
+        since = replace(cast(Any, self), time=without_rounding(self.time - self.entry), entry=None)
+        return cast(Self, since)
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(_Observed):
     """Event flags and times (of event or censoring) of n patients, in the caller's row order.
 
     Times are finite and not negative. Patients are under observation from `entry` on, which is before their time; None
@@ -48,9 +72,6 @@ class Target:
     entry: FloatArray | None = None
     stratum: IntArray | None = None
     other: BoolArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.time)
 
     @property
     def ended(self) -> BoolArray:
@@ -75,41 +96,21 @@ class Target:
     @cached_property
     def compared(self) -> IntArray:
         """Stratum (n,) of each patient; -1 for patients who are at risk at no event time."""
-        happened, stratum = self.time[self.event], self.stratum
-        if stratum is None:
-            first, last = happened.min(initial=np.inf), happened.max(initial=-np.inf)
-        else:
-            ends = np.full(stratum.max() + 1, -np.inf)
-            starts = -ends
-            np.minimum.at(starts, stratum[self.event], happened)
-            np.maximum.at(ends, stratum[self.event], happened)
-            first, last = starts[stratum], ends[stratum]
-        at_risk = self.time >= first
+        stratum = np.zeros(len(self), dtype=np.intp) if self.stratum is None else self.stratum
+        last = np.full(stratum.max(initial=0) + 1, -np.inf)
+        first = -last
+        np.minimum.at(first, stratum[self.event], self.time[self.event])
+        np.maximum.at(last, stratum[self.event], self.time[self.event])
+        at_risk = self.time >= first[stratum]
         if self.entry is not None:
-            at_risk &= self.entry < last
-        return at_risk.astype(np.int8) - 1 if stratum is None else np.where(at_risk, stratum, -1)
-
-    def take(self, rows: NDArray[Any]) -> Target:
-        """Return the target of some rows (indices or a mask)."""
-        entry = None if self.entry is None else self.entry[rows]
-        stratum = None if self.stratum is None else self.stratum[rows]
-        other = None if self.other is None else self.other[rows]
-        return Target(self.event[rows], self.time[rows], entry, stratum, other)
+            at_risk &= self.entry < last[stratum]
+        return np.where(at_risk, stratum, -1)
 
     def until(self, end: float) -> Target:
         """Return the target with everybody who is observed longer than `end` censored there."""
         inside = self.time <= end
         other = None if self.other is None else self.other & inside
         return replace(self, event=self.event & inside, time=np.where(inside, self.time, end), other=other)
-
-    @property
-    def since_entry(self) -> Target:
-        """The same target with times that count from entry on."""
-        return (
-            self
-            if self.entry is None
-            else replace(self, time=without_rounding(self.time - self.entry), entry=None)
-        )
 
     @property
     def is_plain(self) -> bool:
@@ -122,7 +123,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class CompetingTarget:
+class CompetingTarget(_Observed):
     """Cause (0 for censoring, or 1 to K) and time of n patients; other fields as in :class:`Target`."""
 
     cause: IntArray
@@ -130,19 +131,10 @@ class CompetingTarget:
     entry: FloatArray | None = None
     stratum: IntArray | None = None
 
-    def __len__(self) -> int:
-        return len(self.time)
-
     @property
     def n_causes(self) -> int:
         """Number of causes K."""
         return int(self.cause.max())
-
-    def take(self, rows: NDArray[Any]) -> CompetingTarget:
-        """Return the target of some rows (indices or a mask)."""
-        entry = None if self.entry is None else self.entry[rows]
-        stratum = None if self.stratum is None else self.stratum[rows]
-        return CompetingTarget(self.cause[rows], self.time[rows], entry, stratum)
 
     def of_cause(self, cause: int) -> Target:
         """Return the target of one cause, with every other event counted as censoring."""
@@ -152,15 +144,6 @@ class CompetingTarget:
         """Return the target of one cause in which patients with another one never have the event."""
         other = (self.cause > 0) & (self.cause != cause)
         return Target(self.cause == cause, self.time, self.entry, self.stratum, other)
-
-    @property
-    def since_entry(self) -> CompetingTarget:
-        """The same target with times that count from entry on."""
-        return (
-            self
-            if self.entry is None
-            else replace(self, time=without_rounding(self.time - self.entry), entry=None)
-        )
 
     def of_others(self, cause: int) -> int:
         """Return the number of events of other causes."""
@@ -187,12 +170,16 @@ def y_field(y: Any, name: str) -> NDArray[Any] | None:
     return y[name] if name in field_names(y)[2:] else None
 
 
+def _metadata(y: Any) -> Mapping[str, Any]:
+    return getattr(getattr(y, "dtype", None), "metadata", None) or {}
+
+
 def clusters_name(y: Any) -> str:
     """Return what the clusters of a target are called, the name of their column; empty if not known."""
-    return str((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("clusters", ""))
+    return str(_metadata(y).get("clusters", ""))
 
 
-def _require_fields(y: Any, name: str, first: str, build: str) -> tuple[str, str]:
+def _first_two(y: Any, name: str = "y", first: str = "event (bool)", build: str = _BUILD) -> tuple[str, str]:
     """Return the names of the first two fields; raise for fewer, for unknown further ones, and for other shapes."""
     fields = field_names(y)
     if len(fields) < 2:
@@ -212,7 +199,7 @@ def _require_fields(y: Any, name: str, first: str, build: str) -> tuple[str, str
 
 def cause_names(y: Any) -> tuple[str, ...]:
     """Return what the causes 1, 2, ... of a target are called; empty if they have numbers only, or there are none."""
-    return tuple((getattr(getattr(y, "dtype", None), "metadata", None) or {}).get("causes", ()))
+    return tuple(_metadata(y).get("causes", ()))
 
 
 def number_of_cause(cause: Any, names: Sequence[str]) -> int:
@@ -222,18 +209,19 @@ def number_of_cause(cause: Any, names: Sequence[str]) -> int:
     if given.casefold() in named:
         return named[given.casefold()]
     if not given.isdecimal() or int(given) == 0 or (named and int(given) > len(named)):
-        listed = ", ".join(map(repr, names))
-        wanted = f"be one of {listed}, or its number" if named else "be the number of a cause, 1, 2, ..."
+        wanted = (
+            f"be one of {', '.join(map(repr, names))}, or its number"
+            if named
+            else "be the number of a cause, 1, 2, ..."
+        )
         raise ArgumentError.must("cause", wanted, cause)
     return int(given)
 
 
 def chosen_cause(cause: Any, y: Any) -> int | None:
     """Return the number of the cause that was chosen by number or name; unchanged if `y` has no causes."""
-    if cause is None or not has_causes(y):
-        unchanged: int | None = cause
-        return unchanged
-    return number_of_cause(cause, cause_names(y))
+    known = cause is not None and has_causes(y)
+    return number_of_cause(cause, cause_names(y)) if known else cast(int | None, cause)
 
 
 def require_same_causes(names: Sequence[str], y: Any, model: str = "model") -> None:
@@ -257,17 +245,15 @@ def of_any_cause(y: Any, *, require_event: bool = True) -> Any:
 
 def of_events(y: NDArray[Any], event: BoolArray) -> NDArray[Any]:
     """Return `y` with other event flags (n,)."""
-    fields = field_names(y)
-    called = "event" if fields[0] == "cause" else fields[0]
-    values = {called: event, **{name: y[name] for name in fields[1:]}}
+    first, *others = field_names(y)
+    values = {"event" if first == "cause" else first: event, **{name: y[name] for name in others}}
     return _structured(values, clusters=clusters_name(y))
 
 
 def with_times(y: NDArray[Any], time: FloatArray) -> NDArray[Any]:
     """Return `y` with other times (n,)."""
-    fields = field_names(y)
-    values = {name: time if name == fields[1] else y[name] for name in fields}
-    return _structured(values, causes=cause_names(y), clusters=clusters_name(y))
+    values = {name: y[name] for name in field_names(y)} | {field_names(y)[1]: time}
+    return _structured(values, **_metadata(y))
 
 
 def _structured(fields: Mapping[str, NDArray[Any]], **metadata: Any) -> NDArray[Any]:
@@ -291,7 +277,7 @@ def parse_competing_target(
     if isinstance(y, CompetingTarget):
         return y
     first, build = "cause (whole numbers, 0 is censored)", "drosurv.Surv.competing(cause, time)"
-    cause, time = _require_fields(y, name, first, build)
+    cause, time = _first_two(y, name, first, build)
     if not has_causes(y):
         raise InputError(
             f"the first field of {name}, {cause!r}, must hold whole numbers, 0 for censored and 1, 2, ... for the "
@@ -319,16 +305,21 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
     """
     if isinstance(y, Target):
         return y
-    build = "drosurv.Surv.from_arrays(event, time) or drosurv.Surv.from_dataframe('event', 'time', data)"
-    fields = _require_fields(y, name, "event (bool)", build)
+    build = f"{_BUILD} or drosurv.Surv.from_dataframe('event', 'time', data)"
+    fields = _first_two(y, name, build=build)
     event, time = y[fields[0]], y[fields[1]]
     if event.dtype != np.bool_:
         raise InputError(
             f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. Convert it "
             "with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need CauseSpecificCox."
         )
-    target = _checked(event, time, name=name, require_event=require_event)
-    return replace(target, time=without_rounding(target.time))
+    times = _checked_times(time, name)
+    if require_event and not event.any():
+        raise InputError(
+            f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "
+            "Check the coding of the event flag (True = event)."
+        )
+    return Target(np.ascontiguousarray(event), without_rounding(times))
 
 
 def parse_entry(y: Any, target: Target) -> FloatArray | None:
@@ -344,32 +335,26 @@ def parse_entry(y: Any, target: Target) -> FloatArray | None:
     return since
 
 
-def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
+def _checked_times(time: NDArray[Any], name: str) -> FloatArray:
+    """Return times (n,) as floats; raise unless they are finite and not negative."""
     if time.dtype.kind not in "iuf":
         raise InputError(f"the times of {name} must be numbers, in a unit of your choice, got {time.dtype}.")
     time = np.ascontiguousarray(time, dtype=np.float64)
     if len(time) == 0:
         raise InputError(f"{name} is empty: at least one patient is needed.")
-    lowest, highest = time.min(), time.max()
-    if not (math.isfinite(lowest) and math.isfinite(highest)):
-        bad = ~np.isfinite(time)
-        row = int(np.flatnonzero(bad)[0])
-        n = int(bad.sum())
+    known = np.isfinite(time)
+    if not known.all():
+        row, n = int(known.argmin()), int((~known).sum())
         raise InputError(
             f"{name} contains {n:,} NaN or infinite time{'s' * (n > 1)} (first at row {row_number(row)}: {time[row]}): "
             "drop or correct such rows."
         )
-    if lowest < 0:
-        row = int(np.flatnonzero(time < 0)[0])
+    if time.min() < 0:
+        row = int((time < 0).argmax())
         raise InputError(
             f"{name} contains a negative time (row {row_number(row)}: {time[row]}); times must be >= 0."
         )
-    if require_event and not event.any():
-        raise InputError(
-            f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "
-            "Check the coding of the event flag (True = event)."
-        )
-    return Target(np.ascontiguousarray(event, dtype=np.bool_), time)
+    return time
 
 
 class Surv:
@@ -411,9 +396,9 @@ class Surv:
 
         Entry times, ids, clusters and weights, each of length n, are optional fields; see :class:`Surv`.
         """
-        flags = _as_flags(_as_array(event, "event"), "event")
+        flags = _as_flags(np.asarray(_unmasked("event", event)), "event")
         given = {"entry": entry, "id": id, "clusters": clusters, "weight": weight}
-        return _joined("event", flags, _as_array(time, "time"), given)
+        return _joined("event", flags, np.asarray(_unmasked("time", time)), given)
 
     @staticmethod
     def competing(
@@ -437,11 +422,11 @@ class Surv:
         >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0], names=["cancer", "other death"])["cause"]
         array([1, 0, 2])
         """
-        causes = _as_causes(_as_array(cause, "cause"))
+        causes = _as_causes(np.asarray(_unmasked("cause", cause)))
         if len(names) and (isinstance(names, str) or len(names) < causes.max(initial=0)):
             raise InputError(f"names must be a text for each of {causes.max()} causes, got {names!r}.")
         given = {"entry": entry, "id": id, "clusters": clusters, "weight": weight}
-        return _joined("cause", causes, _as_array(time, "time"), given, tuple(map(str, names)))
+        return _joined("cause", causes, np.asarray(_unmasked("time", time)), given, tuple(map(str, names)))
 
     @staticmethod
     def from_dataframe(
@@ -486,11 +471,9 @@ class Surv:
             _refuse_unclear(events.astype(np.bool_), times, str(event), str(time))
         given = {field: data[column] for field, column in named.items()}
         # A column may have the name of another field.
-        first, second = (
-            default if str(column) in FIELDS else str(column)
-            for column, default in ((event, "event"), (time, "time"))
-        )
-        return _joined(first, _as_flags(events, str(event)), times, given, time_name=second)
+        first = "event" if event in FIELDS else str(event)
+        time_name = "time" if time in FIELDS else str(time)
+        return _joined(first, _as_flags(events, str(event)), times, given, time_name=time_name)
 
     @staticmethod
     def event_time(y: Any) -> NDArray[Any]:
@@ -505,7 +488,7 @@ class Surv:
         >>> Surv.event_time(y)
         array([( True, 2.), (False, 5.)], dtype=[('event', '?'), ('time', '<f8')])
         """
-        first, second = _require_fields(y, "y", "event (bool)", "drosurv.Surv.from_arrays(event, time)")
+        first, second = _first_two(y)
         return _structured({first: y[first], second: y[second]}, causes=cause_names(y))
 
 
@@ -515,21 +498,17 @@ def with_fields(y: Any, **fields: Any) -> NDArray[Any]:
     >>> with_fields(Surv.from_arrays([True], [2.0], weight=[3]), id=["a"], weight=None).dtype.names
     ('event', 'time', 'id')
     """
-    first, second = _require_fields(y, "y", "event (bool)", "drosurv.Surv.from_arrays(event, time)")
+    first, second = _first_two(y)
     given = {name: fields[name] if name in fields else y_field(y, name) for name in FIELDS}
     return _joined(
         first, y[first], y[second], given, cause_names(y), time_name=second, clusters=clusters_name(y)
     )
 
 
-def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    _require_no_mask(values, name)
-    return np.asarray(values)
-
-
-def _require_no_mask(values: Any, name: str) -> None:
+def _unmasked(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
+    return values
 
 
 def _joined(
@@ -550,14 +529,12 @@ def _joined(
         raise InputError(
             f"{name} and time must be one-dimensional and of equal length, got shapes {first.shape} and {time.shape}."
         )
-    times = _checked(first > 0, time, name="time", require_event=False).time
+    times = _checked_times(time, "time")
     n, found = len(first), {name: first, time_name: times}
     for field, values in given.items():
         if values is not None:
-            _require_no_mask(values, field)
-            found[field] = (
-                as_labels(field, values, n) if field in ("id", "clusters") else numbers(field, values, n)
-            )
+            checked = as_labels if field in ("id", "clusters") else numbers
+            found[field] = checked(field, _unmasked(field, values), n)
     if "entry" in found:
         require_before(found["entry"], times, given["entry"])
     if "weight" in found:
@@ -599,9 +576,7 @@ def _refuse_unclear(flags: BoolArray, times: NDArray[Any], event: str, time: str
         if not why and reading.value == "0":
             why = "Its name says that 0 does"
     if why:
-        calls = " or ".join(
-            f"Surv.from_arrays(data[{event!r}] == {value}, data[{time!r}])" for value in (1, 0)
-        )
+        calls = " or ".join(f"Surv.from_arrays(data[{event!r}] == {k}, data[{time!r}])" for k in (1, 0))
         raise InputError(f"which value of event column {event!r} means the event? {why}: pass {calls}.")
 
 
@@ -609,10 +584,8 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     if _are_flags(event):
         return event.astype(np.bool_)
     if event.dtype.kind == "f" and _are_flags(event[~np.isnan(event)]):
-        missing = int(np.isnan(event).sum())
-        raise InputError(
-            f"{name} is missing for {missing:,} of {event.size:,} patients: leave out their rows."
-        )
+        missing = f"{np.isnan(event).sum():,} of {event.size:,} patients"
+        raise InputError(f"{name} is missing for {missing}: leave out their rows.")
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]
     # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring.
     known = {f"{value:g}" if isinstance(value, (int, float)) else str(value): value for value in values}
