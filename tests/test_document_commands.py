@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
@@ -119,7 +119,7 @@ def run(words, folder):
     inputs = (*words, *((folder / word).read_bytes() for word in read if (folder / word).is_file()))
     if inputs not in _written:
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-        result = CliRunner().invoke(app, [*words, *FASTER.get(words[0], [])])
+        result = CliRunner().invoke(GROUP, [*words, *FASTER.get(words[0], [])])
         assert result.exit_code == 0, (words, result.output, result.exception)
         written = [path for path in folder.rglob("*") if before.get(path) != path.stat().st_mtime_ns]
         _written[inputs] = {path.relative_to(folder): path.read_bytes() for path in written if path.is_file()}

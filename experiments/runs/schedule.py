@@ -187,7 +187,7 @@ def _end_with(home: int) -> None:
 def _watch(home: int) -> None:
     """Wait for another parent: no queue is closed by a kill."""
     while os.getppid() == home:
-        time.sleep(0.5)
+        time.sleep(0.1)
     os._exit(1)
 
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,8 +36,8 @@ def table(minority, tmp_path):
 
 @pytest.fixture(autouse=True, scope="module")
 def repaired_once():
-    """Commands that ask for the same repair get the same: they differ in what they show and write."""
-    repair, found = repairing.repair_from_table, {}
+    """Commands that ask for the same repair get the same, with three folds: they differ in what they show and write."""
+    repair, found = partial(repairing.repair_from_table, folds=3), {}
 
     def once(table, estimator, *, opened, predictions, **options):
         if opened is not None or predictions is not None:
@@ -74,7 +76,16 @@ def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_t
     judges = tmp_path / "judges.csv"
     how = [table, *TARGET, "--categorical", "sex", "--hold-out", judges]
     shown = drosurv.ok(
-        "fit", *how, "--model", "repaired-cox", "--set", "max_conditions=1", "-o", tmp_path / "fitted"
+        "fit",
+        *how,
+        "--model",
+        "repaired-cox",
+        "--set",
+        "max_conditions=1",
+        "--set",
+        "folds=3",
+        "-o",
+        tmp_path / "fitted",
     )
     assert "CoxPHCV was corrected for" in shown.stdout
     assert "age > 6" in shown.stdout

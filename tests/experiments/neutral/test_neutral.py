@@ -6,8 +6,8 @@ import pytest
 
 from drosurv.patients.target import Surv, parse_target
 from experiments.neutral.__main__ import PUBLISHED
-from experiments.neutral.differences import SCORES, against, mean_ranks, own_less_cox, own_means
-from experiments.neutral.document import read_fits, text, write_document
+from experiments.neutral.differences import SCORES, against, mean_ranks, own_less_cox
+from experiments.neutral.document import read_fits, write_document
 from experiments.neutral.fits import METHODS, Fit, evaluate
 from experiments.neutral.repository import dataset_names, load_fold, published_scores
 from experiments.neutral.scores import harrell_c, integrated_brier, score_times
@@ -114,8 +114,7 @@ def test_every_method_is_scored_and_the_document_has_all_learners(repository, tm
     assert "oblique forest" in page
     assert "Not complete" in page
     assert "| bladder0 | 2 of 2 | age (2); sex and age (2) |" in page
-    # The file of fits is all that the document needs.
-    assert text(read_fits(fits), own_means(read_fits(fits)), published, "page") == page
+    assert read_fits(fits)["rules"].tolist() == rows["rules"].tolist()
     assert pd.read_csv(datasets)["dataset"].tolist() == ["bladder0"]
     assert set(pd.read_csv(pairs)["score"]) == {score.label for score in SCORES}
 

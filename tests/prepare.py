@@ -1,4 +1,8 @@
-"""Compile most kernels of the package, which numba keeps beside the sources; `make` runs it once, after installing."""
+"""What takes long the first time: `make` runs it once, after installing.
+
+Most kernels of the package are compiled, which numba keeps beside the sources, and the datasets that tests load are
+downloaded.
+"""
 
 from concurrent.futures import ProcessPoolExecutor
 
@@ -9,6 +13,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCoxSplit, SubgroupRobustCox
 from drosurv.metrics import dynamic_auc
 from drosurv.paper import censored_individual_disparity, individual_disparity
+from experiments.datasets.catalog import download_every
 
 
 def judge():
@@ -42,5 +47,5 @@ def train():
 
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as workers:
-        for done in [workers.submit(judge), workers.submit(train)]:
-            done.result()
+        for done in [workers.submit(job) for job in (judge, train, download_every)]:
+            print(done.result() or "", end="")
