@@ -274,6 +274,24 @@ def test_patients_at_risk_at_the_first_time_are_judged_from_there_on():
     assert np.array_equal(one.inside, entry[seen] == 0)
 
 
+def test_patients_who_were_followed_until_an_earlier_time_count_with_their_risk_by_it():
+    rng, n = np.random.default_rng(5), 3_000
+    _, S, time, event, _ = weibull(5, n, censored=lambda rng, x: np.full(n, np.inf))
+    # Those of higher risk leave between the first and the second time.
+    leaves = np.where(S[:, -1] < np.median(S[:, -1]), rng.uniform(THREE[0], THREE[1], n), np.inf)
+    residuals = judged(THREE, S, np.minimum(time, leaves), event & (time <= leaves)).residuals
+    sums, followed = residuals.sums(np.ones(n)), residuals.followed
+    assert 0.2 < followed[:, -1].mean() < 0.8
+    last = np.where(followed[:, 1:], 1 - S[:, 1:], -np.inf).max(axis=1)
+    F = np.where(followed[:, 0], np.maximum(last, 1 - S[:, 0]), 0.0)
+    assert sums.expected.sum() == pytest.approx(F.sum())
+    assert sums.most == pytest.approx(followed[:, 0].sum() / F.sum(), rel=1e-3)
+    raised = 1 - (1 - F) ** 1.5
+    dispersions = [(G * (1 - G)).sum() / G.sum() for G in (F, raised)]
+    found = sums.relative_dispersion(raised.sum() / F.sum())
+    assert found == pytest.approx(dispersions[1] / dispersions[0], rel=0.01)
+
+
 def test_a_group_that_all_have_the_event_by_the_last_time_has_no_more_than_all_events():
     # Few of the patients with high risk are followed until 5, and the last of these has the event.
     rng = np.random.default_rng(3)

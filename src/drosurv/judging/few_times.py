@@ -230,14 +230,16 @@ class ResidualsAtTimes(PatientResiduals):
     def _corrected(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `Sums.by_ratio`, and probabilities (n, J) in the parts whose sums by each end are those observed.
 
-        All cumulative hazards by an end are multiplied by one factor, so that probabilities stay below 1.
+        All cumulative hazards by an end are multiplied by one factor, so that probabilities stay below 1. Patients who
+        were followed until an earlier end only count with their probability by that one in the ratios.
         """
-        by_ratio, corrected = [], np.empty(self.probability.shape)
-        for j, F in enumerate(self._bounded_until.T):
-            own = mass * self.followed[:, j]
-            by_ratio.append(_dispersion_by_ratio(own, F))
+        by_ratio, corrected, until = [], np.empty(self.probability.shape), np.zeros(len(self.probability))
+        for j, (F, followed) in enumerate(zip(self._bounded_until.T, self.followed.T, strict=True)):
+            until, own = np.where(followed, F, until), mass * followed
+            by_ratio.append(_dispersion_by_ratio(mass * self.followed[:, 0], until))
+            ratios = by_ratio[j] if np.array_equal(until, F) else _dispersion_by_ratio(own, F)
             ratio = float(own @ self.outcome[:, j]) / max(float(own @ F), _TINY)
-            factor = float(np.interp(ratio, by_ratio[j][0], _FACTORS))
+            factor = float(np.interp(ratio, ratios[0], _FACTORS))
             corrected[:, j] = -np.expm1(factor * np.log1p(-F))
         return np.stack(by_ratio), _increments(np.maximum.accumulate(corrected, axis=1), self.followed)
 
