@@ -39,7 +39,7 @@ from drosurv.judging.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.judging.subgroup_sums import Subgroups
 from drosurv.metrics import FollowUp, observed_over_expected
 from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.patients.target import parse_target
+from drosurv.patients.target import parse_target, with_fields
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from experiments.studies.false_alarms import MODELS, cohort
 from experiments.studies.repeated import parser, repeat
@@ -151,8 +151,7 @@ def patients(kind: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
     if kind in COPIES:
         rows = np.repeat(np.arange(n), COPIES[kind])
-        return {"model": (at, S[rows]), "X": X.iloc[rows], "y": y[rows], "id": rows}
-    more: dict[str, Any] = {}
+        return {"model": (at, S[rows]), "X": X.iloc[rows], "y": with_fields(y[rows], id=rows)}
     if kind == "weights":
         # Patients with equal columns and outcomes: rows that stand for several.
         table = X.assign(event=y["event"], time=y["time"], eta=eta)
@@ -160,12 +159,12 @@ def patients(kind: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
         X, y = table[list(X.columns)], Surv.from_arrays(table["event"].to_numpy(), table["time"].to_numpy())
         at = np.arange(0.5, 8.0, 0.5)
         S = np.exp(-np.exp(table["eta"].to_numpy())[:, None] * (0.3 * at) ** SHAPE)
-        more = {"sample_weight": table["size"].to_numpy(dtype=float)}
+        y = with_fields(y, weight=table["size"].to_numpy(dtype=float))
     if kind == "late entry":
-        more = {"entry": entry}
+        y = with_fields(y, entry=entry)
     if kind == "hospitals":
-        more = {"clusters": rng.integers(25, size=n)}
-    return {"model": (at, S), "X": X, "y": y, **more}
+        y = with_fields(y, clusters=rng.integers(25, size=n))
+    return {"model": (at, S), "X": X, "y": y}
 
 
 COPIES = {"2 rows per patient": 2, "5 rows per patient": 5}
