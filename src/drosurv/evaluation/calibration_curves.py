@@ -201,8 +201,7 @@ class _Group:
 
 def _risk(predictor: FloatArray) -> FloatArray:
     """Return the risks whose complementary log-log is given."""
-    found: FloatArray = -np.expm1(-np.exp(np.minimum(predictor, _HIGHEST)))
-    return found
+    return -np.expm1(-np.exp(np.minimum(predictor, _HIGHEST)))
 
 
 def fit_regression(outcomes: OutcomesAtHorizon, basis: FloatArray) -> Regression | None:

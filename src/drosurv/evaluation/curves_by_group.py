@@ -217,10 +217,7 @@ def shrunken_ratios(
         }
         tables.append(
             pd.concat(
-                [
-                    own.assign(shrunken=found.shrunken, low=found.low, high=found.high),
-                    pd.DataFrame([new]),
-                ],
+                [own.assign(shrunken=found.shrunken, low=found.low, high=found.high), pd.DataFrame([new])],
                 ignore_index=True,
             )
         )

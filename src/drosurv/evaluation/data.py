@@ -243,11 +243,7 @@ class EvaluationData:
         fast = isinstance(curves.values, ScoreValues | TableValues)
         if fast and len(curves) > observation.MANY_PATIENTS:
             return curves
-        times = [
-            self.brier_times,
-            self.calibration_times,
-            self.curve_times,
-        ]
+        times = [self.brier_times, self.calibration_times, self.curve_times]
         return curves.computed(np.concatenate(times), self.target.time)
 
     @cached_property
@@ -315,8 +311,7 @@ class JudgedRisks:
             return self.data.judged.risk
         residuals = self.data.judged.residuals
         if not self.data.has_curves and isinstance(residuals, ResidualsAtTimes):
-            at_time: FloatArray = residuals.probability[:, np.searchsorted(residuals.ends, time)]
-            return at_time
+            return residuals.probability[:, np.searchsorted(residuals.ends, time)]
         if time not in self._risks:
             self._risks[time] = 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
         return self._risks[time]
@@ -505,8 +500,7 @@ def ranking_time(curves: SurvivalCurves | None, horizon: float) -> float:
 def log_hazard(survival: FloatArray) -> FloatArray:
     """Return log cumulative hazards of survival (n,), finite also for 0 and 1."""
     hazard = -np.log(np.clip(survival, np.finfo(float).tiny, 1.0))
-    found: FloatArray = np.log(np.maximum(hazard, _LEAST_HAZARD))
-    return found
+    return np.log(np.maximum(hazard, _LEAST_HAZARD))
 
 
 @dataclass(frozen=True, eq=False)

@@ -451,12 +451,7 @@ def _follow_up(predicted: Predicted, outcome: Target, y: Any, y_train: Any, caus
 
 
 def _ranking(
-    predicted: Predicted,
-    outcome: Target,
-    y: Any,
-    cause: int | None,
-    horizon: float | None,
-    time_unit: str,
+    predicted: Predicted, outcome: Target, y: Any, cause: int | None, horizon: float | None, time_unit: str
 ) -> tuple[float | None, list[str]]:
     """Return the time whose predicted hazards rank patients, and notes; None where their risk scores do.
 

@@ -344,11 +344,7 @@ def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntA
 
 
 def parse_attributes(
-    sensitive_features: Any,
-    n: int,
-    *,
-    missing: Missing = "group",
-    at_least: int = 2,
+    sensitive_features: Any, n: int, *, missing: Missing = "group", at_least: int = 2
 ) -> list[Attribute]:
     """Return an `Attribute` for each column of n labels; raise if one has fewer than `at_least` groups."""
     if sensitive_features is None:

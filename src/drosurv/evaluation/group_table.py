@@ -40,12 +40,7 @@ from drosurv.patients.target import BoolArray, IntArray
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 
 # Names of columns by the question whose number they hold.
-_NUMBERS = {
-    "level": "ratio",
-    "slope": "slope",
-    "gain": "gain",
-    "gain over reference": "gain_over_reference",
-}
+_NUMBERS = {"level": "ratio", "slope": "slope", "gain": "gain", "gain over reference": "gain_over_reference"}
 _ENDS = ("", "_low", "_high", "_p")
 # Curves of so many patients are computed at once.
 _PATIENTS_AT_ONCE = 20_000

@@ -236,11 +236,7 @@ def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None 
 
 
 def control_plot(
-    result: Any,
-    metric: str = "individual_disparity",
-    attribute: str = "overall",
-    *,
-    ax: Axes | None = None,
+    result: Any, metric: str = "individual_disparity", attribute: str = "overall", *, ax: Axes | None = None
 ) -> Axes:
     """Draw a disparity against the share of the reference's likelihood gain, for the model and for "reference x c".
 

@@ -329,11 +329,7 @@ def document(result: Any, summary: Sequence[str]) -> str:
         _overall(result),
     ]
     for attribute, called in result.headings.items():
-        parts += [
-            f"## By {literal(called)}",
-            _groups(result, attribute),
-            _gaps(result, attribute),
-        ]
+        parts += [f"## By {literal(called)}", _groups(result, attribute), _gaps(result, attribute)]
     if len(result.times):
         parts += ["## Risks by time", times_tables(result, settings.time_unit)[1].to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):

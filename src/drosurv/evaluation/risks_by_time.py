@@ -21,11 +21,7 @@ from drosurv.evaluation.evaluator import Evaluator
 from drosurv.judging.words import SUBGROUP
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
-from drosurv.metrics.risk_strata import (
-    EventsByTime,
-    followed_until,
-    observed_given_risks,
-)
+from drosurv.metrics.risk_strata import EventsByTime, followed_until, observed_given_risks
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray, Target
 

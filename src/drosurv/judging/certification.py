@@ -49,12 +49,7 @@ from drosurv.patients.target import (
     parse_target,
 )
 from drosurv.predictions import as_predictions, of_causes
-from drosurv.presentation import (
-    cause_in_words,
-    counted_patients,
-    moment,
-    written,
-)
+from drosurv.presentation import cause_in_words, counted_patients, moment, written
 
 LEAST_PATIENTS = 50
 
@@ -400,8 +395,7 @@ def brier_losses(judged: Judged) -> FloatArray:
     at = judged.at_horizon
     if isinstance(at, ResidualsAtTimes):
         F, outcome, followed = (part[:, 0] for part in (at.probability, at.outcome, at.followed))
-        found: FloatArray = followed * (outcome * (1 - 2 * F) + F**2)
-        return found
+        return followed * (outcome * (1 - 2 * F) + F**2)
     durations, other = judged.cohort.target.since_entry, judged.cohort.other
     ends = replace(durations, other=other)
     horizon = np.array([judged.horizon])

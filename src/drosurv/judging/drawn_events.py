@@ -81,8 +81,7 @@ class PatientEvents:
         if self.id is None:
             return self.weight
         known = self.weight > 0
-        found: FloatArray = known / np.maximum(np.bincount(self.id, known), 1)[self.id]
-        return found
+        return known / np.maximum(np.bincount(self.id, known), 1)[self.id]
 
     def rescaled(self, ratios: FloatArray) -> PatientEvents:
         """Return the same patients after hazards, or probabilities, are multiplied by a number in each part, (J,)."""
@@ -233,10 +232,9 @@ class Hazards(NamedTuple):
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
         """See :meth:`Sample.draw`; an event occurs when the hazard reaches `unit` (m, k)."""
-        drawn: FloatArray = _draw_events(
+        return _draw_events(
             unit, self.limit[rows], self.jumps[rows], self.parts[rows], self.first[rows], self.last[rows]
         )
-        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,12 +293,7 @@ Source = Hazards | Probabilities
 
 @numba.njit(cache=True, nogil=True)
 def _draw_events(
-    unit: FloatArray,
-    limit: FloatArray,
-    jumps: FloatArray,
-    parts: IntArray,
-    first: IntArray,
-    last: IntArray,
+    unit: FloatArray, limit: FloatArray, jumps: FloatArray, parts: IntArray, first: IntArray, last: IntArray
 ) -> FloatArray:
     """Return events, which occur when the cumulative hazard reaches `unit`, expected events, and parts' differences."""
     n, k = unit.shape

@@ -18,14 +18,7 @@ from functools import cached_property, partial, reduce
 import numpy as np
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.judging.residuals import (
-    LEAST_DISPERSION,
-    PARTS,
-    PatientResiduals,
-    Sums,
-    by_cluster,
-    cut,
-)
+from drosurv.judging.residuals import LEAST_DISPERSION, PARTS, PatientResiduals, Sums, by_cluster, cut
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.risk_strata import EventsByTime, followed_until
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
@@ -204,8 +197,7 @@ class ResidualsAtTimes(PatientResiduals):
         for j in range(n):
             found[j, j:] = found[j:, j] = (squares * by[:, j] / free[:, j]) @ free[:, j:]
         step = np.eye(n) - np.eye(n, k=-1)
-        covariance: FloatArray = step @ found @ step.T
-        return covariance
+        return step @ found @ step.T
 
     def freedom(self, mass: FloatArray) -> float:
         """Return the degrees of freedom of a variance: the number of events less one."""
@@ -215,8 +207,7 @@ class ResidualsAtTimes(PatientResiduals):
     def _multinomial(self, w: FloatArray, parts: FloatArray) -> FloatArray:
         """Return the covariance (J, J) of weighted sums of events with probabilities (n, J) in the parts."""
         squares = self.weight * w**2
-        found: FloatArray = np.diag(squares @ parts) - (parts * squares[:, None]).T @ parts
-        return found
+        return np.diag(squares @ parts) - (parts * squares[:, None]).T @ parts
 
     @cached_property
     def _bounded_until(self) -> FloatArray:
@@ -246,8 +237,7 @@ class ResidualsAtTimes(PatientResiduals):
 
 def _increments(by_time: FloatArray, followed: BoolArray) -> FloatArray:
     """Return changes (n, J) of values by J times; 0 from the first time on until which a patient was not followed."""
-    found: FloatArray = np.where(followed, np.diff(by_time, axis=1, prepend=0.0), 0.0)
-    return found
+    return np.where(followed, np.diff(by_time, axis=1, prepend=0.0), 0.0)
 
 
 def _dispersion_by_ratio(mass: FloatArray, F: FloatArray) -> FloatArray:
@@ -271,14 +261,12 @@ def _dispersion_by_ratio(mass: FloatArray, F: FloatArray) -> FloatArray:
 def bounded(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     """Return probabilities without 0 and 1, which are taken as rounded to the unit, or to 1e-6."""
     least = unit / 4 if unit else 1e-6
-    found: FloatArray = np.clip(probability, least, 1 - least)
-    return found
+    return np.clip(probability, least, 1 - least)
 
 
 def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
     """Return log(-log(1 - F)) of bounded probabilities."""
-    found: FloatArray = np.log(-np.log1p(-bounded(probability, unit)))
-    return found
+    return np.log(-np.log1p(-bounded(probability, unit)))
 
 
 def times_to_judge(

@@ -260,11 +260,7 @@ def _incidence(
 
 
 def _between_times(
-    times: FloatArray,
-    tables: Mapping[int, FloatArray],
-    cause: int,
-    entry: FloatArray | None,
-    horizon: float,
+    times: FloatArray, tables: Mapping[int, FloatArray], cause: int, entry: FloatArray | None, horizon: float
 ) -> FloatArray:
     """Return what `_incidence` does, for tables of events between the times: hazards are constant between them."""
     start = np.zeros((len(tables[cause]), 1))

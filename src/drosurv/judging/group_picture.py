@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
-from drosurv.judging.words import (
-    SUBGROUP,
-    events_sentence,
-    number_of_events,
-    per_hundred,
-    risk_sentence,
-    who,
-)
+from drosurv.judging.words import SUBGROUP, events_sentence, number_of_events, per_hundred, risk_sentence, who
 from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 

@@ -167,8 +167,7 @@ class Judged:
 
         They are those at risk at the first predicted time, or, of one time, those who entered at 0.
         """
-        counted: BoolArray = self.residuals.weight > 0
-        return counted
+        return self.residuals.weight > 0
 
     @property
     def not_judged(self) -> str:
@@ -271,8 +270,7 @@ def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: f
     """Return the number of training events (J,) in each part of the follow-up."""
     below = np.interp(residuals.ends, follow_up.event_percentiles, np.arange(101), left=0.0, right=100.0)
     below[-1] = 100.0
-    found: FloatArray = events * np.diff(below, prepend=0.0) / 100
-    return found
+    return events * np.diff(below, prepend=0.0) / 100
 
 
 def _throughout(
@@ -524,8 +522,7 @@ def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> 
             kept.append(number)
             last = so_far
     # The last interval reaches until the last time.
-    found: IntArray = scored[[*kept[:-1], len(scored) - 1]]
-    return found
+    return scored[[*kept[:-1], len(scored) - 1]]
 
 
 def _null_survival(cohort: Cohort, residuals: ResidualsAtTimes) -> FloatArray:
@@ -535,8 +532,7 @@ def _null_survival(cohort: Cohort, residuals: ResidualsAtTimes) -> FloatArray:
     risk; that of training patients is by Kaplan-Meier, for each of the folds.
     """
     if _own_null(cohort) is None and cohort.other is None and not cohort.since.any():
-        found = cohort.null_at(residuals.ends, FollowUp.survival_at)
-        return found
+        return cohort.null_at(residuals.ends, FollowUp.survival_at)
     mass = residuals.weight[:, None] * residuals.followed
     free = 1 - np.column_stack([np.zeros(len(mass)), residuals.outcome[:, :-1]])
     # In each interval, of the patients who were followed until its end.

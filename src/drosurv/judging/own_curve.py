@@ -52,10 +52,7 @@ class OwnCurve:
         """
         events = np.maximum(self._events(self.copies)[self.interval], 1.0)
         shared = 0.5 * (1 + events**-2) / events
-        found: FloatArray = np.where(
-            self.happened, shared if self.known is None else shared * self.known, 0.0
-        )
-        return found
+        return np.where(self.happened, shared if self.known is None else shared * self.known, 0.0)
 
     def overstated_variance(self, weight: FloatArray) -> float:
         """Return by how much the sum of squared gains exceeds the variance of their sum, for weights (n,).

@@ -121,10 +121,7 @@ def _why_not(judged: Judged, mask: BoolArray, sums: Sums | None) -> tuple[str, b
 
 def _contributions(residuals: PatientResiduals, w: FloatArray, parts: FloatArray) -> FloatArray:
     """Return each row's term (n,) of a weighted sum of residuals, with weights `w` (n,) and `parts` (J,)."""
-    found: FloatArray = (
-        residuals.weight * w * ((residuals.observed - residuals.expected)[:, : len(parts)] @ parts)
-    )
-    return found
+    return residuals.weight * w * ((residuals.observed - residuals.expected)[:, : len(parts)] @ parts)
 
 
 def of_level(residuals: PatientResiduals, mask: BoolArray, sums: Sums) -> FloatArray:
@@ -153,8 +150,7 @@ def _of_slope(group: JudgedGroup, _: JudgedValue) -> FloatArray:
 
 def _of_gain(values: FloatArray | None, group: JudgedGroup) -> FloatArray:
     assert values is not None
-    found: FloatArray = group.mask * (values - float(values[group.mask].mean()))
-    return found
+    return group.mask * (values - float(values[group.mask].mean()))
 
 
 def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:

@@ -103,10 +103,7 @@ class JudgedValue:
 
 
 def mean(
-    values: FloatArray,
-    member: BoolArray,
-    clusters: IntArray | None = None,
-    own_curve: OwnCurve | None = None,
+    values: FloatArray, member: BoolArray, clusters: IntArray | None = None, own_curve: OwnCurve | None = None
 ) -> JudgedValue | None:
     """Return the mean of values (n,) of the members of a group, such as gains, tested against 0; None if all are equal.
 
@@ -130,10 +127,7 @@ class StandardError(NamedTuple):
 
 
 def standard_error(
-    values: FloatArray,
-    member: BoolArray,
-    clusters: IntArray | None = None,
-    own_curve: OwnCurve | None = None,
+    values: FloatArray, member: BoolArray, clusters: IntArray | None = None, own_curve: OwnCurve | None = None
 ) -> StandardError:
     """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
     total, freedom, each_one = int(np.count_nonzero(member)), np.inf, np.ones(len(values))
@@ -259,8 +253,7 @@ def _on_other_scale(sums: Sums) -> tuple[FloatArray, FloatArray] | None:
 
     def rescaled(log_factor: float) -> FloatArray:
         assert sums.if_wrong is not None
-        found: FloatArray = sums.expected * sums.if_wrong(float(np.exp(log_factor)))[:n_parts] / at_one
-        return found
+        return sums.expected * sums.if_wrong(float(np.exp(log_factor)))[:n_parts] / at_one
 
     target = expected * (observed / expected) ** shrunk
     log_factor = _zero(lambda at: target - float(rescaled(at).sum()))
@@ -525,8 +518,7 @@ class _AtOneTime:
         return observed - float(w @ (self.mass * F)), float(w**2 @ (self.mass * F * (1 - F)))
 
     def _hazard(self, shift: float, change: float) -> FloatArray:
-        found: FloatArray = self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0))
-        return found
+        return self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0))
 
     def _shift(self, change: float) -> float:
         """Return the shift of log hazards that predicts as many events as were observed, by Newton's method."""

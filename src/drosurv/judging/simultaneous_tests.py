@@ -173,8 +173,7 @@ def compare_events(
         """Return extremes (3, k) and squares (G, 1 + J) of the statistics of k replicates."""
         units = sample.units(k, rng)
         drawn = drawn_from.sums_of_parts((J + 1) * k, lambda rows: sample.draw(rows, k, units, rng))
-        found: tuple[FloatArray, FloatArray] = _statistics(drawn, scale, share)
-        return found
+        return _statistics(drawn, scale, share)
 
     if sample.clusters is not None:
         # The variance of clusters, relative to that of patients, is that of draws.
@@ -238,9 +237,7 @@ def compare_events(
         for g, part in found
     ]
     return EventTest(
-        bounds,
-        pd.DataFrame(rows, columns=list(SIGNIFICANT)),
-        tuple(subgroups.rule(g) for g, _ in found),
+        bounds, pd.DataFrame(rows, columns=list(SIGNIFICANT)), tuple(subgroups.rule(g) for g, _ in found)
     )
 
 
@@ -319,8 +316,7 @@ def _dispersions(covariance: FloatArray, expected: FloatArray) -> FloatArray:
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
     """Return Monte Carlo p-values (k + 1) / (B + 1), of k among B sorted draws that are as large."""
     larger = len(drawn) - np.searchsorted(drawn, statistic - _ROUNDING, side="left")
-    p: FloatArray = (larger + np.float64(1)) / (len(drawn) + 1)
-    return p
+    return (larger + np.float64(1)) / (len(drawn) + 1)
 
 
 def _first_largest(values: FloatArray) -> int:

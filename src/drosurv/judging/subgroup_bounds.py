@@ -15,11 +15,7 @@ from drosurv.judging.group_picture import GroupPicture, PictureRow
 from drosurv.judging.questions import KINDS
 from drosurv.judging.residual_tests import JudgedValue
 from drosurv.judging.rules import Condition, Rule
-from drosurv.judging.simultaneous_tests import (
-    LEAST,
-    LEAST_EXPECTED,
-    MOST,
-)
+from drosurv.judging.simultaneous_tests import LEAST, LEAST_EXPECTED, MOST
 from drosurv.judging.subgroup_sums import MOST_PAIRED, Subgroups
 from drosurv.judging.verdict import FindingRow
 from drosurv.judging.words import ALL_PATIENTS, period, sentence, subgroup_events

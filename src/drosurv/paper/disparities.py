@@ -36,12 +36,7 @@ Convention = Literal["paper", "table"]
 
 
 def individual_disparity(
-    risk: Any,
-    X: Any,
-    *,
-    scale: float = 0.01,
-    convention: Convention = "paper",
-    pairs: Pairs = "auto",
+    risk: Any, X: Any, *, scale: float = 0.01, convention: Convention = "paper", pairs: Pairs = "auto"
 ) -> float:
     r"""Individual disparity F_I: the excess of differences in hazards over distances between features.
 

@@ -375,14 +375,7 @@ def _evidence_of_model(
 
 
 def _evidence_from_entry(
-    model: Any,
-    X: Any,
-    y: Any,
-    rows: Rows,
-    y_train: Any,
-    compared: Compared,
-    level: float,
-    cause: int | None,
+    model: Any, X: Any, y: Any, rows: Rows, y_train: Any, compared: Compared, level: float, cause: int | None
 ) -> dict[str, Any]:
     """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
     follow_up = y_train if y_train is not None else training_follow_up(model)

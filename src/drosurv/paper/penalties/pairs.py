@@ -197,8 +197,7 @@ class PairPenalty(Penalty):
                 values, gradient = (torch.as_tensor(part, dtype=scores.dtype) for part in pair)
             else:
                 values, gradient = self.tiled(scores)
-        attached: Tensor = ValueWithGradient.apply(scores, values, gradient)
-        return attached
+        return ValueWithGradient.apply(scores, values, gradient)
 
     def tiled(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Return values (*batch,) and gradients in the scores (*batch, n), computed in tiles on any device."""

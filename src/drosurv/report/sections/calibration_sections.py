@@ -37,10 +37,7 @@ from drosurv.report.evidence import EXPECTED, FEWEST, PATIENTS, WHO, Evidence, P
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
-_NUMBERS = {
-    "ratio": "Observed / expected by {at}",
-    "slope": "Slope of observed on predicted risk at {at}",
-}
+_NUMBERS = {"ratio": "Observed / expected by {at}", "slope": "Slope of observed on predicted risk at {at}"}
 
 
 def collect(evidence: Evidence) -> Part:
