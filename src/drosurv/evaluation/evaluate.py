@@ -7,7 +7,7 @@ sentences and tables (`result_views`) and plots (`plots`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -104,9 +104,9 @@ def evaluate(
     y : structured array, (n,)
         Event and time of the patients, and how they were observed (:class:`drosurv.Surv`). With a field ``entry``,
         they are evaluated from then on: times and horizons count from entry, and predictions are conditional on no
-        event before it. Of predictions at few times, patients at risk at the first of them are judged, from
-        there on (with one time, those who entered at 0), and the horizon is one of these times. Of several rows
-        (entry, time] with one ``id``, a patient is predicted from the features of the first, and followed until
+        event before it. With predictions at few times, only patients at risk at the first of them are judged, by
+        their later events (with one time, those who entered at 0), and the horizon is one of these times. Of several
+        rows (entry, time] with one ``id``, a patient is predicted from the features of the first, and followed until
         the first event or the end of the last; the rows must leave no gap.
         Without ``entry``, rows of one ``id`` are correlated. Patients of one of the ``clusters``, such as a hospital,
         may be alike: each counts, and variances are those of sums by cluster. A row with ``weight`` 2, a whole number,
@@ -344,20 +344,15 @@ def prepare(
             )
     target, other_cause = outcomes(y, rows, cause)
     outcome = replace(target, other=other_cause)
-    if cause is not None:
-        # Raises for a cause that is not predicted.
-        curves_since_entry(predicted, outcome, cause)
+    # Raises for a cause that is not predicted.
+    _ = cause is not None and curves_since_entry(predicted, outcome, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)
         notes.append("the null model comes from the test patients: y_train was not given.")
     ranked_at, ranking_notes = _ranking(predicted, outcome, y, cause, horizon, time_unit)
     notes += ranking_notes
-    compared, note = None, "the model is compared with no other"
-    # Of predictions in folds, no other model is known.
-    note += "." if predicted.trained_on else ": pass one of causes as reference."
-    if cause is None or reference is not None:
-        compared, note = _compared(predicted, reference, features, trained)
+    compared, note = _compared(predicted, reference, features, trained, cause)
     ranks = compared is not None and compared.has_log_hazards and compared.competing is None
     ranks &= cause is None and rows.entry is None and (compared is None or compared.rows.stratum is None)
     if compared is not None and not ranks:
@@ -365,24 +360,11 @@ def prepare(
             "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
             "has no scores that are log hazards."
         )
-    judge = (
-        None
-        if not predicted.has_curves
-        else partial(
-            judged_patients,
-            predicted,
-            y,
-            rows,
-            follow_up=y_train,
-            reference=compared if compared is not None and compared.has_curves else None,
-            horizon=horizon,
-            cause=cause,
-            scored_at=scored_at,
-            require_event=False,
-        )
-    )
-    if compared is not None and compared.has_curves and predicted.has_curves and cause is None:
-        models = {"the model": predicted, "the reference": compared}
+    with_curves = compared if compared is not None and compared.has_curves else None
+    how_to_judge = {"follow_up": y_train, "reference": with_curves, "horizon": horizon, "cause": cause}
+    how_to_judge |= {"scored_at": scored_at, "require_event": False}
+    if with_curves is not None and predicted.has_curves and cause is None:
+        models = {"the model": predicted, "the reference": with_curves}
         times = {name: one.survival_curves.few_times for name, one in models.items()}
         shared = common_times(times, "reference")
         notes += [] if shared is None else [shared[1]]
@@ -400,7 +382,7 @@ def prepare(
         reference=compared if ranks else None,
         features=features.test,
         given_horizon=horizon,
-        judge=judge,
+        judge=partial(judged_patients, predicted, y, rows, **how_to_judge) if predicted.has_curves else None,
         at_times=scored_at is not None,
         **how,
     )
@@ -409,21 +391,22 @@ def prepare(
     _ = data.has_risk and data.risk, data.has_curves and data.curves, data.reference_risk
     marks: dict[str, Any] = {"clusters": rows.cluster_codes, "patients": rows.patient_codes}
     evaluator = Evaluator(Subset(data), attributes, wanted, paper=paper, **marks)
-    if (paper and features.test is None) or "individual_disparity" in (
-        metric.name for metric in evaluator.metrics
-    ):
+    if (paper and features.test is None) or _shows_individual_disparity(evaluator):
         notes.append(features.note)
-    notes += [note, *_left_out(evaluator), _sampled(evaluator)]
-    notes += _different_follow_up(evaluator, time_unit)
+    notes += [note, *_left_out(evaluator), _sampled(evaluator), *_different_follow_up(evaluator, time_unit)]
     not_compared = note if cause is None and compared is None else ""
     return replace(evaluator, notes=tuple(filter(None, notes)), not_compared=not_compared)
 
 
 def _compared(
-    predicted: Predicted, reference: Any, features: Features, trained: Any
+    predicted: Predicted, reference: Any, features: Features, trained: Any, cause: int | None
 ) -> tuple[Predicted | None, str]:
     """Return the predictions of the reference, plain Cox where it can be fitted, and a note if there is none."""
     n, rows = len(predicted), predicted.rows
+    if reference is None and cause is not None:
+        # Of predictions in folds, no other model is known.
+        remedy = "" if predicted.trained_on else ": pass one of causes as reference"
+        return None, f"the model is compared with no other{remedy}."
     if reference is None:
         cox, note = fit_plain_cox(predicted.model, features, trained)
         return None if cox is None else as_predictions(cox, features.test, n, name="reference"), note
@@ -458,37 +441,36 @@ def _ranking(
     Scores of patients in different strata, with different entry times, or of several causes have no common baseline
     hazard.
     """
-    called, entry, notes = cause_in_words(cause, cause_names(y)), outcome.entry, []
-    curves = None if entry is None else curves_since_entry(predicted, outcome, cause)
-    if entry is not None and curves is not None:
+    called, late = cause_in_words(cause, cause_names(y)), outcome.entry is not None
+    if cause is None and not late and not has_causes(y) and predicted.rows.stratum is None:
+        return None, []
+    if cause is None and late:
+        predicted.require_curves("entry")
+    curves, notes = curves_since_entry(predicted, outcome, cause), []
+    since, by = " after entry" if late else "", "incidence" if cause else "cumulative hazard"
+    if curves is None:
+        # Of patients who entered late, predictions at few times do not count from entry.
+        times, since = predicted.survival_curves.few_times, ""
+        assert times is not None
+        at, judged = float(times[-1]), "who are at risk at the first predicted time, by their later events"
+        if len(times) == 1:
+            judged = "who entered at 0"
+    else:
+        end = np.inf if cause is None else predicted.until
+        at = ranking_time(curves, default_horizon(outcome.since_entry, end) if horizon is None else horizon)
+    if late and curves is not None:
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
             "event before it, and censoring weights and the null model come from the test patients."
         )
     if cause is not None:
         notes.append(f"events are those of {called}; patients who had another one stay free of it.")
-    if cause is None and not has_causes(y) and predicted.rows.stratum is None and entry is None:
-        return None, notes
-    if cause is None and entry is not None:
-        predicted.require_curves("entry")
-    if entry is None:
-        curves = curves_since_entry(predicted, outcome, cause)
-    target = outcome.since_entry
-    since, by = " after entry" if entry is not None else "", "incidence" if cause else "cumulative hazard"
-    if curves is None:
-        # Of patients who entered late, predictions at few times do not count from entry.
-        times = predicted.survival_curves.few_times
-        assert times is not None
-        at, since = float(times[-1]), ""
-    else:
-        end = np.inf if cause is None else predicted.until
-        at = ranking_time(curves, default_horizon(target, end) if horizon is None else horizon)
     notes.append(f"patients are ranked by their predicted {by} at {moment(at, time_unit)}{since}.")
     if curves is None:
         notes.append(
-            "predictions at few times are compared with events of patients at risk at the first predicted time, from "
-            "there on, and the horizon is a time of the predictions; Brier scores and calibration at times since entry "
-            "are left out, and the null model comes from the test patients."
+            f"with late entry, predictions at few times are judged only for patients {judged}. The horizon is one of "
+            "the predicted times. Brier scores, and calibration at times since entry, are left out; the null model "
+            "comes from the test patients."
         )
     if has_causes(y) and cause is None:
         notes.append(f"events are those of {called}; the table by cause has each cause.")
@@ -517,35 +499,33 @@ def _design_effects(evaluator: Evaluator) -> dict[str, float]:
     return {EVERYONE: design_effect(data.judged.residuals), **found}
 
 
-def _not_counted(data: EvaluationData, time_unit: str) -> tuple[str, ...]:
-    """Return notes on patients, predictions or events that are not compared with each other."""
+def _not_counted(data: EvaluationData, time_unit: str) -> Iterator[str]:
+    """Yield notes on patients, predictions or events that are not compared with each other."""
     if not data.is_judged:
-        return ()
+        return
+    residuals, curves = data.judged.residuals, data.predicted.curves
     if data.judged.few_times:
-        residuals, curves = data.judged.residuals, data.predicted.curves
+        if data.judged.not_judged:
+            yield data.judged.not_judged
         known = residuals.known_parts
         last = residuals.ends[known - 1] if known else -np.inf
         times = () if curves is None or curves.times is None else curves.times
-        late = listing([moment(float(time), time_unit) for time in times if time > last], 3)
-        unseen = (
-            f"predictions at {late} are not judged: too few patients are observed until then." if late else ""
-        )
-        found = (data.judged.not_judged, unseen)
-        return tuple(filter(None, found))
-    later = data.target.n_events - round(float(data.judged.residuals.observed.sum()))
-    if later == 0:
-        return ()
-    verb = "is" if later == 1 else "are"
-    return (f"{counted(later, 'event')} {verb} not counted as observed: the predictions end before.",)
+        if late := [moment(float(time), time_unit) for time in times if time > last]:
+            yield f"predictions at {listing(late, 3)} are not judged: too few patients are observed until then."
+    elif later := data.target.n_events - round(float(residuals.observed.sum())):
+        verb = "is" if later == 1 else "are"
+        yield f"{counted(later, 'event')} {verb} not counted as observed: the predictions end before."
+
+
+def _shows_individual_disparity(evaluator: Evaluator) -> bool:
+    return any(metric.name == "individual_disparity" for metric in evaluator.metrics)
 
 
 def _sampled(evaluator: Evaluator) -> str:
     """Return a note on the standard error of disparities if pairs are sampled; else an empty text."""
     data = evaluator.everyone.data
-    if "individual_disparity" not in (metric.name for metric in evaluator.metrics):
-        return ""
     number = sampled_number(data.pairs, len(evaluator.everyone))
-    if number is None:
+    if number is None or not _shows_individual_disparity(evaluator):
         return ""
     value, error = sampled_individual_disparity(data.risk, data.features, pairs=number)
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
@@ -555,50 +535,43 @@ def _sampled(evaluator: Evaluator) -> str:
     )
 
 
-def _different_follow_up(evaluator: Evaluator, time_unit: str) -> list[str]:
-    """Return a note for every attribute whose groups have very different follow-up."""
-    notes = []
+def _different_follow_up(evaluator: Evaluator, time_unit: str) -> Iterator[str]:
+    """Yield a note for every attribute whose groups have very different follow-up."""
     for attribute in evaluator.attributes:
         found = evaluator.follow_ups[attribute.name]
+        pairs = zip(attribute.labels, found.medians.values(), strict=True)
+        medians = ", ".join(f"{label}: {written(median, 'time')}" for label, median in pairs)
         if found.differs:
-            medians = ", ".join(
-                f"{label}: {written(median, 'time')}"
-                for label, median in zip(attribute.labels, found.medians.values(), strict=True)
-            )
-            notes.append(
+            yield (
                 f"follow-up differs between groups of {attribute.name} (median {medians}): their Uno's C and AUC end "
                 f"at {moment(found.horizon, time_unit)}, to which all were followed; their c-indices and gains are not "
                 "comparable."
             )
-    return notes
 
 
-def _left_out(evaluator: Evaluator) -> list[str]:
-    """Return notes on the metrics that are left out, with the reason."""
-    notes, data = [], evaluator.everyone.data
+def _left_out(evaluator: Evaluator) -> Iterator[str]:
+    """Yield notes on the metrics that are left out, with the reason."""
+    data = evaluator.everyone.data
     if not data.is_judged:
-        notes.append(
-            "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
-        )
+        yield "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
     elif np.ptp(data.judged.score) == 0:
-        notes.append("the calibration slope is left out: the predictions of all patients are equal.")
+        yield "the calibration slope is left out: the predictions of all patients are equal."
     if data.is_judged and data.judged.cohort.several_events:
-        notes.append("observed risks are left out: some patients had several events.")
+        yield "observed risks are left out: some patients had several events."
     needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
     if labels and not data.has_risk:
-        notes.append(f"{', '.join(labels)} are left out: no risk scores were given.")
+        yield f"{', '.join(labels)} are left out: no risk scores were given."
     elif labels and not data.has_log_hazards:
-        notes.append(
+        yield (
             f"{', '.join(labels)} are left out: they need scores that are log hazards, and these are "
             f"{_SCORES[data.score_type]}."
         )
     elif any("hazards" in one.needs for one in evaluator.asked) and not evaluator.has_hazards:
         risk = data.risk
-        notes.append(
+        yield (
             f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
             f"{risk.max():g}."
         )
     if not evaluator.attributes:
-        notes.append("nothing is shown by group: no groups were given.")
-    return notes
+        yield "nothing is shown by group: no groups were given."

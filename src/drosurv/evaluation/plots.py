@@ -18,7 +18,7 @@ from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, NEW_GROUP, funnel
 from drosurv.evaluation.evaluator import whose
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.paper.shrinkage import disparity_column
-from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_text
+from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,10 +173,10 @@ def corner_text(numbers: Mapping[Any, Any]) -> str:
     """Return observed over expected events and slope with intervals, and ICI, a line each, if known."""
     lines = []
     for label, key in {"O/E": "ratio", "slope": "slope", "ICI": "ici"}.items():
-        value, low, high = (numbers.get(f"{key}{end}", np.nan) for end in ("", "_low", "_high"))
-        if not pd.isna(value):
-            interval = "" if pd.isna(low) else f" ({ratio_text(low)} to {ratio_text(high)})"
-            lines.append(f"{label} {ratio_text(value)}{interval}")
+        found = (numbers.get(f"{key}{end}") for end in ("", "_low", "_high"))
+        value, low, high = (np.nan if end is None else float(end) for end in found)
+        if not np.isnan(value):
+            lines.append(f"{label} {ratio_with_interval(value, low, high)}")
     return "\n".join(lines)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.stats import norm
 
 from drosurv.metrics.intervals import shared_level
-from drosurv.presentation import counted, first_upper, listing, ratio_text
+from drosurv.presentation import counted, first_upper, listing
+from drosurv.presentation.wording import end_of_ratio
 
 # Lowest and highest ratio of observed to expected events that cannot be excluded.
 Interval = tuple[float | None, float | None]
@@ -131,7 +132,7 @@ def excluded_sentence(
     `adjusted` says that the intervals are adjusted, where others are shown too.
     """
     ratios = {
-        name: f"{ratio_text(low or 0.0)} to {ratio_text(high)} times"
+        name: f"{end_of_ratio(low or 0.0)} to {end_of_ratio(high)} times"
         for name, (low, high) in errors.items()
         if high is not None and _is_known((low, high))
     }

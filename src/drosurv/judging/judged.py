@@ -178,8 +178,8 @@ class Judged:
         if outside:
             notes.append(
                 f"{outside:,} of {total:,} patients are not judged: with late entry, predictions at few times are "
-                "judged for patients at risk at the first predicted time, from there on, and those at one time for "
-                "patients who entered at 0."
+                "judged only for patients who are at risk at the first predicted time, by their later events, and "
+                "those at one time only for patients who entered at 0."
             )
         if isinstance(at, ResidualsAtTimes) and isinstance(self.residuals, ResidualsAtTimes):
             last = self.residuals.followed[:, max(self.residuals.known_parts - 1, 0)]

@@ -91,7 +91,9 @@ def sentence(status: str, found: Adjusted) -> str:
 
 
 def _number(found: Adjusted) -> str:
-    return adjusted_interval(with_interval(found.value, found.low, found.high))
+    assert found.test.estimate is not None
+    right = found.test.estimate.right
+    return adjusted_interval(with_interval(found.value, found.low, found.high, right=right))
 
 
 def adjusted_interval(number: str) -> str:

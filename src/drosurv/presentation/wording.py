@@ -89,32 +89,52 @@ def counted_patients(patients: int, rows: int = 0, clusters: int = 0, clusters_n
     return f"{who}{where}" + (f" ({clusters_name})" if clusters and clusters_name else "")
 
 
-def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
+def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value", *, right: float = 0.0) -> str:
     """Return a value and, if it is known, its interval, all with the same number of decimals.
+
+    An end that would be rounded to the `right` value has more, which show on which side of it the end is.
 
     >>> with_interval(0.712, 0.6904, 0.733), with_interval(0.1, 0.05, 0.15, "share")
     ('0.712 (0.690 to 0.733)', '10.0 % (5.0 to 15.0 %)')
+    >>> with_interval(0.011, -0.0003, 0.022), with_interval(0.45, 0.4, 0.4998, right=0.5)
+    ('0.011 (−0.0003 to 0.022)', '0.450 (0.400 to 0.4998)')
     """
-    interval = interval_text(low, high, kind, beside=value)
+    interval = interval_text(low, high, kind, beside=value, right=right)
     return f"{written(value, kind, beside=(low, high))} ({interval})" if interval else written(value, kind)
 
 
-def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0, size: float = 0.0) -> str:
+def interval_text(
+    low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0, size: float = 0.0, right: float = 0.0
+) -> str:
     """Return an interval as text, also without one end (infinity); empty if an end is not known, or both are infinite.
 
-    It has the decimals of the value `beside` it, or of a number of the given size if that is larger.
+    It has the decimals of the value `beside` it, or of a number of the given size if that is larger; more for an end
+    near the `right` value, as in :func:`with_interval`.
 
     >>> interval_text(14.0849, math.inf), interval_text(-math.inf, 0.27), interval_text(math.nan, 1.0)
     ('14.085 or more', '0.270 or less', '')
     """
-    if low == -math.inf and not is_missing(high) and not is_missing(beside):
-        return f"{written(high, kind, beside=(high, beside, size))} or less"
-    if high == math.inf and not is_missing(low) and not is_missing(beside):
-        return f"{written(low, kind, beside=(low, beside, size))} or more"
-    if any(is_missing(end) for end in (low, high, beside)):
+
+    def end(value: Any) -> str:
+        shown = written(value, kind, beside=(low, high, beside, size))
+        is_right = kind == "value" and shown == written(right, beside=(low, high, beside, size))
+        return _apart(value, right, shown) if is_right else shown
+
+    if is_missing(beside):
         return ""
-    first, last = (written(end, kind, beside=(low, high, beside, size)) for end in (low, high))
-    return f"{first.removesuffix(' %')} to {last}"
+    if low == -math.inf and not is_missing(high):
+        return f"{end(high)} or less"
+    if high == math.inf and not is_missing(low):
+        return f"{end(low)} or more"
+    return "" if is_missing(low) or is_missing(high) else f"{end(low).removesuffix(' %')} to {end(high)}"
+
+
+def _apart(value: float, right: float, shown: str) -> str:
+    """Return a value that is `shown` as if it were the right one with the first digit in which the two differ."""
+    distance = abs(value - right)
+    if distance < _TINY:
+        return shown
+    return _fixed(value, -math.floor(math.log10(distance))).replace("-", "−")
 
 
 def as_sentence(text: str) -> str:
@@ -138,10 +158,10 @@ def ratio_text(value: float) -> str:
 def ratio_with_interval(value: float, low: float, high: float) -> str:
     """Return a ratio of events and its interval; without it if it is not known or wholly beyond 1,000.
 
-    An end that two decimals would round to 1 has three, which show on which side of 1 it is.
+    An end that two decimals would round to 1 has more, which show on which side of 1 it is.
 
-    >>> ratio_with_interval(1.14, 1.003, 1.28), ratio_with_interval(1.14, 1.0, 1.28)
-    ('1.14 (1.003 to 1.28)', '1.14 (1.00 to 1.28)')
+    >>> ratio_with_interval(1.14, 1.003, 1.28), ratio_with_interval(1.14, 0.9996, 1.28)
+    ('1.14 (1.003 to 1.28)', '1.14 (0.9996 to 1.28)')
     >>> ratio_with_interval(2.0, 1.5, 3e4), ratio_with_interval(2.0, 1.5, math.inf)
     ('2.00 (1.50 to more than 1,000)', '2.00 (1.50 or more)')
     >>> ratio_with_interval(-4.9, -math.inf, 0.27)
@@ -151,11 +171,16 @@ def ratio_with_interval(value: float, low: float, high: float) -> str:
     """
     if math.isnan(low) or low > _LARGEST_RATIO or (low, high) == (-math.inf, math.inf):
         return ratio_text(value)
-    near = [f"{end:.3f}" if 0 < abs(end - 1) < 0.005 else ratio_text(end) for end in (low, high)]
     if low == -math.inf:
-        return f"{ratio_text(value)} ({near[1]} or less)"
-    end = f"to {near[1]}" if math.isfinite(high) else "or more"
-    return f"{ratio_text(value)} ({near[0]} {end})"
+        return f"{ratio_text(value)} ({end_of_ratio(high)} or less)"
+    end = f"to {end_of_ratio(high)}" if math.isfinite(high) else "or more"
+    return f"{ratio_text(value)} ({end_of_ratio(low)} {end})"
+
+
+def end_of_ratio(end: float) -> str:
+    """Return an end of the interval of a ratio, with more than two decimals if they would round it to 1."""
+    shown = ratio_text(end)
+    return _apart(end, 1.0, shown) if shown == "1.00" else shown
 
 
 def p_text(p: float) -> str:
@@ -258,6 +283,8 @@ def _number(value: float, kind: Kind, largest: float) -> str:
         text = f"+{text}" if kind == "signed_points" and float(text.replace(",", "")) > 0 else text
     elif kind == "p":
         text = f"below {_SMALLEST_P}" if value < _SMALLEST_P else f"{value:.3f}"
+        # Usually, tests reject below 0.05.
+        text = _apart(value, 0.05, text) if text == "0.050" else text
     elif kind == "time":
         text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     else:
