@@ -19,7 +19,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.judging.group_picture import MANY_GROUPS
-from drosurv.judging.words import per_hundred
+from drosurv.judging.words import of_hundred
 from drosurv.paper.shrinkage import is_lower
 from drosurv.patients.arrays import on_host
 from drosurv.patients.groups import EVERYONE
@@ -240,10 +240,8 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
         cell, everybody = unknown, row["patients"] + row["left_out"]
         nearly_all = row["left_out"] <= _MOST_LEFT_OUT * everybody or row["time"] == result.settings.horizon
         if row["observed"] is not None and nearly_all:
-            ends = [row[end] for end in ("low", "high") if row[end] is not None]
-            counts = per_hundred(row["observed"], row["predicted"], *ends)
-            interval = f" ({counts[2]} to {counts[3]})" if ends else ""
-            cell = f"{counts[0]}{interval}, {counts[1]} expected"
+            ends = (np.nan if row[end] is None else row[end] for end in ("low", "high"))
+            cell = "{}, {} expected".format(*of_hundred(row["observed"], row["predicted"], *ends))
         wide.setdefault(row["who"], {"who": row["who"]})[f"{row['time']:g}"] = cell
     times = [
         time
@@ -271,7 +269,7 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
                 Column("patients", "Patients", "count"),
                 Column("predicted", "Predicted risk", "share"),
                 OBSERVED_RISK,
-                Column.measured("ratio", "Observed / predicted"),
+                Column.measured("ratio", "Observed / predicted", right=1.0),
             ),
             tuple(rows),
         ),

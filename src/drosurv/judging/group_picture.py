@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
-from drosurv.judging.words import SUBGROUP, events_sentence, number_of_events, per_hundred, risk_sentence, who
+from drosurv.judging.words import SUBGROUP, compared_events, events_sentence, of_hundred, risk_sentence, who
 from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, ratio_with_interval, written
 
@@ -33,6 +33,7 @@ _NARROWEST, _WIDEST, _WIDEST_FOUND = 2.0, 10.0, 5.0
 _TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Letters of the text: longest name, and the width of the axis.
 _NAME, _STRIP = 32, 21
+_RATIO = {"ratio": "ratio", "low": "ratio_low", "high": "ratio_high"}
 _COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found": "C3"}
 
 
@@ -65,16 +66,9 @@ class PictureRow(NamedTuple):
         if self.state == "small":
             return ""
         if self.by:
-            known = not math.isnan(self.risk_low)
-            ends = (self.risk_low, self.risk_high) if known else ()
-            counts = per_hundred(self.risk, self.predicted, *ends)
-            interval = f" ({counts[2]} to {counts[3]})" if known else ""
-            return f"{counts[0]}{interval} of 100, {counts[1]} expected"
-        if not self.expected > 0:
-            return ""
-        observed = number_of_events(self.observed)
-        events = "event" if observed == "1" else "events"
-        return f"{observed} {events}, {number_of_events(self.expected)} expected"
+            had, expected = of_hundred(self.risk, self.predicted, self.risk_low, self.risk_high)
+            return f"{had} of 100, {expected} expected"
+        return compared_events(self.observed, self.expected) if self.expected > 0 else ""
 
     @property
     def words(self) -> str:
@@ -187,12 +181,9 @@ class GroupPicture:
         lines = [f"{'':{width + 2}} patients  {self.axis_label}".rstrip()]
         for row in self.rows:
             mark = "! " if row.state in ("wrong", "found") else "  "
-            patients = f"{row.patients:,}" if row.patients else ""
-            end = row.words
-            name = shortened(row.who, width)
-            lines.append(
-                f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:19} {end}".rstrip()
-            )
+            patients, name = f"{row.patients:,}" if row.patients else "", shortened(row.who, width)
+            line = f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:19} {row.words}"
+            lines.append(line.rstrip())
         return "\n".join([*lines, f"{'':{width + 13}}{''.join(axis)}".rstrip()])
 
     def _column(self, value: float) -> int:
@@ -282,7 +273,8 @@ def picture_of(
     counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:
-        attribute, everybody = row["attribute"], row["attribute"] == EVERYONE
+        key = attribute, group = row["attribute"], row["group"]
+        everybody = attribute == EVERYONE
         state: State = "all" if everybody else "right"
         if attribute == SUBGROUP:
             state = "found"
@@ -292,25 +284,16 @@ def picture_of(
             state = "small"
         if counts[attribute] > MANY_GROUPS and state not in ("wrong", "found"):
             continue
-        shown: dict[str, Any] = {name: _number(row[name]) for name in ("observed", "expected", "ratio")}
-        shown |= {end: _number(row[f"ratio_{end}"]) for end in ("low", "high")}
+        shown: dict[str, Any] = {name: _number(row[name]) for name in ("observed", "expected")} | _ratio(row)
         if risks:
-            shown |= beside_risk(risks.get((attribute, row["group"])), by)
-        key = attribute, row["group"]
+            shown |= beside_risk(risks.get(key), by)
         named = [problems[key]] if key in problems else []
         if risks and key in wrong and shown["low"] <= 1 <= shown["high"]:
             until = "during follow-up" if math.isnan(wrong[key].time) else "by the last predicted time"
             named.insert(0, f"wrong number of events {until}")
-        note = row["why"] or "; ".join(named)
-        rows.append(
-            PictureRow(
-                str(row["group"]) if attribute == SUBGROUP else who(attribute, row["group"]),
-                state,
-                int(row["patients"]),
-                **shown | {"note": str(note or shown.get("note", ""))},
-                everybody=everybody,
-            )
-        )
+        shown["note"] = str(row["why"] or "; ".join(named) or shown.get("note", ""))
+        name = str(group) if attribute == SUBGROUP else who(attribute, group)
+        rows.append(PictureRow(name, state, int(row["patients"]), **shown, everybody=everybody))
     return GroupPicture.of(rows)
 
 
@@ -320,9 +303,12 @@ def beside_risk(row: Mapping[str, Any] | None, by: str) -> dict[str, Any]:
         # On an axis of risks there is no ratio of events.
         unknown = dict.fromkeys(("ratio", "low", "high", "expected"), math.nan)
         return unknown | {"note": f"not followed until {by}"}
-    ratio = {end: _number(row[f"ratio_{end}"]) for end in ("low", "high")} | {"ratio": _number(row["ratio"])}
     risk = {"risk": row["observed"]} | {f"risk_{end}": _number(row[end]) for end in ("low", "high")}
-    return {"by": by, "predicted": row["predicted"], **risk, **ratio}
+    return {"by": by, "predicted": row["predicted"], **risk, **_ratio(row)}
+
+
+def _ratio(row: Mapping[str, Any]) -> dict[str, float]:
+    return {name: _number(row[key]) for name, key in _RATIO.items()}
 
 
 def _number(value: Any) -> float:

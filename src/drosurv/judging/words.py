@@ -81,9 +81,11 @@ def sentence(status: str, found: Adjusted) -> str:
             return first_upper(f"{kind.small.format(**_fields(name, found))}: {SMALL}.")
         return kind.clear.format(**_fields(name, found))
     if status == "unclear" and test.question == "level":
-        low, high = ratio_text(found.low), ratio_text(found.high)
-        events = f"times the predicted events{_fields(name, found)['until']} (adjusted)"
-        return f"Cannot tell for {name}: {low} to {high} {events} cannot be excluded."
+        times, until = (
+            f"{ratio_text(found.low)} to {ratio_text(found.high)} times",
+            _fields(name, found)["until"],
+        )
+        return f"Cannot tell for {name}: {times} the predicted events{until} (adjusted) cannot be excluded."
     if status == "unclear":
         gain = f"gain {_number(found)} per patient"
         return f"The model is not yet shown to predict {name} better than one curve: {gain}."
@@ -166,6 +168,17 @@ def per_hundred(*shares: float) -> list[str]:
     return [f"{100 * share:.{digits}f}" for share in shares]
 
 
+def of_hundred(observed: float, predicted: float, low: float, high: float) -> tuple[str, str]:
+    """Return an observed risk, with its interval where it is known, and a predicted one, as numbers of 100 patients.
+
+    >>> of_hundred(0.31, 0.40, 0.28, 0.34), of_hundred(0.31, 0.40, np.nan, np.nan)
+    (('31 (28 to 34)', '40'), ('31', '40'))
+    """
+    known = (low, high) if np.isfinite([low, high]).all() else ()
+    had, expected, *ends = per_hundred(observed, predicted, *known)
+    return f"{had} ({' to '.join(ends)})" if ends else had, expected
+
+
 def risk_sentence(
     predicted: float,
     observed: float,
@@ -181,11 +194,9 @@ def risk_sentence(
     >>> risk_sentence(0.40, 0.31, 0.28, 0.34, by="5 years", whom="sex m")
     'By 5 years: of 100 patients of sex m, 31 (28 to 34) had the event; the model expected 40.'
     """
-    known = np.isfinite([low, high]).all()
-    counts = per_hundred(observed, predicted, *((low, high) if known else ()))
-    interval = f" ({counts[2]} to {counts[3]})" if known else ""
+    had, expected = of_hundred(observed, predicted, low, high)
     of = f" of {whom}," if whom else ""
-    return f"By {by}: of 100 patients{of} {counts[0]}{interval} had {event}; the model expected {counts[1]}."
+    return f"By {by}: of 100 patients{of} {had} had {event}; the model expected {expected}."
 
 
 def events_sentence(observed: float, expected: float, *, whom: str = "", by: str = "") -> str:
@@ -194,13 +205,16 @@ def events_sentence(observed: float, expected: float, *, whom: str = "", by: str
     >>> events_sentence(18, 6.2, whom="age infants")
     'Of age infants, 18 events were counted; 6.2 were expected during follow-up.'
     """
-    of = f"Of {whom}, " if whom else ""
-    counts = [number_of_events(number) for number in (observed, expected)]
+    of, counted, predicted = (
+        f"Of {whom}, " if whom else "",
+        counted_events(observed),
+        number_of_events(expected),
+    )
     if by:
-        found = f"{of}{estimated_events(counts[0], by)}; {counts[1]} were expected."
-        return found[0].upper() + found[1:]
-    were = "event was" if counts[0] == "1" else "events were"
-    return f"{of}{counts[0]} {were} counted; {counts[1]} were expected during follow-up."
+        estimated = estimated_events(number_of_events(observed), by)
+        return first_upper(f"{of}{estimated}; {predicted} were expected.")
+    was = "was" if counted == "1 event" else "were"
+    return f"{of}{counted} {was} counted; {predicted} were expected during follow-up."
 
 
 def number_of_events(number: float) -> str:
@@ -210,6 +224,17 @@ def number_of_events(number: float) -> str:
     ('6.2', '18', '1,158')
     """
     return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}".removesuffix(".0")
+
+
+def counted_events(number: float) -> str:
+    """Return a number of events with the noun."""
+    shown = number_of_events(number)
+    return f"{shown} event{'' if shown == '1' else 's'}"
+
+
+def compared_events(observed: float, expected: float) -> str:
+    """Return observed and expected events, for a cell."""
+    return f"{counted_events(observed)}, {number_of_events(expected)} expected"
 
 
 def estimated_events(number: str, by: str) -> str:
@@ -241,13 +266,10 @@ def subgroup_events(row: Mapping[str, Any], unit: str = "") -> str:
     """Return the events of a significant subgroup and those that were predicted, with the ratio, in words."""
     when = period(row["since"], row["until"], unit)
     observed, expected, events = (number_of_events(row[name]) for name in ("observed", "expected", "events"))
+    times = f"({ratio_text(row['ratio'])} times"
     if when:
         some = "none" if observed == "0" else observed
-        return (
-            f"{some} of their {events} events came {when}; the predicted timing implies {expected} "
-            f"({ratio_text(row['ratio'])} times"
-        )
+        return f"{some} of their {events} events came {when}; the predicted timing implies {expected} {times}"
     # Cumulative hazards may exceed the number of patients.
     of = "cumulative hazards of " if row["expected"] > row["patients"] else ""
-    event = "event" if observed == "1" else "events"
-    return f"{observed} {event} where {of}{expected} were predicted ({ratio_text(row['ratio'])} times"
+    return f"{counted_events(row['observed'])} where {of}{expected} were predicted {times}"

@@ -61,7 +61,7 @@ class Column:
     """A column of a table: the key of its value in the rows, the heading, and how the value is written.
 
     `interval` are the keys of the ends of its interval, if it has one. Small values have the decimals that a number of
-    the given `size` has.
+    the given `size` has. `right` is the value under right predictions, from which the interval's ends are told apart.
     """
 
     key: str
@@ -69,11 +69,12 @@ class Column:
     kind: Kind = "text"
     interval: tuple[str, str] | None = None
     size: float = 0.0
+    right: float = 0.0
 
     @classmethod
-    def measured(cls, key: str, label: str, kind: Kind = "value") -> Column:
+    def measured(cls, key: str, label: str, kind: Kind = "value", right: float = 0.0) -> Column:
         """Return a column whose interval is in the rows as ``key_low`` and ``key_high``."""
-        return cls(key, label, kind, (f"{key}_low", f"{key}_high"))
+        return cls(key, label, kind, (f"{key}_low", f"{key}_high"), right=right)
 
     @property
     def numeric(self) -> bool:
@@ -105,7 +106,8 @@ class Column:
         if self.interval is None:
             return ""
         low, high = (row.get(key) for key in self.interval)
-        return interval_text(low, high, self.kind, beside=row.get(self.key), size=self.size)
+        value = row.get(self.key)
+        return interval_text(low, high, self.kind, beside=value, size=self.size, right=self.right)
 
 
 def aligned(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:

@@ -88,7 +88,7 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
         PATIENTS,
         Column("observed", f"Events by {at}, weighted", "time"),
         EXPECTED,
-        *(Column.measured(key, label.format(at=at)) for key, label in _NUMBERS.items()),
+        *(Column.measured(key, label.format(at=at), right=1.0) for key, label in _NUMBERS.items()),
         Column("ici", "ICI", "value"),
     )
     return (

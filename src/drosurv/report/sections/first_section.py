@@ -12,7 +12,7 @@ from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
 from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
-from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, events_sentence, number_of_events, period
+from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, compared_events, events_sentence, period
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
@@ -98,8 +98,7 @@ def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]], unit: str
         if row["attribute"] == FOUND:
             shown = {key: row[key] for key in ("patients", "observed", "expected", "ratio", "note")}
             if named.by:
-                observed, expected = (number_of_events(row[name]) for name in ("observed", "expected"))
-                events = f"{observed} event{'' if observed == '1' else 's'}, {expected} expected"
+                events = compared_events(row["observed"], row["expected"])
                 how = " ".join(filter(None, (row["when"], row["note"])))
                 shown |= beside_risk(row["risk"], by) | {"note": f"{how}: {events}" if how else ""}
             subgroups.append(PictureRow(row["group"] if named.by else row["who"], "found", **shown))
@@ -207,9 +206,9 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column("who", "Group"),
         PATIENTS,
         *judged_counts(evidence.audited, evidence.time_unit),
-        Column.measured("ratio", "Observed / expected events"),
+        Column.measured("ratio", "Observed / expected events", right=1.0),
         Column("ratio_p", "p, adjusted", "p"),
-        Column.measured("slope", f"Calibration slope, {when}"),
+        Column.measured("slope", f"Calibration slope, {when}", right=1.0),
         Column("risk_predicted", f"Risk by {at}, predicted", "share"),
         Column("risk_observed", f"Risk by {at}, observed", "share"),
         Column.measured("c_index", "c-index"),

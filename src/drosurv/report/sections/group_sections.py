@@ -37,7 +37,7 @@ ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
 SHOWN_STATEMENTS = ("overall", "small_groups", "hazards", "hazards_untested")
 STRIPS = (
-    Column.measured("ratio", "Observed / expected events"),
+    Column.measured("ratio", "Observed / expected events", right=1.0),
     Column.measured("gain", "Gain over no model"),
     Column.measured("c_index", "c-index"),
 )

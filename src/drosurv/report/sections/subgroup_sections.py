@@ -98,7 +98,7 @@ TREES |= {"max_leaf_nodes": 8, "min_samples_leaf": 30}
 REMEDIES = (
     Column("group", "Group"),
     Column("remedy", "Remedy"),
-    Column.measured("ratio", "Observed / expected there"),
+    Column.measured("ratio", "Observed / expected there", right=1.0),
     Column.measured("gain", "Gain there"),
     Column.measured("elsewhere", "Gain elsewhere"),
 )
