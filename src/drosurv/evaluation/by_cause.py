@@ -167,11 +167,12 @@ def _table(
     follow_up = follow_up.weighting(target.of_any_cause())
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
+    n_causes = len(curves.causes)
     training_events: Any = getattr(final, "n_events_", np.nan)
-    if np.shape(training_events) != (len(curves.causes),):
-        training_events = np.full(len(curves.causes), np.nan)
+    if np.shape(training_events) != (n_causes,):
+        training_events = np.full(n_causes, np.nan)
     tables, called = [], cause_names(y)
-    for cause in range(1, len(curves.causes) + 1):
+    for cause in range(1, n_causes + 1):
         incidence = curves.incidence(cause, times, since)
         # Not by the score of the cause: a high risk of another cause, too, makes its event rare.
         risk = log_hazard(1 - curves.incidence(cause, ranked_at, since)[:, 0])
@@ -215,10 +216,9 @@ def _times(
         times, horizon = follow_up.event_quartiles, default_horizon(target, predicted.until)
     require(len(times) > 0, name, "hold at least one time", at)
     # Incidences in a table are not known before its first time.
-    first = (
-        0.0 if predicted.knows_hazards or predicted.given is None else float(np.min(predicted.given.times))
-    )
-    return times, max(horizon, first)
+    if predicted.given is not None and not predicted.knows_hazards:
+        horizon = max(horizon, float(np.min(predicted.given.times)))
+    return times, horizon
 
 
 def at_middle(table: pd.DataFrame) -> pd.DataFrame:
@@ -244,8 +244,9 @@ def findings_by_cause(
     within the factor `relevance` of 1 is no problem.
     """
     causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
-    masks = {(EVERYONE, ALL): np.ones(n, np.bool_)}
-    masks |= {key: np.isin(np.arange(n), rows_of) for key, rows_of in members.items()}
+    masks = {
+        key: np.isin(np.arange(n), own) for key, own in {(EVERYONE, ALL): np.arange(n), **members}.items()
+    }
     asked: list[tuple[int, Question]] = []
     predicts = 0 if predicted.competing is None else len(predicted.competing.causes)
     for cause in range(1, predicts + 1):

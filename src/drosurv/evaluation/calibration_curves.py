@@ -71,10 +71,9 @@ class Regression(NamedTuple):
 
     def estimates(self, freedom: float) -> list[Estimate]:
         """Return the coefficients with the influence that each patient has by being left out."""
-        apart = self.influence / (1 - self.leverage)[:, None]
+        columns = (self.influence / (1 - self.leverage)[:, None]).T
         return [
-            Estimate(float(value), column, freedom=freedom)
-            for value, column in zip(self.coef, apart.T, strict=True)
+            Estimate(float(one), own, freedom=freedom) for one, own in zip(self.coef, columns, strict=True)
         ]
 
 
@@ -140,14 +139,8 @@ class _Group:
 
     def _parts(self) -> dict[str, Any]:
         """Return points of parts of the patients by predicted risk, with intervals that hold for all at once."""
-        n_parts = int(
-            min(
-                _MOST_PARTS,
-                self.total / self.outcomes.alike // _FEWEST_IN_PART,
-                max(self.n_events // _EVENTS_IN_PART, 1),
-            )
-        )
-        part = risk_strata(self.risk, max(n_parts, 1), self.weight)
+        most = self.total / self.outcomes.alike // _FEWEST_IN_PART, max(self.n_events // _EVENTS_IN_PART, 1)
+        part = risk_strata(self.risk, max(int(min(_MOST_PARTS, *most)), 1), self.weight)
         sizes = np.bincount(part, self.weight)
         whole = len(sizes) == 1
         numbers, predicted = [], np.bincount(part, self.weight * self.risk) / sizes

@@ -112,11 +112,10 @@ def compare(
     patients = one_row_each(y, observed)
     y, observed = patients.y, patients.rows
     X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
-    given_causes = {
-        name: of_causes(patients.of(model), cause, y, name=f"models[{name!r}]")
+    models = {
+        name: of_causes(patients.of(model), cause, y, name=f"models[{name!r}]")[0]
         for name, model in models.items()
     }
-    models = {name: model for name, (model, _) in given_causes.items()}
     reference_given = reference is not None
     if reference_given:
         reference, _ = of_causes(reference, cause, y, name="reference")
@@ -124,10 +123,10 @@ def compare(
     for one in whole.values():
         y = with_predicted_times(y, one)
     predicted, scored_at = _at_common_times(whole, y, judged_cause)
-    name, first = next(iter(whole.items()))
+    name_of_first, first = next(iter(whole.items()))
     if y_train is None and observed.entry is None:
         y_train = first.follow_up
-    first = first if first.given is None else predicted[name]
+    first = first if first.given is None else predicted[name_of_first]
     reference = first.model if reference is None and first.has_risk else reference
     how: dict[str, Any] = {
         "y_train": y_train,
@@ -142,26 +141,23 @@ def compare(
     }
     evaluators = {name: prepare(one, y, **how) for name, one in predicted.items()}
     found = {name: _numbers(evaluator, level) for name, evaluator in evaluators.items()}
-    judged = {
-        name: judged_numbers(evaluator, level, with_reference=reference_given)
-        for name, evaluator in evaluators.items()
-    }
-    undefined = {
-        name: [
+    judged, undefined = {}, {}
+    for name, evaluator in evaluators.items():
+        judged[name] = judged_numbers(evaluator, level, with_reference=reference_given)
+        undefined[name] = [
             f"{metric} of {whose(attribute, group)}"
             for (attribute, group, metric), number in evaluator.estimates.items()
             if np.isnan(number.value) and (attribute, group, metric) not in judged[name]
         ]
-        for name, evaluator in evaluators.items()
-    }
-    if reason := without_event(next(iter(evaluators.values())).everyone.data.outcome, y, judged_cause):
+    first_of_all = evaluators[name_of_first]
+    if reason := without_event(first_of_all.everyone.data.outcome, y, judged_cause):
         warn_undefined(reason)
     else:
         warn_of_undefined([f"{name}: {', '.join(numbers)}" for name, numbers in undefined.items() if numbers])
     differences: dict[tuple[str, Key], Interval] = {}
     for key in dict.fromkeys(key for numbers in found.values() for key in numbers):
         numbers = {name: found[name][key].estimate for name in found if key in found[name]}
-        own = _differences(numbers, next(iter(found)), level, evaluators[next(iter(found))].clusters)
+        own = _differences(numbers, name_of_first, level, first_of_all.clusters)
         differences |= {(name, key): one for name, one in own.items()}
     rows = []
     for name, numbers_of_model in found.items():
@@ -212,10 +208,8 @@ def _differences(
     intervals, p = own.intervals(level, together=len(others) > 1), own.p_values()
     if len(others) > 1:
         p = joint(own.counted_covariance).adjusted(p)
-    return {
-        name: replace(interval, p=float(value))
-        for name, interval, value in zip(others, intervals, p, strict=True)
-    }
+    adjusted = (replace(interval, p=float(value)) for interval, value in zip(intervals, p, strict=True))
+    return dict(zip(others, adjusted, strict=True))
 
 
 def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dict[str, Predicted]:
@@ -224,10 +218,10 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
     for what in observed.for_models:
         if not any(what in names for names in fitted_with.values()):
             raise ArgumentError(what, f"none of the models was fitted with {arg(what)}: leave it out.")
-    found = {
-        name: as_predictions(model, X, n, rows=observed.only(fitted_with[name]), name=f"models[{name!r}]")
-        for name, model in models.items()
-    }
+    found = {}
+    for name, model in models.items():
+        rows = observed.only(fitted_with[name])
+        found[name] = as_predictions(model, X, n, rows=rows, name=f"models[{name!r}]")
     for one in found.values():
         for needed_by in observed.observed:
             one.require_curves(needed_by)
@@ -250,9 +244,8 @@ def _at_common_times(
     common, note = (next(iter(few.values())), "") if shared is None else shared
     whole = [name for name in times if name not in few]
     if whole:
-        common = common[
-            common <= min(float(np.min(predicted[name].survival_curves.known_until)) for name in whole)
-        ]
+        end = min(float(np.min(predicted[name].survival_curves.known_until)) for name in whole)
+        common = common[common <= end]
         if not (common > 0).any():
             raise ArgumentError(
                 "models", f"{arg('models')}: the curves of {listing(whole)} end before the first common time."
@@ -263,8 +256,7 @@ def _at_common_times(
     if note:
         warn_caller(first_upper(note), argument="models")
     found, scored = dict(predicted), common
-    for name in times:
-        own = times[name]
+    for name, own in times.items():
         if own is None or cause is not None or not np.array_equal(own, common):
             found[name] = at_times(predicted[name], y, common, cause)
         if own is not None:
@@ -294,16 +286,15 @@ def _numbers(evaluator: Evaluator, level: float) -> dict[Key, _Number]:
             alone = replace(Estimate.undefined(n), value=value)
             found[attribute, metric] = _Number(alone, replace(_unknown(level), estimate=value))
     large = [key for key, count in evaluator.counts.items() if not count.is_small]
-    lowest: dict[Key, _Number] = {}
-    for name in [attribute.name for attribute in evaluator.attributes]:
+    # Those of all attributes come last.
+    for name in [*(attribute.name for attribute in evaluator.attributes), EVERYONE]:
         for metric in _WORST:
-            groups = [key for key in large if key[0] == name and (*key, metric) in evaluator.estimates]
+            groups = [
+                key for key in large if (*key, metric) in evaluator.estimates and name in (key[0], EVERYONE)
+            ]
             if groups:
-                lowest[name, f"{_LOWEST}{metric}"] = _lowest(evaluator, groups, metric, level)
-    for metric in dict.fromkeys(key[1] for key in lowest):
-        groups = [key for key in large if (*key, metric.removeprefix(_LOWEST)) in evaluator.estimates]
-        lowest[EVERYONE, metric] = _lowest(evaluator, groups, metric.removeprefix(_LOWEST), level)
-    return found | lowest
+                found[name, f"{_LOWEST}{metric}"] = _lowest(evaluator, groups, metric, level)
+    return found
 
 
 def _lowest(evaluator: Evaluator, groups: Sequence[Key], metric: str, level: float) -> _Number:

@@ -92,34 +92,25 @@ def decision_table(
     `groups` are outcomes by attribute and label. Intervals of the differences of a measure are adjusted for all groups
     and attributes. The net benefit is that of the decision curves (`benefit`), if given, with their band.
     """
-    numbers = {
-        key: {
-            metric: numbers[0]
-            for metric, numbers in weighted_decision_estimates(
-                outcomes.risk, outcomes.outcomes, np.array([threshold])
-            ).items()
-        }
-        for key, outcomes in groups.items()
-    }
-    records = [
-        record
-        for key, outcomes in groups.items()
-        for record in _decisions(outcomes, key, threshold, numbers[key], level, time_unit)
-    ]
+    numbers: dict[Key, dict[str, Estimate]] = {}
+    records: list[dict[str, Any]] = []
+    for key, outcomes in groups.items():
+        found = weighted_decision_estimates(outcomes.risk, outcomes.outcomes, np.array([threshold]))
+        numbers[key] = {metric: one for metric, (one,) in found.items()}
+        records += _decisions(outcomes, key, threshold, numbers[key], level, time_unit)
     table = pd.DataFrame(records)
     if benefit is not None:
         own = table["metric"] == "net_benefit"
         curve = benefit[benefit["threshold"] == threshold]
         for name, column in {"value": "net_benefit", "low": "low", "high": "high"}.items():
             table.loc[own, name] = curve[column].to_numpy()
-    families = {
-        attribute: [key for key in groups if key[0] == attribute]
-        for attribute in dict.fromkeys(attribute for attribute, _ in groups)
-        if attribute != EVERYONE
-    }
+    families: dict[str, list[Key]] = {}
+    for key in groups:
+        if key[0] != EVERYONE:
+            families.setdefault(key[0], []).append(key)
     gaps = {metric: _gaps(metric, groups, numbers, families, level, clusters) for metric in DECISION_METRICS}
-    found = [{"attribute": name, **gaps[metric][name]} for name in families for metric in DECISION_METRICS]
-    return pd.concat([table, pd.DataFrame(found)], ignore_index=True).reindex(columns=list(_DECISION_COLUMNS))
+    rows = [{"attribute": name, **gaps[metric][name]} for name in families for metric in DECISION_METRICS]
+    return pd.concat([table, pd.DataFrame(rows)], ignore_index=True).reindex(columns=list(_DECISION_COLUMNS))
 
 
 def _decisions(
@@ -167,29 +158,25 @@ def _gaps(
 
     Where patients of a group are left out, mostly those of the highest risk, right decisions would differ, too.
     """
-    reasons = {}
+    found: dict[str, dict[str, Any]] = {}
+    tested: dict[str, list[int]] = {}
+    known: list[Key] = []
     for name, keys in families.items():
         unknown = [key[1] for key in keys if np.isnan(numbers[key][metric].value)]
         partly = [key[1] for key in keys if not groups[key].all_followed]
-        if unknown or partly:
-            reasons[name] = (
-                f"not estimable in {', '.join(unknown)}" if unknown else _PARTLY + ", ".join(partly)
-            )
-    known = [key for name, keys in families.items() if name not in reasons for key in keys]
-    tested = [name for name in families if name not in reasons]
-    found: dict[str, dict[str, Any]] = {
-        name: {"group": "gap", "metric": metric, "reason": reason} for name, reason in reasons.items()
-    }
+        reason = f"{_PARTLY}{', '.join(partly)}" if partly else ""
+        reason = f"not estimable in {', '.join(unknown)}" if unknown else reason
+        found[name] = {"group": "gap", "metric": metric, "reason": reason}
+        if not reason:
+            tested[name] = [*range(len(known), len(known) + len(keys))]
+            known += keys
     if tested:
         all_numbers = together(
             [groups[key] for key in known], [numbers[key][metric] for key in known], clusters
         )
-        places = {key: place for place, key in enumerate(known)}
-        largest = all_numbers.largest_gaps(
-            [[places[key] for key in families[name]] for name in tested], level
-        )
-        for name, gap in zip(tested, largest, strict=True):
-            found[name] = {"group": "gap", "metric": metric, "reason": "", **_ends(gap)}
+        gaps = all_numbers.largest_gaps(list(tested.values()), level)
+        for name, gap in zip(tested, gaps, strict=True):
+            found[name] |= _ends(gap)
     return found
 
 
@@ -208,19 +195,10 @@ def shrunken_ratios(
         own = part[["attribute", "group", "patients", "observed", "expected", "ratio"]]
         alike = (design_effects or {}).get(str(name), 1.0)
         found = random_intercept(own["observed"] / alike, own["expected"] / alike, level=level)
-        new = {
-            "attribute": own["attribute"].iloc[0],
-            "group": NEW_GROUP,
-            "shrunken": np.exp(found.mean),
-            "low": found.new_low,
-            "high": found.new_high,
-        }
-        tables.append(
-            pd.concat(
-                [own.assign(shrunken=found.shrunken, low=found.low, high=found.high), pd.DataFrame([new])],
-                ignore_index=True,
-            )
-        )
+        new = {"attribute": own["attribute"].iloc[0], "group": NEW_GROUP, "shrunken": np.exp(found.mean)}
+        new |= {"low": found.new_low, "high": found.new_high}
+        shrunken = own.assign(shrunken=found.shrunken, low=found.low, high=found.high)
+        tables.append(pd.concat([shrunken, pd.DataFrame([new])], ignore_index=True))
     columns = ["attribute", "group", "patients", "observed", "expected", "ratio", "shrunken", "low", "high"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
@@ -235,12 +213,10 @@ def funnel(expected: FloatArray, level: float, design_effect: float = 1.0) -> tu
 
 def default_thresholds(risk: FloatArray) -> FloatArray:
     """Return round numbers up to the 99th percentile of the risks (n,)."""
-    highest = float(np.quantile(risk, _HIGHEST_QUANTILE))
-    highest = min(max(highest, 1e-4), 0.99)
+    highest = min(max(float(np.quantile(risk, _HIGHEST_QUANTILE)), 1e-4), 0.99)
     power = 10.0 ** math.floor(math.log10(highest / _MOST_THRESHOLDS))
-    step = next(
-        factor * power for factor in (1, 2, 5, 10) if highest / (factor * power) <= _MOST_THRESHOLDS + 1e-9
-    )
+    steps = (factor * power for factor in (1, 2, 5, 10))
+    step = next(step for step in steps if highest / step <= _MOST_THRESHOLDS + 1e-9)
     # Rounded, so that 3 * 0.01 is 0.03.
     return np.round(step * np.arange(1, math.floor(highest / step + 1e-9) + 1), 10)
 
@@ -257,9 +233,8 @@ def decision_curves(
     for (attribute, group), outcomes in groups.items():
         benefit = treat_all = low = high = np.full(len(thresholds), np.nan)
         if len(outcomes):
-            curve = weighted_decision_estimates(
-                outcomes.risk, outcomes.outcomes, thresholds, ["net_benefit"]
-            )["net_benefit"]
+            wanted = outcomes.risk, outcomes.outcomes, thresholds, ["net_benefit"]
+            curve = weighted_decision_estimates(*wanted)["net_benefit"]
             added = np.sqrt(_ADDED * odds) * outcomes.alike / outcomes.total
             larger = _missing_variance(curve, outcomes, thresholds)
             curve = [
@@ -268,8 +243,7 @@ def decision_curves(
             ]
             intervals = outcomes.estimates(curve).intervals(level, together=True)
             benefit, low, high = np.array([(one.estimate, one.low, one.high) for one in intervals]).T
-            observed = outcomes.observed.value
-            treat_all = observed * (1 + odds) - odds
+            treat_all = outcomes.observed.value * (1 + odds) - odds
         tables.append(
             pd.DataFrame(
                 {
@@ -311,9 +285,9 @@ def _missing_variance(
     # this is more is lost where a stratum is in part below the threshold.
     for rows in (np.flatnonzero(stratum == one) for one in np.unique(stratum)):
         events, squares = (weight[rows] @ outcomes.events[rows] ** power for power in (1, 2))
-        lost = (
-            np.maximum(risk[rows] * (squares / events - risk[rows]) - alone[rows], 0.0) if events > 0 else 0.0
-        )
+        if not events > 0:
+            continue
+        lost = np.maximum(risk[rows] * (squares / events - risk[rows]) - alone[rows], 0.0)
         part = weight[rows] @ above[rows] / max(float(weight[rows].sum()), 1e-300)
         by_chance += (weight[rows] * lost) @ above[rows] * (1 - part)
     expected = ((1 + odds) ** 2 * by_chance + weight @ mean**2) / outcomes.total**2

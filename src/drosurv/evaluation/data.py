@@ -118,13 +118,8 @@ class EvaluationData:
         """What findings are made from; only for predictions with curves."""
         if self.judge is not None:
             return self.judge()
-        return judged_patients(
-            self.predicted,
-            self.target,
-            follow_up=self.follow_up,
-            horizon=self.given_horizon,
-            require_event=False,
-        )
+        how: dict[str, Any] = {"follow_up": self.follow_up, "horizon": self.given_horizon}
+        return judged_patients(self.predicted, self.target, **how, require_event=False)
 
     @cached_property
     def risks(self) -> JudgedRisks:
@@ -139,8 +134,8 @@ class EvaluationData:
     @property
     def reference_risk(self) -> FloatArray | None:
         """Risk scores of the reference; None without a reference whose scores are log hazards."""
-        compared = self.reference is not None and self.reference.has_log_hazards
-        return self.reference.risk if self.reference is not None and compared else None
+        reference = self.reference
+        return reference.risk if reference is not None and reference.has_log_hazards else None
 
     @cached_property
     def own_follow_up(self) -> FollowUp:
@@ -161,9 +156,7 @@ class EvaluationData:
     @cached_property
     def auc_times(self) -> FloatArray:
         """Times of the dynamic AUC."""
-        if not self.target.event.any():
-            return np.empty(0)
-        return auc_times(self.own_follow_up, self.target)
+        return auc_times(self.own_follow_up, self.target) if self.target.event.any() else np.empty(0)
 
     @cached_property
     def few_times(self) -> FloatArray | None:
@@ -172,9 +165,7 @@ class EvaluationData:
             return None
         own = self.at_times or (self.is_judged and self.judged.few_times)
         times = self.model_curves.times if own else self.model_curves.few_times
-        if times is None:
-            return None
-        return times[times > 0]
+        return None if times is None else times[times > 0]
 
     @cached_property
     def last_time(self) -> float:
@@ -190,8 +181,7 @@ class EvaluationData:
         if self.few_times is None:
             return brier_times(self.own_follow_up, self.target, until=self.last_time)
         inside = (self.few_times >= self.target.time.min()) & (self.few_times <= self.last_time)
-        found: FloatArray = self.few_times[inside]
-        return found
+        return np.compress(inside, self.few_times)
 
     @cached_property
     def calibration_times(self) -> FloatArray:
@@ -523,15 +513,12 @@ def standardised_features(X: Any, X_train: Any, *, in_folds: bool = False) -> Fe
     test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
     if test is None:
         reason = "the features hold text or missing values"
-        if X is None:
-            reason = "they compare patients by the features of the model, which predictions do not tell"
         if X is None and in_folds:
             reason = "they compare patients by one model of their features, and every fold has its own"
-        return Features(
-            None,
-            None,
-            f"disparities between patients (F_I, F_A and their censoring-aware forms) are left out: {reason}.",
-        )
+        elif X is None:
+            reason = "they compare patients by the features of the model, which predictions do not tell"
+        which = "disparities between patients (F_I, F_A and their censoring-aware forms)"
+        return Features(None, None, f"{which} are left out: {reason}.")
     if train is None:
         far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD
         note = f"F_I takes distances in X as it is, not standardised: pass a numeric {arg('X_train')} to scale by."
@@ -551,8 +538,7 @@ def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH |
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
             "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric "
-            f"{arg('X_train')} to fit "
-            "plain Cox on."
+            f"{arg('X_train')} to fit plain Cox on."
         )
     if len(features.train) != len(y_train):
         raise ArgumentError(
@@ -567,10 +553,9 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
         return X_train
     if odd := set(X.columns) ^ set(X_train.columns):
+        named = ", ".join(sorted(map(str, odd)))
         raise ArgumentError(
-            "X_train",
-            f"{arg('X_train')} and X must have the same columns; only one of them has "
-            f"{', '.join(sorted(map(str, odd)))}.",
+            "X_train", f"{arg('X_train')} and X must have the same columns; only one of them has {named}."
         )
     return X_train[list(X.columns)]
 

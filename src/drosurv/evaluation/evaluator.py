@@ -99,10 +99,9 @@ class Evaluator:
     @cached_property
     def follow_ups(self) -> dict[str, FollowUpComparison]:
         """How follow-up differs between the groups of each attribute."""
-        target = self.everyone.target
+        target, attributes = self.everyone.target, self.attributes
         return {
-            one.name: compare_follow_up(target.take(one.groups.kept), one.kept_groups)
-            for one in self.attributes
+            one.name: compare_follow_up(target.take(one.groups.kept), one.kept_groups) for one in attributes
         }
 
     @cached_property
@@ -196,9 +195,8 @@ class Evaluator:
         everyone = self.everyone
         crossed = GroupComparison(everyone, everyone)
         if self.attributes and papers:
-            intersections = intersection_of(self.attributes)
-            members = everyone.take(intersections.kept)
-            crossed = GroupComparison(everyone, members, intersections.kept_groups)
+            crossing = intersection_of(self.attributes)
+            crossed = GroupComparison(everyone, everyone.take(crossing.kept), crossing.kept_groups)
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             for metric in papers:
                 if metric.of == "everybody":
@@ -223,13 +221,12 @@ class Evaluator:
         reference = data.reference_risk
         if not self.paper or reference is None or not self.has_hazards or not hazards_exist(reference):
             return None
-        sampled = (
-            f"the shrinkage control estimates F_I from {shrinkage.SAMPLED_PAIRS:,} random pairs of patients."
-        )
-        notes = (sampled,) if data.features is not None and self._pairs != "all" else ()
-        return shrinkage.shrinkage_control(
-            self.everyone.target, self.everyone.risk, reference, self.disparities, notes
-        )
+        notes: tuple[str, ...] = ()
+        if data.features is not None and self._pairs != "all":
+            pairs = f"{shrinkage.SAMPLED_PAIRS:,} random pairs of patients"
+            notes = (f"the shrinkage control estimates F_I from {pairs}.",)
+        scores = self.everyone.target, self.everyone.risk, reference
+        return shrinkage.shrinkage_control(*scores, self.disparities, notes)
 
     def disparities(self, risk: FloatArray) -> dict[Key, float]:
         """Return F_I, F_cap and every attribute's F_G of scores (n,), as far as there are features and groups."""
@@ -316,9 +313,8 @@ class Attribute:
         # Patients left out have the code -1, which indexes the last element.
         rank = np.full(len(self.labels) + 1, -1)
         rank[kept] = np.arange(len(kept))
-        return Attribute(
-            self.name, Groups(rank[self.groups.codes], tuple(self.labels[k] for k in kept), self.name)
-        )
+        labels = tuple(self.labels[k] for k in kept)
+        return Attribute(self.name, Groups(rank[self.groups.codes], labels, self.name))
 
     @cached_property
     def rows(self) -> dict[str, IntArray]:
@@ -338,9 +334,7 @@ class Attribute:
 
 def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
     """Return the rows of each group's patients, by attribute and label."""
-    return {
-        (attribute.name, label): rows for attribute in attributes for label, rows in attribute.rows.items()
-    }
+    return {(one.name, label): rows for one in attributes for label, rows in one.rows.items()}
 
 
 def parse_attributes(
@@ -356,18 +350,9 @@ def parse_attributes(
             "sensitive_features",
             f"{name} has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
         )
+    how: dict[str, Any] = {"argument": "sensitive_features", "missing": missing, "at_least": at_least}
     found = [
-        Attribute(
-            key,
-            parse_groups(
-                column,
-                n,
-                name=f"{name} {key!r}",
-                argument="sensitive_features",
-                missing=missing,
-                at_least=at_least,
-            ),
-        )
+        Attribute(key, parse_groups(column, n, name=f"{name} {key!r}", **how))
         for key, column in columns.items()
     ]
     for attribute in found:
@@ -404,10 +389,8 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     """Return the attribute of all intersections that have patients; a single attribute is returned unchanged."""
     if len(attributes) == 1:
         return attributes[0]
-    name = AND.join(attribute.name for attribute in attributes)
-    found = intersections(
-        [replace(attribute.groups, labels=attribute.labels) for attribute in attributes], name
-    )
+    name = AND.join(one.name for one in attributes)
+    found = intersections([replace(one.groups, labels=one.labels) for one in attributes], name)
     if len(found) == 0:
         raise ArgumentError(
             "sensitive_features",

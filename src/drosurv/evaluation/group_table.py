@@ -25,7 +25,7 @@ from drosurv.evaluation.evaluator import (
     warn_of_undefined,
     whose,
 )
-from drosurv.judging.adjustment import Adjusted, Question, adjust
+from drosurv.judging.adjustment import Question, adjust
 from drosurv.judging.judged import Horizon
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
@@ -130,14 +130,8 @@ def rows_of(
             *key,
             kind,
             "lower" if kind == "gap" else CATALOGUE[key[2]].better,
-            number.estimate,
-            number.low,
-            number.high,
-            number.standard_error,
-            number.p,
-            count.patients,
-            count.events,
-            count.censoring,
+            *(number.estimate, number.low, number.high, number.standard_error, number.p),
+            *(count.patients, count.events, count.censoring),
             "undefined" if np.isnan(number.estimate) else "small group" if is_small else "ok",
             kind == "gap" and not np.isnan(number.low),
         )
@@ -256,10 +250,10 @@ def _by_metric(found: Sequence[FindingRow]) -> dict[RowKey, FindingRow]:
 
 def _masks(patients: Mapping[Key, Subset], n: int) -> dict[Key, BoolArray]:
     """Return who (n,) is in each group."""
-    masks = {key: np.zeros(n, np.bool_) for key in patients}
-    for key, subset in patients.items():
-        masks[key][slice(None) if subset.rows is None else subset.rows] = True
-    return masks
+    return {
+        key: np.ones(n, np.bool_) if subset.rows is None else np.isin(np.arange(n), subset.rows)
+        for key, subset in patients.items()
+    }
 
 
 class JudgedGroups(NamedTuple):
@@ -313,15 +307,10 @@ def group_table(
     rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]
     rows.sort(key=_place)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    n_tests = sum(test.weight > 0 for test in asked)
-    return JudgedGroups(table, found, n_tests, _as_many_tests(adjusted, inference.level))
-
-
-def _as_many_tests(adjusted: Sequence[Adjusted], level: float) -> float:
-    """Return the number of tests of Bonferroni's that leaves as much to the number of events of everybody."""
     of_everybody = (one for one in adjusted if (one.test.question, one.test.attribute) == ("level", EVERYONE))
     alphas = [one.alpha for one in of_everybody if one.alpha > 0]
-    return (1 - level) / min(alphas) if alphas else 1.0
+    as_many_tests = (1 - inference.level) / min(alphas) if alphas else 1.0
+    return JudgedGroups(table, found, sum(test.weight > 0 for test in asked), as_many_tests)
 
 
 def _row(
@@ -348,8 +337,7 @@ def _row(
             row["why"] = f"fewer than {FEWEST_PATIENTS} patients"
     elif len(patients):
         row |= _curve_columns(patients, mask)
-    row["judged"] = not row["why"]
-    own = [one for one in found if (one.attribute, one.group) == key]
+    row["judged"], own = not row["why"], [one for one in found if (one.attribute, one.group) == key]
     for one in own:
         if one.question in _NUMBERS:
             ends = zip(_ENDS, (one.value, one.low, one.high, one.p), strict=True)
@@ -387,19 +375,17 @@ def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     """Return the rows of the patients of each subgroup, from masks (n,) by name."""
-    found = {}
     subgroups = {} if subgroups is None else subgroups
     check_mapping("subgroups", subgroups, "{'above 65': X['age'] > 65}")
-    for name, mask in subgroups.items():
-        inside = np.asarray(mask)
+    masks = {name: np.asarray(mask) for name, mask in subgroups.items()}
+    for name, inside in masks.items():
         if inside.shape != (n,) or inside.dtype != bool:
             raise ArgumentError(
                 "subgroups",
                 f"subgroups[{name!r}] must hold True or False for each of the {n} patients, got shape {inside.shape} "
                 f"of {inside.dtype}.",
             )
-        found[str(name)] = np.flatnonzero(inside)
-    return found
+    return {str(name): np.flatnonzero(inside) for name, inside in masks.items()}
 
 
 def calibration_table(evaluator: Evaluator, level: float) -> pd.DataFrame:
@@ -411,9 +397,8 @@ def calibration_table(evaluator: Evaluator, level: float) -> pd.DataFrame:
         found = [judged.observed(time, subset.rows) for time in horizons.tolist()]
         clusters = clusters_within(judged.clusters, judged.among(subset.rows))
         observed = Estimates([one.observed for one in found], clusters).intervals(level)
-        low, estimate, high = (
-            np.array([(one.low, one.estimate, one.high) for one in observed]).reshape(-1, 3).T
-        )
+        ends = [(one.low, one.estimate, one.high) for one in observed]
+        low, estimate, high = np.array(ends).reshape(-1, 3).T
         predicted = np.array([one.predicted for one in found])
         return {
             "horizon": horizons,
@@ -447,10 +432,10 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
         observed = KaplanMeier.of(subset.target, clusters=alike)
         low, high = observed.interval(times, level)
         some = (subset.curves.take(rows) for rows in batches(len(subset), _PATIENTS_AT_ONCE))
+        summed = np.sum([curves.survival(times).sum(axis=0) for curves in some], axis=0)
         return {
             "time": times,
-            "predicted": np.sum([curves.survival(times).sum(axis=0) for curves in some], axis=0)
-            / len(subset),
+            "predicted": summed / len(subset),
             "observed": observed.at(times),
             "low": low,
             "high": high,

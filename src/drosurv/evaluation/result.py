@@ -15,12 +15,13 @@ from drosurv.evaluation import plots
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import shrunken_ratios
-from drosurv.evaluation.evaluator import text_of, whose
+from drosurv.evaluation.evaluator import text_of
 from drosurv.evaluation.group_table import Kind, Row, rows_in
 from drosurv.evaluation.result_views import document, statements
 from drosurv.evaluation.risks_by_time import no_risks
 from drosurv.judging.group_picture import GroupPicture, picture_of
 from drosurv.judging.verdict import FindingRow, Judgement, judge, to_frame
+from drosurv.judging.words import who
 from drosurv.paper.shrinkage import ShrinkageControl
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import IntArray
@@ -292,8 +293,8 @@ class EvaluationResult:
             if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
                 continue
             counts = {"patients": row.patients, "events": row.events, "censoring": plain(row.censoring)}
-            who = {"attribute": row.attribute, "group": row.group}
-            record = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
+            called = {"attribute": row.attribute, "group": row.group}
+            record = found.setdefault((row.attribute, row.group), {**called, **counts, "status": "ok"})
             if row.status == "small group" or record["status"] == "ok":
                 record["status"] = row.status
             record |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
@@ -307,10 +308,10 @@ class EvaluationResult:
         if attribute not in known:
             raise ArgumentError.must("attribute", f"be one of {list(known)}", attribute)
         rows = self.table[(self.table["kind"] == "group") & (self.table["attribute"] == attribute)]
-        of_group = rows.groupby("group", sort=False)
-        return pd.DataFrame(
-            {group: part.set_index("metric")["value"] for group, part in of_group}
-        ).T.rename_axis(index="group", columns=None)
+        found = {
+            group: part.set_index("metric")["value"] for group, part in rows.groupby("group", sort=False)
+        }
+        return pd.DataFrame(found).T.rename_axis(index="group", columns=None)
 
     @property
     def overall(self) -> pd.Series:
@@ -360,9 +361,7 @@ class EvaluationResult:
             for name in ("concordance_index", "brier_skill", "likelihood_gain")
             if self.select(metric=name)
         ]
-        rows = self.group_records()
-        for row in rows:
-            row["who"] = whose(row["attribute"], row["group"], "all patients")
+        rows = [{**row, "who": who(row["attribute"], row["group"])} for row in self.group_records()]
         columns = (
             Column("who", "group"),
             Column("patients", "patients", "count"),
@@ -389,6 +388,7 @@ class EvaluationResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as lists, strings and numbers that JSON can hold; undefined numbers are None."""
+        curves = self.calibration_curves
         control = self.control and {
             "factor": self.control.factor,
             "curve": _records(self.control.curve),
@@ -399,24 +399,22 @@ class EvaluationResult:
             "metrics": _records(self.table),
             **{name: _records(getattr(self, name)) for name in _TABLES},
             "control": control,
-            **({} if self.calibration_curves is None else {"calibration_curves": self._curves()}),
+            **(
+                {}
+                if curves is None
+                else {"calibration_curves": {k: _records(v) for k, v in vars(curves).items()}}
+            ),
             **({} if self.by_cause is None else {"by_cause": _records(self.by_cause)}),
             **({} if self.decisions is None else {"decisions": _records(self.decisions)}),
             "notes": list(self.notes),
             "summary": self.summary().split("\n"),
         }
 
-    def _curves(self) -> dict[str, Any]:
-        assert self.calibration_curves is not None
-        return {name: _records(table) for name, table in vars(self.calibration_curves).items()}
-
     @property
     def last_judged(self) -> float | None:
         """Time by which events of predictions at few times are counted; None where curves are known throughout."""
-        for row in self.found:
-            if row.attribute == EVERYONE and row.question == "level" and np.isfinite(row.time):
-                return row.time
-        return None
+        levels = (row.time for row in self.found if (row.attribute, row.question) == (EVERYONE, "level"))
+        return next((time for time in levels if np.isfinite(time)), None)
 
     @cached_property
     def times(self) -> pd.DataFrame:
@@ -448,8 +446,8 @@ class EvaluationResult:
 
     def picture_by(self, unit: str) -> GroupPicture:
         """Return the picture, with times in a unit."""
-        risks = self.by_horizon(self.times)
-        return picture_of(plain_rows(self.groups), self.found, risks, self.horizon_in_words(unit))
+        by = self.by_horizon(self.times), self.horizon_in_words(unit)
+        return picture_of(plain_rows(self.groups), self.found, *by)
 
     def horizon_in_words(self, unit: str) -> str:
         """Return the horizon, also in years where its unit is known, and what it counts from if some entered late."""

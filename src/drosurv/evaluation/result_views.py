@@ -84,9 +84,7 @@ def _of_everybody(overall: Mapping[str, Row], settings: Any) -> str:
     rows.
     """
     first, others = next(iter(overall.values())), settings.other_events
-    numbers = [
-        f"{CATALOGUE[metric].label} {overall[metric].text}" for metric in _OVERALL if metric in overall
-    ]
+    numbers = [f"{CATALOGUE[name].label} {overall[name].text}" for name in _OVERALL if name in overall]
     whole = max(settings.rows, first.patients)
     censored = written(1 - (first.events + others) / whole, "share") if whole else "–"
     who = counted_patients(first.patients, settings.rows, settings.clusters, settings.clusters_name)
@@ -105,10 +103,10 @@ def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
             f"the {DECISIONS[metric]}" if metric in _PREDICTIVE_VALUES else DECISIONS[metric]
             for metric in part["metric"]
         )
-        text = (
-            f"{names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
+        cannot = f"cannot be estimated: {part['reason'].iloc[0]}."
+        found.append(
+            Statement("decisions", first_upper(f"{names} of {whose(str(attribute), str(group))} {cannot}"))
         )
-        found.append(Statement("decisions", first_upper(text)))
     return found
 
 
@@ -125,9 +123,9 @@ def _ranking(result: Any) -> list[Statement]:
         if large and large[0].value < large[-1].value:
             found.append((large[0], large[-1]))
     if not found:
-        if result.select(kind="group"):
-            return [Statement("worst_group", "No two groups that are large enough have different c-indices.")]
-        return [Statement("worst_group", "There are no two groups to compare.")]
+        alike = "No two groups that are large enough have different c-indices."
+        groups = result.select(kind="group")
+        return [Statement("worst_group", alike if groups else "There are no two groups to compare.")]
     worst, best = max(found, key=lambda pair: pair[1].value - pair[0].value)
     text = (
         f"Lowest c-index: {group_name(worst.attribute, worst.group)}, {written(worst.value)}, against "
@@ -221,6 +219,11 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
     )
 
 
+def in_many_groups(table: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows, one per group, are of an attribute with many groups, such as hospitals."""
+    return table["attribute"].map(table["attribute"].value_counts()) > MANY_GROUPS
+
+
 def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     """Return the table of times, of 100 patients with a column for each time, and with a row for each time.
 
@@ -229,9 +232,8 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     an earlier time.
     """
     groups = result.groups
-    many = groups["attribute"].map(groups["attribute"].value_counts()) > MANY_GROUPS
-    kept = groups[(groups["judged"].astype(bool) & ~many) | (groups["attribute"] == EVERYONE)]
-    shown = set(zip(kept["attribute"], kept["group"], strict=True))
+    kept = (groups["judged"].astype(bool) & ~in_many_groups(groups)) | (groups["attribute"] == EVERYONE)
+    shown = set(zip(groups["attribute"][kept], groups["group"][kept], strict=True))
     rows = [row for row in plain_rows(result.times) if (row["attribute"], row["group"]) in shown]
     wide: dict[str, dict[str, Any]] = {}
     unknown = "not followed"
@@ -248,31 +250,24 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
         for time in dict.fromkeys(row["time"] for row in rows)
         if time == result.settings.horizon or any(row[f"{time:g}"] != unknown for row in wide.values())
     ]
-    level = f"{100 * result.settings.level:g} %"
+    level, group = f"{100 * result.settings.level:g} %", Column("who", "Group")
+    by_time = (Column(f"{time:g}", f"By {moment(time, unit)}{in_years(time, unit)}") for time in times)
+    columns = (
+        group,
+        time_column("time", unit),
+        Column("patients", "Patients", "count"),
+        Column("predicted", "Predicted risk", "share"),
+        OBSERVED_RISK,
+        Column.measured("ratio", "Observed / predicted", right=1.0),
+    )
+    of_100 = (
+        f"Of 100 patients, how many had the event by each time, with {level} interval that is not adjusted, and how "
+        "many the model expected"
+    )
+    caption = f"Predicted and observed risk by time, with {level} intervals that are not adjusted"
     return (
-        Table(
-            "of_100_patients",
-            f"Of 100 patients, how many had the event by each time, with {level} interval that is not adjusted, and "
-            "how many the model expected",
-            (
-                Column("who", "Group"),
-                *(Column(f"{time:g}", f"By {moment(time, unit)}{in_years(time, unit)}") for time in times),
-            ),
-            tuple(wide.values()),
-        ),
-        Table(
-            "times",
-            f"Predicted and observed risk by time, with {level} intervals that are not adjusted",
-            (
-                Column("who", "Group"),
-                time_column("time", unit),
-                Column("patients", "Patients", "count"),
-                Column("predicted", "Predicted risk", "share"),
-                OBSERVED_RISK,
-                Column.measured("ratio", "Observed / predicted", right=1.0),
-            ),
-            tuple(rows),
-        ),
+        Table("of_100_patients", of_100, (group, *by_time), tuple(wide.values())),
+        Table("times", caption, columns, tuple(rows)),
     )
 
 
@@ -289,18 +284,12 @@ def shrinkage_table(result: Any, reference: str) -> Table:
     )
     rows = []
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
-        scale = per_pair(row["metric"], result)
-        lower = is_lower(row["model"], row["shrunken"])
+        scale, names = per_pair(row["metric"], result), ("model", "reference", "shrunken")
+        between = BETWEEN.get(row["metric"]) or result.headings[row["attribute"]]
+        reading = "lower" if is_lower(row["model"], row["shrunken"]) else "not lower"
+        values = {name: None if row[name] is None else plain(scale * row[name]) for name in names}
         rows.append(
-            {
-                "metric": CATALOGUE[row["metric"]].label,
-                "between": BETWEEN.get(row["metric"]) or result.headings[row["attribute"]],
-                **{
-                    name: None if row[name] is None else plain(scale * row[name])
-                    for name in ("model", "reference", "shrunken")
-                },
-                "reading": "lower" if lower else "not lower",
-            }
+            {"metric": CATALOGUE[row["metric"]].label, "between": between, **values, "reading": reading}
         )
     caption = (
         f"Disparities of the model, of {reference}, and of {reference} with log risks multiplied so that both have "
@@ -312,9 +301,7 @@ def shrinkage_table(result: Any, reference: str) -> Table:
 def per_pair(metric: str, result: Any) -> float:
     """Return the factor that turns F_I, in the paper a sum over pairs, into a mean over pairs; 1 for other metrics."""
     n = result.rows[0].patients
-    if metric != "individual_disparity" or n < 2:
-        return 1.0
-    return 2 / float(n * (n - 1))
+    return 2 / float(n * (n - 1)) if metric == "individual_disparity" and n > 1 else 1.0
 
 
 def document(result: Any, summary: Sequence[str]) -> str:
@@ -345,11 +332,8 @@ def _overall(result: Any) -> str:
 
 
 def _groups(result: Any, attribute: str) -> str:
-    rows = [
-        record | {"group": label_name(attribute, record["group"])}
-        for record in result.group_records()
-        if record["attribute"] == attribute
-    ]
+    records = [record for record in result.group_records() if record["attribute"] == attribute]
+    rows = [record | {"group": label_name(attribute, record["group"])} for record in records]
     columns = [
         Column("group", "group"),
         Column("patients", "n", "count"),

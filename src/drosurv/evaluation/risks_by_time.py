@@ -85,22 +85,9 @@ def risks_by_time(
             found = judged.observed(time, rows)
             (interval,) = Estimates([found.observed], clusters).intervals(level)
             predicted = found.predicted if found.predicted > 0 else np.nan
-            records.append(
-                {
-                    "attribute": attribute,
-                    "group": group,
-                    "time": time,
-                    "patients": round(found.patients),
-                    "predicted": found.predicted,
-                    "observed": interval.estimate,
-                    "low": interval.low,
-                    "high": interval.high,
-                    "ratio": interval.estimate / predicted,
-                    "ratio_low": interval.low / predicted,
-                    "ratio_high": interval.high / predicted,
-                    "left_out": round(found.left_out),
-                }
-            )
+            ends = np.array([interval.estimate, interval.low, interval.high])
+            who = attribute, group, time, round(found.patients)
+            records.append((*who, found.predicted, *ends, *ends / predicted, round(found.left_out)))
     return pd.DataFrame(records, columns=list(COLUMNS))
 
 
@@ -177,9 +164,8 @@ class OutcomesAtHorizon:
     @cached_property
     def alike(self) -> float:
         """How many times larger clusters make the variance of the observed risk; at least 1."""
-        alone, together = (
-            float(Estimates([self.observed], clusters).covariance[0, 0]) for clusters in (None, self.clusters)
-        )
+        both = (Estimates([self.observed], clusters) for clusters in (None, self.clusters))
+        alone, together = (float(one.covariance[0, 0]) for one in both)
         return max(together / alone, 1.0) if alone > 0 else 1.0
 
     def estimates(self, numbers: Sequence[Estimate]) -> Estimates:
@@ -191,12 +177,8 @@ def together(
     groups: Sequence[OutcomesAtHorizon], numbers: Sequence[Estimate], clusters: IntArray | None
 ) -> Estimates:
     """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
-    n = (
-        1 + max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
-        if clusters is None
-        else len(clusters)
-    )
-    found = []
+    last = max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
+    n, found = 1 + last if clusters is None else len(clusters), []
     for outcomes, number in zip(groups, numbers, strict=True):
         influence = np.zeros(n)
         influence[outcomes.rows] = number.influence

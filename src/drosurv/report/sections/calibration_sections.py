@@ -13,7 +13,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.by_cause import at_middle, findings_by_cause
 from drosurv.evaluation.evaluator import rows_by_group, whose
 from drosurv.evaluation.plots import corner_text
-from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
+from drosurv.evaluation.result_views import OBSERVED, in_many_groups, named, survival_columns, time_column
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.patients.groups import EVERYONE
@@ -113,9 +113,7 @@ def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
     curves = result.calibration_curves
     if curves is None or curves.numbers.empty:
         return set()
-    table = curves.numbers
-    many = table["attribute"].map(table["attribute"].value_counts()) > MANY_GROUPS
-    kept = table[(table["patients"] >= FEWEST) & ~many]
+    kept = curves.numbers[(curves.numbers["patients"] >= FEWEST) & ~in_many_groups(curves.numbers)]
     return set(zip(kept["attribute"], kept["group"], strict=True))
 
 
