@@ -352,26 +352,31 @@ def _evidence_of_model(
             f"y_train is needed, because {type(final_step(model)).__name__} does not keep the follow-up of its "
             "training patients: pass the training target.",
         )
-    missing: tuple[str, ...] = ()
-    if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
-        missing += (f"{UNTESTED}the model has no coefficients.",)
-    elif not hasattr(final_step(model), "check_proportional_hazards"):
-        missing += (f"{UNTESTED}there is no such test for {type(final_step(model)).__name__}.",)
-    elif final_step(model).capabilities.own_curves:
-        missing += (f"{UNTESTED}the model is not a Cox model.",)
+    missing, final = [], final_step(model)
+    if np.ndim(getattr(final, "coef_", 0)) != 1:
+        missing.append(f"{UNTESTED}the model has no coefficients.")
+    elif not hasattr(final, "check_proportional_hazards"):
+        missing.append(f"{UNTESTED}there is no such test for {type(final).__name__}.")
+    elif final.capabilities.own_curves:
+        missing.append(f"{UNTESTED}the model is not a Cox model.")
     left_out = "The model is not compared with plain Cox: "
     # A training target may be only the patients' follow-up.
     has_rows = getattr(getattr(y_train, "dtype", None), "names", None) is not None
     if compared is None and (X_train is None or not has_rows):
-        missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)
+        missing.append(f"{left_out}no training patients were given (--train, or X_train in Python).")
     elif compared is None:
         both = standardised_features(prepared(model, X), prepared(model, X_train))
         if both.train is None or both.test is None:
-            missing += (f"{left_out}the features hold text or missing values.",)
+            missing.append(f"{left_out}the features hold text or missing values.")
         else:
             compared = fitted_plain_cox(model, both.train, y_train), both.test
     audited = AuditedModel.of(model, X, X_train)
-    return {"audited_model": audited, "follow_up": follow_up, "reference": compared, "missing": missing}
+    return {
+        "audited_model": audited,
+        "follow_up": follow_up,
+        "reference": compared,
+        "missing": tuple(missing),
+    }
 
 
 def _evidence_from_entry(

@@ -7,13 +7,13 @@ column has one axis for all rows and all models.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from drosurv.judging.group_picture import GroupPicture
-from drosurv.presentation import Column, Kind, Table, first_upper, plain, written
+from drosurv.presentation import Column, Kind, Table, first_upper, group_name, plain, written
 from drosurv.presentation.wording import HUGE
 
 # Class of a line or point in the style sheet: model, observed, control, path, or group-1 to group-6.
@@ -119,8 +119,7 @@ def _label(value: float, step: float, kind: Kind) -> str:
 class Mark(NamedTuple):
     """A point of a chart with a text that is shown when the reader points at it.
 
-    The `label` is written beside it. If `drawn`, it is a dot, with
-    lines (`reach`) to the ends of its intervals.
+    The `label` is written beside it. If `drawn`, it is a dot, with lines (`reach`) to the ends of its intervals.
     """
 
     x: float
@@ -138,6 +137,12 @@ class Line(NamedTuple):
     points: Points
     role: Role
     name: str = ""
+
+
+def by_group(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the name of each group, of everybody without an attribute, and its rows, which follow each other."""
+    for (attribute, group), own in groupby(rows, key=lambda row: (row["attribute"], row["group"])):
+        yield group_name(attribute, group) if attribute else group, list(own)
 
 
 def steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -168,9 +173,8 @@ class Frame:
 
     def down(self, value: float) -> float:
         """Return the vertical position of a value, in pixels."""
-        return round(
-            self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom), 1
-        )
+        inside = self.height - self.top - self.bottom
+        return round(self.height - self.bottom - self.y.share(value) * inside, 1)
 
     def line(self, points: Points) -> str:
         """Return an SVG path through the points, broken where a value is not known."""
@@ -258,9 +262,8 @@ def picture(found: GroupPicture) -> Picture:
         for row in found.rows
     ]
     ticks = tuple(Tick(tick, f"{tick:g}") for tick in found.ticks)
-    return Picture(
-        Strip(column, RatioAxis("", 1 / found.reach, found.reach, ticks), 1.0), rows, found.axis_label
-    )
+    axis = RatioAxis("", 1 / found.reach, found.reach, ticks)
+    return Picture(Strip(column, axis, 1.0), rows, found.axis_label)
 
 
 def forest(table: Table, guides: Mapping[str, float]) -> Forest:
@@ -270,15 +273,10 @@ def forest(table: Table, guides: Mapping[str, float]) -> Forest:
     """
     counts = [column for column in table.columns if column.kind == "count"]
     everyone = next((row for row in table.rows if not row["attribute"]), {})
-    strips = [
-        Strip(
-            column,
-            _axis(column, table.rows, guides.get(column.key)),
-            guides.get(column.key, everyone.get(column.key)),
-        )
-        for column in table.columns
-        if column.interval is not None
-    ]
+    strips = []
+    for column in (column for column in table.columns if column.interval is not None):
+        axis = _axis(column, table.rows, guides.get(column.key))
+        strips.append(Strip(column, axis, guides.get(column.key, everyone.get(column.key))))
     blocks = groupby(table.rows, key=lambda row: str(row["attribute"] or ""))
     return Forest(table.caption, counts, strips, [(name, list(rows)) for name, rows in blocks])
 

@@ -139,8 +139,7 @@ def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
     """Return curves that are known at times of their own as known at common times; others unchanged."""
     if not isinstance(curves, PointCurves):
         return curves
-    values = TableValues(times, curves.survival(times))
-    return PointCurves(values, times, curves.known_until)
+    return PointCurves(TableValues(times, curves.survival(times)), times, curves.known_until)
 
 
 def cross_fitted_cox(
@@ -176,11 +175,8 @@ def fold_parts(
         predicted = np.sort(np.concatenate([[], *(test for _, test in given)]))
         overlap = any(np.isin(train, test).any() for train, test in given)
         if overlap or not np.array_equal(predicted, np.arange(len(event))):
-            wrong = (
-                "some rows to predict are also rows to train on"
-                if overlap
-                else "rows are left out or repeated"
-            )
+            both = "some rows to predict are also rows to train on"
+            wrong = both if overlap else "rows are left out or repeated"
             raise ArgumentError(
                 "folds",
                 f"{arg('folds')} must predict every patient once, by a model that was trained without them: {wrong}.",
@@ -188,8 +184,7 @@ def fold_parts(
         return given
     fewest = int(np.sum(event))
     if not 2 <= as_whole(folds) <= max(fewest, 2):
-        raise ArgumentError.must(
-            "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
-        )
+        wanted = f"be a whole number from 2 to the number of events, {fewest}"
+        raise ArgumentError.must("folds", wanted, folds)
     numbers = draw_folds(len(event), folds, generator(random_state), event, clusters, order=order)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]

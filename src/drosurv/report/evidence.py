@@ -30,7 +30,6 @@ from drosurv.judging.verdict import (
     Judgement,
     data_problem,
     judge,
-    problems_of,
     refit_advice,
     subgroup_problem,
 )
@@ -383,25 +382,23 @@ class Evidence:
         """Errors that the audited patients cannot exclude, and how many patients could, as a sentence."""
         everybody, *groups = plain_rows(self.audited.groups)
         judged = {(row["attribute"], row["group"]): row for row in groups if row["judged"]}
-        shown = {group_name(*key): row for key, row in judged.items()} | {"everybody": everybody}
+        names = {key: group_name(*key) for key in judged}
         # Of predictions at few times, only events until the last of them are judged.
-        until = self.audited.last_judged
+        until, members = self.audited.last_judged, rows_by_group(self.attributes)
         event = self.target.event if until is None else self.target.event & (self.target.time <= until)
-        counted = {
-            group_name(*key): int(event[rows].sum()) for key, rows in rows_by_group(self.attributes).items()
-        }
-        n_events = int(event.sum())
+        counted = {names[key]: int(event[members[key]].sum()) for key in judged}
+        n_events, n_columns = int(event.sum()), 0
         if until is not None and self.rows.entry is not None:
             # Some patients are not judged: their events do not count.
-            counted = {name: round(row["observed"]) for name, row in shown.items()}
-            n_events = counted["everybody"]
-        n_columns = 0
+            counted = {names[key]: round(row["observed"]) for key, row in judged.items()}
+            n_events = round(everybody["observed"])
         if not isinstance(self.bounds, str):
             n_columns, n_events = self.bounds.n_columns, self.bounds.n_events
+        shown = {names[key]: row for key, row in judged.items()} | {"everybody": everybody}
         return excluded_errors(
             everybody["patients"],
             n_events,
-            groups={group_name(*key): counted[group_name(*key)] for key in judged},
+            groups=counted,
             intervals={name: (row["ratio_low"], row["ratio_high"]) for name, row in shown.items()},
             n_columns=n_columns,
             level=self.level,
@@ -417,12 +414,12 @@ class Evidence:
         None if it was not tried: for a model without survival curves, without columns, if nothing is wrong, and if the
         page has a repair of its own.
         """
-        wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
-        tried = (
-            wrong and self.search_rules and self.features is not None and "corrected" not in self.page.also
-        )
+        wrong = any(row.status == "miscalibrated" for row in self.findings)
+        if not (wrong and self.search_rules) or self.features is None or "corrected" in self.page.also:
+            return None
         of = self.sample
-        frozen = of.frozen if tried else None
+        if of.frozen is None:
+            return None
         y = of.target.to_structured() if self.cause is None else of.y
         how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
         # They were looked at already.
@@ -430,7 +427,7 @@ class Evidence:
         # Each row is a patient, unless rows of one patient are a cluster.
         alone = of.rows.clusters is not None and of.rows.patient is None
         y = with_fields(y, clusters=of.rows.cluster_codes, id=np.arange(len(of.y)) if alone else None)
-        return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
+        return repair(*of.frozen, y, cause=self.cause, **how)
 
     @cached_property
     def sample(self) -> Evidence:
@@ -455,9 +452,9 @@ class Evidence:
             known = 0 if self.predicted.competing is None else len(self.predicted.competing.causes)
             # A repair takes neither strata nor late entries nor models of folds, and needs the hazards of the cause.
             complete = known >= parse_competing_target(self.y, complete=False).n_causes
-            complete &= self.predicted.trained_on is None
+            can = complete and self.predicted.trained_on is None and not self.rows.observed
             X = self.features if self.audited_model.X is None else self.audited_model.X
-            return (self.audited_model.model, X) if complete and not self.rows.observed else None
+            return (self.audited_model.model, X) if can else None
         if not self.rows.observed and not has_causes(self.y):
             return self.audited_model.frozen(self.features)
         curves = curves_since_entry(self.predicted, self._outcome)
@@ -476,9 +473,8 @@ def judged_counts(result: EvaluationResult, unit: str) -> tuple[Column, Column]:
     if result.last_judged is None:
         return EVENTS, replace(EXPECTED, label="Events expected during follow-up")
     until = moment(result.last_judged, unit)
-    return replace(EVENTS, label=f"Events by {until}, weighted"), replace(
-        EXPECTED, label=f"Expected by {until}"
-    )
+    events = replace(EVENTS, label=f"Events by {until}, weighted")
+    return events, replace(EXPECTED, label=f"Expected by {until}")
 
 
 @dataclass(frozen=True)

@@ -98,19 +98,17 @@ class AuditReport:
     @staticmethod
     def of(evidence: Evidence) -> AuditReport:
         """Make the report: every section collects what it shows from the evidence."""
-        sections = tuple(
-            sorted([*all_sections(), *evidence.page.sections], key=lambda section: section.place)
-        )
+        page, cause = evidence.page, evidence.cause
+        sections = tuple(sorted([*all_sections(), *page.sections], key=lambda section: section.place))
         found = {section.key: section.collect(evidence) for section in sections}
         parts = {key: part for key, part in found.items() if part is not None}
-        parts_of_title = [
+        titles = [
             evidence.audited_model.name,
-            *([f"on {evidence.page.data_name}"] if evidence.page.data_name else []),
+            f"on {page.data_name}" if page.data_name else "",
+            "" if cause is None else cause_title(cause_label(cause, cause_names(evidence.y))),
         ]
-        if evidence.cause is not None:
-            parts_of_title.append(cause_title(cause_label(evidence.cause, cause_names(evidence.y))))
         return AuditReport(
-            title=evidence.page.title or ", ".join(parts_of_title),
+            title=page.title or ", ".join(filter(None, titles)),
             subtitle=_subtitle(evidence),
             created=date.today().isoformat(),
             version=__version__,
@@ -150,8 +148,7 @@ class AuditReport:
     @property
     def findings(self) -> pd.DataFrame:
         """What was found, as in :attr:`drosurv.EvaluationResult.findings`; p-values allow for the search too."""
-        rows = [FindingRow(**row) for row in self._verdict.facts.get("findings", ())]
-        return to_frame(rows)
+        return to_frame([FindingRow(**row) for row in self._verdict.facts.get("findings", ())])
 
     @property
     def times(self) -> pd.DataFrame:

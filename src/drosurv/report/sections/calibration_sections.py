@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -32,7 +31,7 @@ from drosurv.presentation import (
     with_interval,
     written,
 )
-from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
+from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, by_group
 from drosurv.report.evidence import EXPECTED, FEWEST, PATIENTS, WHO, Evidence, Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
@@ -40,10 +39,18 @@ _READINGS = 24
 _NUMBERS = {"ratio": "Observed / expected by {at}", "slope": "Slope of observed on predicted risk at {at}"}
 
 
+NO_CURVES = "The model predicts no survival curves, so calibration cannot be judged."
+LATE_ENTRY = (
+    "Patients enter late, and survival since entry is not known from these predictions, so that no curves are drawn. "
+    "The group table judges the events after entry."
+)
+
+
 def collect(evidence: Evidence) -> Part:
     """Return calibration curves and survival curves."""
     result, unit = evidence.audited, evidence.time_unit
     last, (points, numbers) = result.last_judged, curve_tables(result, unit)
+    when = "over the whole follow-up" if last is None else f"by {moment(last, unit)}, weighted for censoring"
     return Part(
         tables=(points, numbers, over_time(result, unit, of_cause=evidence.cause is not None)),
         facts={
@@ -54,14 +61,9 @@ def collect(evidence: Evidence) -> Part:
             "method": " (plain Kaplan-Meier)" if evidence.cause is None else "",
             "horizon": plain(result.settings.horizon),
             "at": moment(result.settings.horizon, unit),
-            "judged": "over the whole follow-up"
-            if last is None
-            else f"by {moment(last, unit)}, weighted for censoring",
+            "judged": when,
             "histograms": histogram_rows(result),
-            "why_not": "The model predicts no survival curves, so calibration cannot be judged."
-            if evidence.rows.entry is None
-            else "Patients enter late, and survival since entry is not known from these predictions, so that no curves "
-            "are drawn. The group table judges the events after entry.",
+            "why_not": NO_CURVES if evidence.rows.entry is None else LATE_ENTRY,
         },
     )
 
@@ -271,10 +273,8 @@ def charts_over_time(curves: Table, unit: str, *, dots: bool = False) -> tuple[C
     y = Axis.over("free of the event", shown, kind="share", count=4, include=bounds)
     if rises:
         y = Axis.over("cumulative incidence", shown, kind="share", count=4, include=(0.0,))
-    groups = groupby(curves.rows, key=lambda row: (row["attribute"], row["group"]))
     return tuple(
-        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows), curves.key, dots)
-        for who, rows in groups
+        _chart(Frame(x, y), unit, name, rows, curves.key, dots) for name, rows in by_group(curves.rows)
     )
 
 
@@ -307,9 +307,8 @@ def _dots(row: dict[str, Any], unit: str) -> Iterator[Mark]:
         text = f"{at}: observed {OBSERVED.cell(row)}"
         yield Mark(time, row["observed"], text, "part observed", drawn=True, reach=reach)
     if row["predicted"] is not None:
-        yield Mark(
-            time, row["predicted"], f"{at}: predicted {written(row['predicted'], 'share')}", drawn=True
-        )
+        text = f"{at}: predicted {written(row['predicted'], 'share')}"
+        yield Mark(time, row["predicted"], text, drawn=True)
 
 
 def _reading(row: dict[str, Any], unit: str) -> str:
@@ -397,15 +396,10 @@ def collect_causes(evidence: Evidence) -> Part | None:
             for row in plain_rows(found)
         ),
     )
-    judged = findings_by_cause(
-        evidence.predicted,
-        evidence.y,
-        evidence.rows,
-        rows_by_group(evidence.attributes),
-        level=evidence.level,
-        relevance=evidence.relevance,
-        time_unit=evidence.time_unit,
-    )
+    how: dict[str, Any] = {"level": evidence.level, "relevance": evidence.relevance}
+    members = rows_by_group(evidence.attributes)
+    patients = evidence.predicted, evidence.y, evidence.rows, members
+    judged = findings_by_cause(*patients, **how, time_unit=evidence.time_unit)
     wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]
     statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit))
     return Part(statements=statements, tables=(table,), facts={"event": evidence.event})

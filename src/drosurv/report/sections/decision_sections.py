@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import DECISIONS, named
 from drosurv.judging.group_picture import MANY_GROUPS
-from drosurv.judging.words import ALL_PATIENTS, percent
+from drosurv.judging.words import percent, who
 from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import (
     Column,
     Statement,
     Table,
     first_upper,
-    group_name,
     moment,
     plain,
     plain_rows,
     written,
 )
-from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
+from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, by_group
 from drosurv.report.evidence import PATIENTS, WHO, Evidence, Part, Section
 
 _READINGS = 24
@@ -77,21 +74,15 @@ def draw(part: Part) -> tuple[Chart, ...]:
 
 def decision_charts(table: Table, threshold: float | None) -> tuple[Chart, ...]:
     """Draw net benefit against the threshold, one small chart per group, all on the same axes."""
-    rows = table.rows
-    x = Axis.over(
-        "risk at which one would treat", [row["threshold"] for row in rows], kind="share", include=(0.0,)
-    )
-    top = max(
-        [row[key] for row in rows for key in ("net_benefit", "treat_all", "high") if row[key]], default=0.1
-    )
+    rows, shown = table.rows, ("net_benefit", "treat_all", "high")
+    thresholds = [row["threshold"] for row in rows]
+    x = Axis.over("risk at which one would treat", thresholds, kind="share", include=(0.0,))
+    top = max([row[key] for row in rows for key in shown if row[key]], default=0.1)
     y = Axis.over("net benefit", [-0.25 * top, top], count=4)
-    groups = groupby(rows, key=lambda row: (row["attribute"], row["group"]))
-    return tuple(_chart(Frame(x, y), *who, list(own), threshold) for who, own in groups)
+    return tuple(_chart(Frame(x, y), name, own, threshold) for name, own in by_group(rows))
 
 
-def _chart(
-    frame: Frame, attribute: str, group: str, rows: list[dict[str, Any]], threshold: float | None
-) -> Chart:
+def _chart(frame: Frame, title: str, rows: list[dict[str, Any]], threshold: float | None) -> Chart:
     low = frame.y.low
     # Treating everybody has large negative values at high thresholds, where the line ends.
     everybody = [(row["threshold"], row["treat_all"] if row["treat_all"] > low else None) for row in rows]
@@ -105,7 +96,7 @@ def _chart(
         best = f"Treating by the model has the most benefit {at}from {first} to {last}."
     marked = () if threshold is None else [Line([(threshold, low), (threshold, frame.y.high)], "threshold")]
     return Chart(
-        group_name(attribute, group) if attribute else group,
+        title,
         best,
         frame,
         lines=(
@@ -174,8 +165,8 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     unknown = groups[groups["value"].isna()]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
         names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
-        who = whose(str(attribute), str(group), ALL_PATIENTS)
-        statements.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+        whom = who(str(attribute), str(group))
+        statements.append(Statement("decisions", f"For {whom}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
     shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
     columns = [Column("who", "Group"), PATIENTS, Column("positives", "Treated", "count")]
     for metric, label in METRICS.items():
@@ -191,21 +182,11 @@ def collect_decisions(evidence: Evidence) -> Part | None:
 def _wide(part: pd.DataFrame) -> dict[str, Any]:
     """Return the metrics of a group, one row each, as one row with a column for each metric."""
     rows = plain_rows(part)
-    first = rows[0]
-    found = {
-        "who": whose(first["attribute"], first["group"], ALL_PATIENTS),
-        "patients": first["patients"],
-        "positives": first["positives"],
-        "reason": "; ".join(
-            f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"]
-        ),
-    }
-    for row in rows:
-        found |= {
-            f"{row['metric']}{end}": row[key]
-            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"), ("_predicted", "predicted"))
-        }
-    return found
+    found = {name: rows[0][name] for name in ("patients", "positives")}
+    reasons = (f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"])
+    found |= {"who": who(rows[0]["attribute"], rows[0]["group"]), "reason": "; ".join(reasons)}
+    keys = {"": "value", "_low": "low", "_high": "high", "_predicted": "predicted"}
+    return found | {f"{row['metric']}{end}": row[key] for row in rows for end, key in keys.items()}
 
 
 def _found(evidence: Evidence) -> Iterator[Statement]:

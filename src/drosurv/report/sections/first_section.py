@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.result_views import named, times_tables
 from drosurv.judging.group_picture import GroupPicture, PictureRow, beside_risk
 from drosurv.judging.questions import KINDS
 from drosurv.judging.verdict import PROBLEMS, Judgement, briefly
-from drosurv.judging.words import ALL_PATIENTS, CENSORED_BEFORE, compared_events, events_sentence, period
+from drosurv.judging.words import CENSORED_BEFORE, compared_events, events_sentence, period, who
 from drosurv.patients.groups import EVERYONE
 from drosurv.patients.target import has_causes
 from drosurv.presentation import (
@@ -147,7 +146,7 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
     known = [row for row in plain_rows(result.groups) if row["attribute"] in order]
     for row in sorted(known, key=lambda row: order.index(row["attribute"])):
         shown_as = named(row, result.headings)
-        name = whose(row["attribute"], row["group"], ALL_PATIENTS)
+        name = who(row["attribute"], row["group"])
         hidden = not row["judged"] and row["expected"] is not None
         kept = ("attribute", "group", "patients", "judged")
         shown = {key: None for key in row if key not in kept} if hidden else row
@@ -179,21 +178,14 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
         when = period(row["since"], row["until"], evidence.time_unit)
         name = f"{row['group']}, {when}" if when else row["group"]
         risk = evidence.risks_of_subgroups.get(row["group"])
+        ends = {
+            f"risk_{end}": None if risk is None else risk[end] for end in ("predicted", "observed", "ratio")
+        }
         yield {
             **empty,
             **row,
-            "who": name,
-            "when": when,
-            "attribute": FOUND,
-            "heading": FOUND,
-            "label": name,
-            "ratio_p": row["p"],
-            "risk": risk,
-            **{
-                f"risk_{end}": None if risk is None else risk[end]
-                for end in ("predicted", "observed", "ratio")
-            },
-            "note": note,
+            **{"who": name, "label": name, "attribute": FOUND, "heading": FOUND, "when": when, "note": note},
+            **{"ratio_p": row["p"], "risk": risk, **ends},
             "finding": f"{KINDS[row['question']].briefly} (found by search{note and f', {note}'})",
         }
 
@@ -279,13 +271,12 @@ def _note_on_times(evidence: Evidence) -> str:
         "of each number alone; the verdict adjusts for all tests."
     )
     left = [
-        f"{row['left_out']:,} of {whose(row['attribute'], row['group'], ALL_PATIENTS)} by "
-        f"{moment(row['time'], evidence.time_unit)}"
+        f"{row['left_out']:,} of {who(row['attribute'], row['group'])} by {moment(row['time'], evidence.time_unit)}"
         for row in plain_rows(times[times["left_out"] > 0])
     ]
     if left:
-        who = listing(left, _MOST_LEFT_OUT)
-        found += f" Left out, because patients of like risk were not followed until then: {who}."
+        named_first = listing(left, _MOST_LEFT_OUT)
+        found += f" Left out, because patients of like risk were not followed until then: {named_first}."
     return found
 
 

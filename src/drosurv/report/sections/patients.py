@@ -86,9 +86,8 @@ class ColumnSummary:
         if isinstance(column, CategoryColumn):
             if not any(column.means):
                 return None
-            counts = {
-                level: round(n * share) for level, share in zip(column.others, column.means, strict=True)
-            }
+            shares = zip(column.others, column.means, strict=True)
+            counts = {level: round(n * share) for level, share in shares}
             return cls(n, column.n_missing, levels=counts | {column.reference: known - sum(counts.values())})
         if not column.is_scaled:
             return None
@@ -175,9 +174,9 @@ def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str,
     if trained is None:
         return {}
     if isinstance(trained, pd.DataFrame):
+        columns = {str(name): column for name, column in trained.items()}
         return {
-            str(name): ColumnSummary.of(trained[name], by_level=_is_shown_by_level(trained[name]))
-            for name in trained
+            name: ColumnSummary.of(one, by_level=_is_shown_by_level(one)) for name, one in columns.items()
         }
     kept = [column for column in trained.columns_ if isinstance(column, (NumberColumn, CategoryColumn))]
     found = {column.name: ColumnSummary.of_encoder(column, n) for column in kept}
@@ -398,11 +397,10 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
         for at in shown:
             reached = {"time": plain(curve.times[at]), what: plain(share[at])}
             rows.append({"group": name, **reached, "at_risk": int(curve.at_risk[at])})
+    unit = f" ({evidence.time_unit})" if evidence.time_unit else ""
     columns = (
         Column("group", "Group"),
-        Column(
-            "time", f"Time{since} ({evidence.time_unit})" if evidence.time_unit else f"Time{since}", "time"
-        ),
+        Column("time", f"Time{since}{unit}", "time"),
         Column(what, label, "share"),
         Column("at_risk", "At risk", "count"),
     )
@@ -443,9 +441,8 @@ def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
 def _chart(curves: Table, unit: str, since: str) -> tuple[Chart, Table]:
     by_group = {str(name): list(rows) for name, rows in groupby(curves.rows, key=lambda row: row["group"])}
     times = [row["time"] for row in curves.rows]
-    x = Axis.over(
-        f"{unit or 'time'}{since}", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0
-    )
+    title = f"{unit or 'time'}{since}"
+    x = Axis.over(title, times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0)
     what = "survival" if "survival" in curves.rows[0] else "incidence"
     y = Axis.over("free of the event", [], kind="share", count=4, include=(0.0, 1.0))
     if what == "incidence":

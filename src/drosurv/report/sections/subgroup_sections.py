@@ -42,21 +42,16 @@ def collect(evidence: Evidence) -> Part:
         return Part(statements=(Statement("subgroups", evidence.excluded),))
     first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
     statements = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
-    return Part(
-        statements=statements,
-        tables=tuple(_tables(bounds, evidence.time_unit)),
-        facts={"bounds": bounds.to_dict()},
-    )
+    return Part(statements, tuple(_tables(bounds, evidence.time_unit)), facts={"bounds": bounds.to_dict()})
 
 
 def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
     shown = bounds.to_table()
     columns = tuple(replace(column, label=first_upper(str(column.label))) for column in shown.columns)
     words = {BRIER: f"Brier score at {moment(bounds.horizon, unit)}", GAIN: "gain over no model"}
-    measures = (
-        row | {"measure": first_upper(words.get(row["measure"], row["measure"]))} for row in shown.rows
-    )
-    yield Table("subgroup_bounds", shown.caption, columns, tuple(measures))
+    named = [(row, words.get(row["measure"], row["measure"])) for row in shown.rows]
+    measures = tuple(row | {"measure": first_upper(name)} for row, name in named)
+    yield Table("subgroup_bounds", shown.caption, columns, measures)
     for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
         if found is not None and len(found):
             after = f", {bounds.correction}" if key == "rescaled" else ""
