@@ -366,20 +366,18 @@ def _overall(
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
     ends = residuals.ends[: len(sums.observed)]
-    tested = {"level": level_test(sums), "timing": timing_test(sums, ends)}
-    contributed = {"level": of_level(residuals, everybody, sums), "timing": None}
-    if tested["timing"] is not None:
-        contributed["timing"] = of_timing(residuals, everybody, sums, tested["timing"])
+    timed, of_number = timing_test(sums, ends), of_level(residuals, everybody, len(ends) - 1)
+    of_parts = None if timed is None else of_timing(residuals, everybody, sums, timed)
     asked = [
-        Question(KINDS[name], EVERYONE, ALL, value, contributions=contributed[name])
-        for name, value in tested.items()
+        Question(KINDS["level"], EVERYONE, ALL, level_test(sums), contributions=of_number),
+        Question(KINDS["timing"], EVERYONE, ALL, timed, contributions=of_parts),
     ]
     number, part = adjust(asked, level, searched=True, clusters=residuals.clusters, relevance=relevance)
     overall = {"observed": max(float(sums.observed.sum()), 0.0), "expected": float(sums.expected.sum())}
     overall |= {"ratio": number.value, "low": number.low, "high": number.high, "p": number.p}
-    if part.test.estimate is None:
+    if timed is None:
         return overall, None, (number.wrong, False)
-    at = int(np.searchsorted(ends, part.test.estimate.time))
+    at = int(np.searchsorted(ends, timed.time))
     timing = {**events_of(sums.observed, sums.expected, ends, at), "p": part.p}
     return overall, timing, (number.wrong, part.wrong)
 

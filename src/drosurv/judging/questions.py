@@ -124,11 +124,11 @@ def _contributions(residuals: PatientResiduals, w: FloatArray, parts: FloatArray
     return residuals.weight * w * ((residuals.observed - residuals.expected)[:, : len(parts)] @ parts)
 
 
-def of_level(residuals: PatientResiduals, mask: BoolArray, sums: Sums) -> FloatArray:
-    """Return what each row (n,) contributes to the test of a group's number of events."""
+def of_level(residuals: PatientResiduals, mask: BoolArray, part: int) -> FloatArray:
+    """Return what each row (n,) contributes to the test of a group's number of events, by the end of a part if few."""
     if isinstance(residuals, ResidualsAtTimes):
-        residuals = residuals.by(len(sums.observed) - 1)
-    return _contributions(residuals, mask.astype(np.float64), np.ones(residuals.known_parts))
+        residuals = residuals.by(part)
+    return _contributions(residuals, mask.astype(np.float64), np.ones(residuals.expected.shape[1]))
 
 
 def of_timing(residuals: PatientResiduals, mask: BoolArray, sums: Sums, value: JudgedValue) -> FloatArray:
@@ -153,23 +153,22 @@ def _of_gain(values: FloatArray | None, group: JudgedGroup) -> FloatArray:
     return group.mask * (values - float(values[group.mask].mean()))
 
 
-def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:
-    member = group.mask & side
-    residuals = group.judged.at_horizon.of_group(member)
-    return _contributions(residuals, member.astype(np.float64), np.ones(residuals.expected.shape[1]))
-
-
 # Found elsewhere: before patients are judged, by a search for subgroups, and for risk scores alone.
 KINDS["data"] = Kind("data", "data_problem", "data problem", "")
+
+
+_LEVEL = {
+    "wrong": "The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
+    "clear": "Events agree with the predictions for {name}{until}: observed/expected {number}.",
+    "small": "{difference} events than expected{until} for {name} (observed/expected {number})",
+}
 
 
 @question(
     "level",
     briefly="wrong number of events",
-    wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
-    clear="Events agree with the predictions for {name}{until}: observed/expected {number}.",
-    small="{difference} events than expected{until} for {name} (observed/expected {number})",
-    contributions=lambda group, _: of_level(group.residuals, group.mask, group.sums),
+    **_LEVEL,
+    contributions=lambda group, _: of_level(group.residuals, group.mask, len(group.sums.observed) - 1),
 )
 def _level(group: JudgedGroup) -> JudgedValue | None:
     if not group.judged.few_times:
@@ -180,10 +179,10 @@ def _level(group: JudgedGroup) -> JudgedValue | None:
 @question(
     "level by a time",
     briefly="wrong number of events by an earlier time",
-    wrong="The number of events is wrong for {name}: {times} the predicted events{until} ({p}).",
-    clear="Events agree with the predictions for {name}{until}: observed/expected {number}.",
-    small="{difference} events than expected{until} for {name} (observed/expected {number})",
-    contributions=lambda group, value: _of_level_by(group, value),
+    **_LEVEL,
+    contributions=lambda group, value: of_level(
+        group.residuals, group.mask, int(np.searchsorted(group.residuals.ends, value.time))
+    ),
 )
 def _earlier_levels(group: JudgedGroup) -> list[JudgedValue]:
     """Return the level by each predicted time before the last, of predictions at few times."""
@@ -203,13 +202,6 @@ def _level_by(group: JudgedGroup, part: int) -> JudgedValue | None:
     if not last and max(float(sums.expected[0]), float(sums.observed[0])) < FEWEST_EVENTS:
         return None
     return replace(tests.level(sums), time=float(residuals.ends[part]))
-
-
-def _of_level_by(group: JudgedGroup, value: JudgedValue) -> FloatArray:
-    residuals = group.residuals
-    assert isinstance(residuals, ResidualsAtTimes)
-    own = residuals.by(int(np.searchsorted(residuals.ends, value.time)))
-    return _contributions(own, group.mask.astype(np.float64), np.ones(1))
 
 
 KINDS["subgroups"] = Kind("subgroups", "miscalibrated", "wrong number of events", "")
@@ -374,6 +366,11 @@ def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
 def _below_threshold(group: JudgedGroup) -> JudgedValue | None:
     threshold = group.threshold
     return None if threshold is None else _by_horizon(group, group.judged.risk < threshold)
+
+
+def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:
+    member = group.mask & side
+    return of_level(group.judged.at_horizon.of_group(member), member, 0)
 
 
 def _by_horizon(group: JudgedGroup, side: BoolArray) -> JudgedValue | None:
