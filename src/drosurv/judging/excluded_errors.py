@@ -84,21 +84,18 @@ def excluded_errors(
 everybody, 0.86 to 1.16 times for women (the judged group with the fewest events) and 0.32 to 2.07 times for a \
 subgroup of 5 % with as many events as predicted. About 5,710 patients would exclude 1.5 times for such a subgroup.
     """
-    events = float(events)
     if patients < 1 or events < 1:
         return "Without events, no error of the model can be excluded."
     z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
-    whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
+    whom, own, needed = "everybody", float(events) / design_effect, (z / np.log(exclude)) ** 2
     known, not_judged = intervals or {}, ""
-    own = own / design_effect
     error = known.get(whom, _around_one(z, own))
     errors = {} if n_tests is None else {whom: error}
     if groups:
-        name = min(groups, key=lambda group: groups[group])
-        whom, own = name, float(groups[name]) / design_effect
-        error = errors[f"{name} (the judged group with the fewest events)"] = known.get(
-            name, _around_one(z, own)
-        )
+        whom = min(groups, key=lambda group: groups[group])
+        own = float(groups[whom]) / design_effect
+        error = known.get(whom, _around_one(z, own))
+        errors[f"{whom} (the judged group with the fewest events)"] = error
     if n_columns > 0:
         # As the bounds of certify, which hold for all subgroups at once.
         search = SubgroupSearch(n_columns, subgroup_share, level)
@@ -131,16 +128,19 @@ def excluded_sentence(
 
     `adjusted` says that the intervals are adjusted, where others are shown too.
     """
-    ratios = {
-        name: f"{end_of_ratio(low or 0.0)} to {end_of_ratio(high)} times"
-        for name, (low, high) in errors.items()
-        if high is not None and _is_known((low, high))
-    }
     said = f" the predicted events{adjusted} cannot be excluded"
-    known = [f"{text}{said if k == 0 else ''} for {name}" for k, (name, text) in enumerate(ratios.items())]
-    unknown = [name for name, error in errors.items() if not _is_known(error)]
-    text = _start(patients, events, until)
-    nothing = f"no wrong number of events can be excluded for {listing(unknown)}."
+    known: list[str] = []
+    unknown: list[str] = []
+    for name, (low, high) in errors.items():
+        if low is None or high is None or not _is_known((low, high)):
+            unknown.append(name)
+        else:
+            ratios = f"{end_of_ratio(low)} to {end_of_ratio(high)} times"
+            known.append(f"{ratios}{'' if known else said} for {name}")
+    text, nothing = (
+        _start(patients, events, until),
+        f"no wrong number of events can be excluded for {listing(unknown)}.",
+    )
     if not known:
         return f"{text} {nothing}"
     text += f" {listing(known)}."
@@ -236,9 +236,7 @@ class SubgroupSearch:
     def bound(self, events: float) -> float:
         """Bound on observed / expected events in all subgroups of a right model, in the median.
 
-        `events` are those of a subgroup of average risk.
-
-        Subgroups with fewer than 10 expected events are not judged.
+        `events` are those of a subgroup of average risk. Subgroups with fewer than 10 expected events are not judged.
         """
         counts = [(reach, max(share * events, LEAST_EVENTS)) for reach, share in self._reaches]
         return float(max((1 + reach / (2 * np.sqrt(count))) ** 2 for reach, count in counts))

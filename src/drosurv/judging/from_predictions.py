@@ -65,10 +65,8 @@ def judged_patients(
         rows = replace(rows, entry=_as_predicted(rows.entry, predicted))
     require_an_event(predicted, y)
     target, other = outcomes(y, rows, cause)
-    stratum = rows.stratum
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
     known = _of_cause(predicted, target, other, cause)
-    events = _training_events(predicted, trained, cause)
     if require_event:
         require_event_of(target, y, cause)
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
@@ -79,11 +77,10 @@ def judged_patients(
         (part, FollowUp.of(outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
         for part, seen in predicted.trained_on or ()
     ]
+    follow_up = FollowUp.of_test_patients(target, entry=rows.entry) if from_test else FollowUp.parse(trained)
     cohort = Cohort(
         target=target,
-        follow_up=FollowUp.of_test_patients(target, entry=rows.entry)
-        if from_test
-        else FollowUp.parse(trained),
+        follow_up=follow_up,
         folds=folds,
         other=other,
         clusters=rows.cluster_codes,
@@ -97,8 +94,8 @@ def judged_patients(
         cohort,
         horizon=horizon,
         design=design,
-        stratum=stratum,
-        training_events=events,
+        stratum=rows.stratum,
+        training_events=_training_events(predicted, trained, cause),
         reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
         incidence=known.incidence,
         at_times=known.at_times or at_its_times,
@@ -132,9 +129,7 @@ def with_predicted_times(y: Any, predicted: Predicted, horizon: float | None = N
     found = _as_predicted(time, predicted)
     if horizon is not None:
         found = set_to(found, np.array([float(horizon)]))
-    if np.array_equal(found, time):
-        return y
-    return with_times(y, found)
+    return y if np.array_equal(found, time) else with_times(y, found)
 
 
 def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:
@@ -161,17 +156,16 @@ def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None 
     """
     target, other = outcomes(y, predicted.rows, cause)
     known = _of_cause(predicted, target, other, cause)
-    scores: dict[str, Any] = {"trained_on": predicted.trained_on}
-    if cause is not None:
-        if known.incidence is None:
-            incidence = 1 - known.curves.survival(times)
-        else:
-            incidence = np.column_stack([known.incidence(float(time)) for time in times])
-        given = Predictions(incidence={cause: incidence}, times=times, **scores)
-    else:
+    how: dict[str, Any] = {"times": times, "trained_on": predicted.trained_on}
+    if cause is None:
+        how["survival"] = known.curves.survival(times)
         if predicted.has_risk and predicted.rows.stratum is None:
-            scores |= {"risk": predicted.risk, "score_type": predicted.score_type}
-        given = Predictions(survival=known.curves.survival(times), times=times, **scores)
+            how |= {"risk": predicted.risk, "score_type": predicted.score_type}
+    elif known.incidence is None:
+        how["incidence"] = {cause: 1 - known.curves.survival(times)}
+    else:
+        how["incidence"] = {cause: np.column_stack([known.incidence(float(time)) for time in times])}
+    given = Predictions(**how)
     return replace(predicted, model=given, rows=predicted.rows.only(()))
 
 

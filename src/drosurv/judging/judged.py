@@ -114,10 +114,8 @@ class Cohort:
 
     def null_hazard(self, times: FloatArray) -> FloatArray:
         """Return the cumulative hazard of the one curve for everybody at each patient's time, (n,) -> (n,)."""
-        if not self.folds:
-            return self.follow_up.cumulative_hazard_at(times)
         found = np.empty(len(self))
-        for rows, follow_up in self.folds:
+        for rows, follow_up in self.folds or [(np.arange(len(self)), self.follow_up)]:
             found[rows] = follow_up.cumulative_hazard_at(times[rows])
         return found
 
@@ -248,29 +246,19 @@ def judge_curves(
         judged = replace(judged, risk=incidence(judged.horizon))
     if training_events is None and not cohort.folds:
         return judged
-    folds = np.zeros(len(cohort), np.intp) if cohort.folds else None
+    folds = np.zeros(len(cohort), np.intp)
     for number, (rows, _) in enumerate(cohort.folds):
-        assert folds is not None
         folds[rows] = number
-    errors = [
-        EstimationError(
-            residuals,
-            _events_in_parts(cohort.follow_up, residuals, training_events or 0.0),
-            design,
-            stratum,
-            folds,
-            nonparametric_baseline=isinstance(curves, StepCurves),
-        )
-        for residuals in (judged.residuals, judged.at_horizon)
-    ]
-    return replace(judged, error=errors[0], error_at_horizon=errors[1])
 
+    def error(residuals: PatientResiduals) -> EstimationError:
+        percentiles = cohort.follow_up.event_percentiles
+        below = np.interp(residuals.ends, percentiles, np.arange(101), left=0.0, right=100.0)
+        below[-1] = 100.0
+        in_parts = (training_events or 0.0) * np.diff(below, prepend=0.0) / 100
+        fitted = design, stratum, folds if cohort.folds else None
+        return EstimationError(residuals, in_parts, *fitted, isinstance(curves, StepCurves))
 
-def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: float) -> FloatArray:
-    """Return the number of training events (J,) in each part of the follow-up."""
-    below = np.interp(residuals.ends, follow_up.event_percentiles, np.arange(101), left=0.0, right=100.0)
-    below[-1] = 100.0
-    return events * np.diff(below, prepend=0.0) / 100
+    return replace(judged, error=error(judged.residuals), error_at_horizon=error(judged.at_horizon))
 
 
 def _throughout(
@@ -320,14 +308,12 @@ def _log_likelihood(known: KnownCurves, cohort: Cohort, in_jumps: bool, until: A
     if in_jumps:
         times = known.curves.times
         assert times is not None
-        return probability_scores(
-            np.diff(known.curves.cumulative_hazard(times), axis=1, prepend=0.0), times, cohort.target
-        )
+        steps = np.diff(known.curves.cumulative_hazard(times), axis=1, prepend=0.0)
+        return probability_scores(steps, times, cohort.target)
     intervals, end, happened = _scored_parts(cohort, until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    rates = intervals.rates(
-        known.curves.cumulative_hazard(intervals.edges), joined=isinstance(known.curves, StepCurves)
-    )
+    at_edges = known.curves.cumulative_hazard(intervals.edges)
+    rates = intervals.rates(at_edges, joined=isinstance(known.curves, StepCurves))
     return hazard_scores(rates, hazard, intervals.of(cohort.target.time), happened)
 
 
@@ -357,8 +343,7 @@ def _log_likelihood_of_one_curve(known: KnownCurves, cohort: Cohort) -> tuple[Fl
     copies = _own_null(cohort)
     if copies is None:
         return found, None
-    at_begins = cohort.follow_up.cumulative_hazard_at(np.append(begins[1:], end.max()))
-    at_begins = np.append(0.0, at_begins)
+    at_begins = np.append(0.0, cohort.follow_up.cumulative_hazard_at(np.append(begins[1:], end.max())))
     own = OwnCurve(
         interval=interval,
         happened=happened,
@@ -480,9 +465,8 @@ def _at_few_times(
         if shared is not None:
             inside = np.flatnonzero(np.isin(times, shared[0]))
             if len(inside) == 0:
-                raise ArgumentError(
-                    "reference", f"{arg('reference')} is known at no time until which patients are observed."
-                )
+                unknown = f"{arg('reference')} is known at no time until which patients are observed."
+                raise ArgumentError("reference", unknown)
             both = inside[_with_enough_events(np.arange(len(inside)), times[inside], cohort)]
             outcomes = residuals_at(both)
         scores = (
@@ -510,8 +494,8 @@ def _with_enough_events(scored: IntArray, times: FloatArray, cohort: Cohort) -> 
     In short intervals, one curve that is fitted to these patients gains more than :class:`OwnCurve` allows for, and one
     of other patients may have no event.
     """
-    copies = _own_null(cohort)
-    copies = np.ones(len(cohort)) if copies is None else copies
+    own = _own_null(cohort)
+    copies = np.ones(len(cohort)) if own is None else own
     counted = cohort.target.event & (cohort.target.time <= times[-1])
     interval = np.searchsorted(times[scored], cohort.target.time[counted])
     events = np.cumsum(np.bincount(interval, copies[counted], len(scored)))

@@ -114,9 +114,11 @@ def mean(
     if not error.value > _LAST_DIGITS:
         return None
     average = float(values[member].mean())
-    return JudgedValue(
-        average, lambda value: (average - value) / error.value, 0.0, 1, error.freedom, on_log_scale=False
-    )
+
+    def root(value: float) -> float:
+        return (average - value) / error.value
+
+    return JudgedValue(average, root, 0.0, freedom=error.freedom, on_log_scale=False)
 
 
 class StandardError(NamedTuple):
@@ -322,8 +324,7 @@ def slope(
     if isinstance(residuals, ResidualsAtTimes):
         return _slope_at_one_time(residuals, score, member, error)
     own, mass = score[member], residuals.weight[member]
-    expected = mass * residuals.expected[member].sum(axis=1)
-    observed = mass * residuals.observed[member].sum(axis=1)
+    observed, expected = (mass * part[member] for part in residuals.events)
     events = float(observed.sum())
     if events <= 0 or expected.sum() <= 0:
         return None
@@ -350,30 +351,19 @@ def slope(
         return float(change * sum_x - events * (top + np.log(mass.sum())))
 
     best = _zero(derivative)
-    w = np.zeros(len(score))
-    w[member] = own
-    above, below = _dispersions(residuals, w, error, information)
+    # Estimation error counts above the value tested only.
+    w = _spread(own, member)
+    sums = residuals.sums(w, None if error is None else error(w))
+    ones = np.ones(len(sums.observed))
+    below = sums.variance(ones, with_error=False) / information
+    above = max(sums.variance(ones) / information, below)
 
     def root(slope: float) -> float:
         deviance = 2 * (likelihood(best) - likelihood(slope - 1))
         dispersion = above if best + 1 > slope else below
         return float(np.sign(best + 1 - slope) * np.sqrt(max(deviance, 0.0) / dispersion))
 
-    freedom = residuals.sums(w).freedom if residuals.clusters is not None else np.inf
-    return JudgedValue(best + 1, root, on_log_scale=False, freedom=freedom)
-
-
-def _dispersions(
-    residuals: PatientResiduals,
-    w: FloatArray,
-    error: Callable[[FloatArray], FloatArray | None] | None,
-    information: float,
-) -> tuple[float, float]:
-    """Return the dispersion for slopes above the value tested, with estimation error, and below it, without."""
-    sums = residuals.sums(w, None if error is None else error(w))
-    ones = np.ones(len(sums.observed))
-    with_error, without = sums.variance(ones), sums.variance(ones, with_error=False)
-    return max(with_error, without) / information, without / information
+    return JudgedValue(best + 1, root, on_log_scale=False, freedom=sums.freedom)
 
 
 def _binned(x: FloatArray, mass: FloatArray, *sums: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
@@ -416,8 +406,7 @@ def _slope_at_one_time(
     patients = _AtOneTime(residuals, score, member)
     if patients.information <= 1e-9:
         return None
-    w = np.zeros(len(score))
-    w[member] = patients.own
+    w = _spread(patients.own, member)
     best = _zero(lambda change: patients.statistic(change)[0])
     # With this slope, residuals vary as those of right predictions: more than without censoring.
     right = patients.probability(best)

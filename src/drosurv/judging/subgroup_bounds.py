@@ -116,11 +116,8 @@ class SubgroupBounds:
     @property
     def definition(self) -> str:
         """What defines the subgroups, in words."""
-        return (
-            "one or two conditions define"
-            if self._paired
-            else f"a single column of more than {MOST_PAIRED} defines"
-        )
+        alone = f"a single column of more than {MOST_PAIRED} defines"
+        return "one or two conditions define" if self._paired else alone
 
     @property
     def _paired(self) -> bool:
@@ -153,17 +150,21 @@ class SubgroupBounds:
         If the predictions are corrected for everybody first, named groups are not among them: their own findings may
         say that the given predictions are right.
         """
-        corrected, found, rules = False, self.significant, self.rules
-        if self.rescaled is not None:
-            corrected, found, rules = True, self.rescaled, self.rescaled_rules
+        corrected = self.rescaled is not None
+        rules = self.rescaled_rules if corrected else self.rules
         levels = [row for row in findings if row.question == "level"]
         named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
         wrong = {group for group, status in named.items() if status == "miscalibrated"}
         return [
             (row, rule)
-            for row, rule in zip(plain_rows(found), rules, strict=True)
+            for row, rule in zip(plain_rows(self._found), rules, strict=True)
             if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
         ]
+
+    @property
+    def _found(self) -> pd.DataFrame:
+        """The significant subgroups: those after a correction for everybody, if there was one."""
+        return self.significant if self.rescaled is None else self.rescaled
 
     def _adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
         """Return the result with p-values multiplied by a factor; `rescaled` if predictions of everybody are wrong."""
@@ -213,11 +214,9 @@ class SubgroupBounds:
 
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes those on all patients together."""
-        everybody = self.overall
-        wrong = self.rescaled is not None
+        everybody, found = self.overall, self._found
         sentences = self._of_everybody(time_unit) if overall else []
-        found = self.rescaled if self.rescaled is not None else self.significant
-        after = f"{first_upper(self.correction)}, " if wrong else ""
+        after = "" if self.rescaled is None else f"{first_upper(self.correction)}, "
         if len(found):
             shown = "; ".join(
                 f"{row['group']}: {subgroup_events(row, time_unit)}, p = {row['p']:.3f})"
@@ -242,17 +241,19 @@ class SubgroupBounds:
             f"that {self.definition}:",
             f"{events}{until} (all patients: {ratio_text(everybody['ratio'])} times);",
             *self._brier_sentence(time_unit),
-            f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
-            f"patients: {written(everybody[GAIN])}).",
+            f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all patients: "
+            f"{written(everybody[GAIN])}).",
             f"Not covered: subgroups that {'more than two' if self._paired else 'several'} columns, finer cuts or "
             "unmeasured columns define.",
         ]
         if overall and self.n_columns:
-            how: dict[str, Any] = {"n_columns": self.n_columns, "subgroup_share": self.alpha}
-            how["design_effect"] = self.design_effect
-            sentences.append(
-                excluded_errors(self.n_patients, self.n_events, **how, level=self.level, n_tests=None)
-            )
+            how: dict[str, Any] = {
+                "n_columns": self.n_columns,
+                "subgroup_share": self.alpha,
+                "level": self.level,
+            }
+            how |= {"design_effect": self.design_effect, "n_tests": None}
+            sentences.append(excluded_errors(self.n_patients, self.n_events, **how))
         return "\n".join([*sentences, *map(first_upper, self.notes)])
 
     def _of_everybody(self, time_unit: str) -> list[str]:
@@ -274,10 +275,8 @@ class SubgroupBounds:
     def _brier_sentence(self, time_unit: str) -> tuple[str, ...]:
         if BRIER not in self.rounded:
             return ()
-        at, everybody = moment(self.horizon, time_unit), self.overall[BRIER]
-        return (
-            f"none has a Brier score above {self.rounded[BRIER]:.3f} at {at} (all patients: {everybody:.3f});",
-        )
+        most, at = f"{self.rounded[BRIER]:.3f}", moment(self.horizon, time_unit)
+        return (f"none has a Brier score above {most} at {at} (all patients: {self.overall[BRIER]:.3f});",)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as numbers, strings, lists and dicts that JSON can hold."""
@@ -303,17 +302,14 @@ class SubgroupBounds:
         )
         rows: list[dict[str, Any]] = []
         for name, row in self.bounds.iterrows():
-            everybody = self.overall["ratio" if name in _RATIOS else str(name)]
+            is_ratio = name in _RATIOS
+            everybody = self.overall["ratio" if is_ratio else str(name)]
             values = {"all": everybody, "estimate": row["estimate"], "bound": self.rounded[str(name)]}
             # As many decimals as in the sentences.
-            shown = {
-                key: f"{value:.2f}" if name in _RATIOS else written(value) for key, value in values.items()
-            }
+            shown = {key: f"{value:.2f}" if is_ratio else written(value) for key, value in values.items()}
             rows.append({"measure": name, **shown, "group": row["group"]})
-        caption = (
-            f"{self.n_subgroups:,} subgroups of {self.sizes}, "
-            f"{100 * self.level:g} % confidence for all at once"
-        )
+        confidence = f"{100 * self.level:g} % confidence for all at once"
+        caption = f"{self.n_subgroups:,} subgroups of {self.sizes}, {confidence}"
         return Table("subgroup_bounds", caption, columns, tuple(rows), tuple(self.summary().split("\n")))
 
     def __repr__(self) -> str:
@@ -356,10 +352,7 @@ class SubgroupBounds:
             PictureRow(
                 ", ".join(filter(None, (row["group"], period(row["since"], row["until"])))),
                 "found",
-                row["patients"],
-                observed=row["observed"],
-                expected=row["expected"],
-                ratio=row["ratio"],
+                **{name: row[name] for name in ("patients", "observed", "expected", "ratio")},
             )
             for row in plain_rows(self.significant.head(_SHOWN))
         ]

@@ -196,13 +196,17 @@ def judge(
         again = _said_again(problems)
         # Other groups are named before the earlier times of the same group.
         same = [row.text for row in sorted(problems, key=lambda row: row in again) if row.status == status]
-        more = len(same) - _MOST_NAMED
-        texts = (*same[:_MOST_NAMED], *([f"{more:,} more of this kind: see below."] if more > 0 else ()))
+        texts = _first(same, "of this kind")
     else:
         status, *texts = _without_problems(rows, searched)
-    return Judgement(
-        status, tuple(texts), problems, tuple(_steps(status, problems, rows, corrected, refit, reference))
-    )
+    steps = _steps(status, problems, rows, corrected, refit, reference)
+    return Judgement(status, tuple(texts), problems, tuple(steps))
+
+
+def _first(texts: Sequence[str], what: str) -> list[str]:
+    """Return the first texts, and the number of the others."""
+    more = len(texts) - _MOST_NAMED
+    return [*texts[:_MOST_NAMED], *([f"{more:,} more {what}: see below."] if more > 0 else ())]
 
 
 def _without_problems(rows: Sequence[FindingRow], searched: bool) -> tuple[str, ...]:
@@ -210,26 +214,22 @@ def _without_problems(rows: Sequence[FindingRow], searched: bool) -> tuple[str, 
     of = {question: [row for row in rows if row.question == question] for question in ("level", "gain")}
     everybody = next((row for row in of["level"] if row.attribute == EVERYONE), None)
     if everybody is None:
-        known = [
-            row.text for row in rows if row.question in ("ranking", "slope") and row.attribute == EVERYONE
+        judged = "Only ranking"
+        if any(row.question == "slope" for row in rows):
+            judged += " and the differences between patients"
+        of_scores = [
+            row for row in rows if row.question in ("ranking", "slope") and row.attribute == EVERYONE
         ]
-        slope = any(row.question == "slope" for row in rows)
-        judged = "Only ranking and the differences between patients" if slope else "Only ranking"
-        return "unclear", f"{judged} can be judged, since there are no survival probabilities.", *known
+        texts = [row.text for row in of_scores]
+        return "unclear", f"{judged} can be judged, since there are no survival probabilities.", *texts
     named = [row for row in of["level"] if row.attribute not in (EVERYONE, SUBGROUP)]
     earlier = [row for row in rows if row.question == "level by a time" and row.attribute == EVERYONE]
     if too_few := _too_few(everybody, earlier, named):
         return "too_few", too_few
     gains = [row for row in of["gain"] if row.status == "unclear"]
-    if any(row.attribute == EVERYONE for row in gains):
-        return "unclear", next(row.text for row in gains if row.attribute == EVERYONE)
-    small = [row.text for row in rows if row.is_small]
-    more = (
-        [f"{len(small) - _MOST_NAMED:,} more small differences: see below."]
-        if len(small) > _MOST_NAMED
-        else []
-    )
-    small = [*small[:_MOST_NAMED], *more]
+    if texts := [row.text for row in gains if row.attribute == EVERYONE]:
+        return "unclear", texts[0]
+    small = _first([row.text for row in rows if row.is_small], "small differences")
     wide = [row for row in (everybody, *named) if row.status == "unclear"]
     if not (named or searched or wide):
         return "no_groups", "No problem is shown for all patients together; no groups were named.", *small
@@ -298,16 +298,14 @@ def _steps(
     if whom["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif whom["miscalibrated"] and not _has_probabilities(rows):
-        slopes = [row for row in problems if row.question == "slope" and row.attribute == EVERYONE]
-        if slopes and slopes[0].value <= 0:
+        slopes = [row.value for row in problems if row.question == "slope" and row.attribute == EVERYONE]
+        if slopes and slopes[0] <= 0:
             yield "Check the sign of the scores: a higher score must mean a higher risk."
         else:
-            by = (
-                f", such as by multiplying log hazard ratios by {ratio_text(slopes[0].value)}"
-                if slopes
-                else ""
-            )
-            yield f"Recalibrate the scores for {whom['miscalibrated']}{by}."
+            by = [
+                f", such as by multiplying log hazard ratios by {ratio_text(slope)}" for slope in slopes[:1]
+            ]
+            yield f"Recalibrate the scores for {whom['miscalibrated']}{''.join(by)}."
     elif whom["miscalibrated"]:
         yield _repair(whom["miscalibrated"], corrected, refit)
     if whom["worse_for_some"]:
@@ -359,10 +357,8 @@ def _repair(wrong: str, corrected: Sequence[str] | None, refit: str) -> str:
 
 def no_correction(refit: str) -> str:
     """Say what to do about wrong probabilities that no correction mends."""
-    return (
-        "No correction improved the predictions of held-out patients: "
-        f"{refit or 'refit the model'}, or collect more patients."
-    )
+    advice = f"{refit or 'refit the model'}, or collect more patients"
+    return f"No correction improved the predictions of held-out patients: {advice}."
 
 
 def refit_advice(columns: Mapping[str, bool | None]) -> str:
@@ -384,8 +380,7 @@ def refit_advice(columns: Mapping[str, bool | None]) -> str:
         advice.append(f"add {listing(outside, _MOST_NAMED)} to the model")
     if inside:
         names = listing(inside, _MOST_NAMED)
-        effect = "an effect" if len(inside) == 1 else "effects"
-        changes = "changes" if len(inside) == 1 else "change"
+        effect, changes = ("an effect", "changes") if len(inside) == 1 else ("effects", "change")
         advice.append(
             f"refit the model with strata of {names}, or with {effect} of {names} that {changes} over time"
         )
