@@ -80,10 +80,7 @@ class Regression(NamedTuple):
 def calibration_curves(
     groups: Mapping[tuple[str, str], OutcomesAtHorizon], *, level: float = 0.95
 ) -> CalibrationCurves:
-    """Return the calibration curves of groups, given by their outcomes.
-
-    A group whose follow-up ends before the horizon is left out.
-    """
+    """Return the calibration curves of groups, but of those whose follow-up ends before the horizon."""
     highest = max((float(outcomes.risk.max(initial=0.0)) for outcomes in groups.values()), default=0.0)
     edges = np.linspace(0.0, max(highest, 1e-3), _BINS + 1)
     points, numbers, bars = [], [], []

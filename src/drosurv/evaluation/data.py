@@ -174,10 +174,7 @@ class EvaluationData:
 
     @cached_property
     def brier_times(self) -> FloatArray:
-        """Times of Brier scores, as long as a tenth of all patients is at risk: those of predictions at few times.
-
-        Otherwise they are evenly spaced.
-        """
+        """Times of Brier scores while a tenth of all patients is at risk: those of few times, else evenly spaced."""
         if self.few_times is None:
             return brier_times(self.own_follow_up, self.target, until=self.last_time)
         inside = (self.few_times >= self.target.time.min()) & (self.few_times <= self.last_time)
@@ -225,10 +222,7 @@ class EvaluationData:
 
     @cached_property
     def curves(self) -> SurvivalCurves:
-        """Predicted survival at every time that will be needed, computed once.
-
-        Not for very many patients, where it would need much memory, if it can be computed fast again.
-        """
+        """Predicted survival at every needed time, computed once; not of very many patients, if that is fast."""
         curves = self.model_curves
         fast = isinstance(curves.values, ScoreValues | TableValues)
         if fast and len(curves) > observation.MANY_PATIENTS:
@@ -307,10 +301,7 @@ class JudgedRisks:
         return self._risks[time]
 
     def observed(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
-        """Return predicted and observed risk by a time of the judged patients among some rows, by default of all.
-
-        Of patients with several events nothing is observed.
-        """
+        """Return predicted and observed risk by a time of judged patients; unknown if some had several events."""
         key = b"all" if rows is None else rows.tobytes()
         if time == self.horizon and key in self._by_horizon:
             return self._by_horizon[key]
@@ -328,10 +319,7 @@ class JudgedRisks:
         return np.flatnonzero(self.inside) if rows is None else rows[self.inside[rows]]
 
     def less_predicted(self, found: ObservedRisk, rows: IntArray | None = None) -> Estimate:
-        """Return observed less predicted risk of some rows, with its influence on all patients (n,).
-
-        As in the observed risk alone, predicted risks are fixed.
-        """
+        """Return observed less predicted risk of some rows, with its influence (n,); predictions are fixed."""
         influence = np.zeros(len(self.data.target))
         influence[self.among(rows)] = found.observed.influence
         less = found.observed.plus(-found.predicted)
@@ -340,10 +328,7 @@ class JudgedRisks:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """All patients of an evaluation, or those in some rows.
-
-    Discrimination of groups that are compared is measured `until` a time to which all of them were followed.
-    """
+    """All patients of an evaluation, or some rows; ranking is measured `until` all compared groups were followed."""
 
     data: EvaluationData
     rows: IntArray | None = None

@@ -213,10 +213,7 @@ class Evaluator:
 
     @cached_property
     def control(self) -> shrinkage.ShrinkageControl | None:
-        """The shrinkage control if the paper's metrics are wanted and there is a reference.
-
-        None too if hazards overflow or are 0.
-        """
+        """The shrinkage control, if it is wanted, there is a reference, and all hazards are finite and not 0."""
         data = self.everyone.data
         reference = data.reference_risk
         if not self.paper or reference is None or not self.has_hazards or not hazards_exist(reference):

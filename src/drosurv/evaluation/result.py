@@ -260,10 +260,7 @@ class EvaluationResult:
         ]
 
     def gaps(self, metric: str) -> list[Row]:
-        """Return the gaps of a metric between groups that are large enough to be judged, by attribute.
-
-        The gaps of the paper's metrics are between all groups.
-        """
+        """Return the gaps of a metric by attribute: between large groups, of the paper's metrics between all groups."""
         if CATALOGUE[metric].is_papers:
             return self.select(metric=metric, kind="gap")
         return [row for row in rows_in(self.between_large) if row.metric == metric]

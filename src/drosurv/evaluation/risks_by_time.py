@@ -116,10 +116,7 @@ class OutcomesAtHorizon:
         weight: FloatArray | None = None,
         clusters: IntArray | None = None,
     ) -> OutcomesAtHorizon:
-        """Weight the outcomes of some rows of n patients with predicted risks (n,), by default of all.
-
-        Patients are left out if those of like predicted risk were not followed until the horizon.
-        """
+        """Weight outcomes of some of n patients with risks (n,); those who were not followed so long are left out."""
         rows = np.arange(len(target)) if rows is None else rows
         own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]
         kept = followed_until(horizon, own, risk[rows], weight, clusters_within(clusters, rows))

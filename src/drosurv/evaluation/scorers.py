@@ -73,10 +73,7 @@ class SurvivalScorer:
         return f"get_scorer({self.name!r})"
 
     def __call__(self, estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> float:
-        """Score a fitted estimator on patients it has not seen; groups are for scores that compare groups.
-
-        Fields of `y` are as in :func:`~drosurv.evaluation.evaluate`.
-        """
+        """Score a fitted estimator on new patients; fields of `y` are as in :func:`~drosurv.evaluation.evaluate`."""
         score = known_scores()[self.name]
         judged = one_row_each(y, Rows.parse(y, require_event=False))
         y, rows, X, sensitive_features = judged.y, judged.rows, judged.of(X), judged.of(sensitive_features)

@@ -124,10 +124,7 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
 def excluded_sentence(
     patients: int, events: float, errors: Mapping[str, Interval], until: str = "", adjusted: str = ""
 ) -> str:
-    """Say which ratios of events cannot be excluded; `errors` are their intervals, by name of the group.
-
-    `adjusted` says that the intervals are adjusted, where others are shown too.
-    """
+    """Say which ratios of events cannot be excluded; `errors` are their intervals by group, which may be `adjusted`."""
     said = f" the predicted events{adjusted} cannot be excluded"
     known: list[str] = []
     unknown: list[str] = []
@@ -188,10 +185,7 @@ class SubgroupSearch:
 
     @property
     def value_to_find(self) -> float:
-        """Deviation with which the search names a subgroup.
-
-        A third of 1 - level is that of too many events; the others are those of too few and of wrongly timed ones.
-        """
+        """Deviation with which the search names a subgroup; too many events have a third of 1 - level."""
         return self._exceeded_with((1 - self.level) / 3) + _TO_NAME
 
     def _exceeded_with(self, probability: float) -> float:
@@ -234,10 +228,7 @@ class SubgroupSearch:
         return float(max(needed))
 
     def bound(self, events: float) -> float:
-        """Bound on observed / expected events in all subgroups of a right model, in the median.
-
-        `events` are those of a subgroup of average risk. Subgroups with fewer than 10 expected events are not judged.
-        """
+        """Bound on the ratio in all subgroups of a right model, in the median; `events` are those of average risk."""
         counts = [(reach, max(share * events, LEAST_EVENTS)) for reach, share in self._reaches]
         return float(max((1 + reach / (2 * np.sqrt(count))) ** 2 for reach, count in counts))
 

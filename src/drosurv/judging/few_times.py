@@ -241,10 +241,7 @@ def _increments(by_time: FloatArray, followed: BoolArray) -> FloatArray:
 
 
 def _dispersion_by_ratio(mass: FloatArray, F: FloatArray) -> FloatArray:
-    """Return ratios of the expected events, and relative dispersions (2, G), if hazards are multiplied by factors.
-
-    The dispersion is the sum of F (1 - F) over that of F, with weights `mass`.
-    """
+    """Return ratios of the expected events, and relative dispersions (2, G), if hazards are multiplied by factors."""
     bins = np.minimum((F * _BINS).astype(np.intp), _BINS - 1)
     size = np.bincount(bins, mass, _BINS)
     used = size > 0
@@ -276,10 +273,7 @@ def times_to_judge(
     weight: FloatArray,
     clusters: IntArray | None = None,
 ) -> IntArray:
-    """Return the columns of the times, above 0, until which enough patients were followed; of the first if of none.
-
-    Raise if the first one is after the follow-up.
-    """
+    """Return the columns of times above 0 until which enough were followed, or the first; raise if that is too late."""
     positive = np.flatnonzero(times > 0)
     last = float(target.time.max())
     observed = positive if target.ended.all() else positive[times[positive] <= last]
@@ -303,10 +297,7 @@ def times_to_judge(
 
 
 def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> IntArray:
-    """Return the columns of the times at which the number of events is judged: the horizon, and all or four of them.
-
-    Of more than five times, four cut the follow-up at quartiles of the expected events.
-    """
+    """Return the columns of judged times: the horizon, and all; or, of many, four at quartiles of the events."""
     if probability.shape[1] <= PARTS + 1:
         return np.arange(probability.shape[1])
     return np.union1d(cut(weight @ probability, PARTS), horizon).astype(np.intp)
@@ -315,10 +306,7 @@ def shown_times(probability: FloatArray, weight: FloatArray, horizon: int) -> In
 def from_first_time(
     target: Target, times: FloatArray, survival: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return times and survival to judge if some patients entered late, and who (n,) is judged: 1, else 0.
-
-    Patients at risk at the first time are judged from there on. With one time those who entered at 0 are judged.
-    """
+    """Return times, survival, and who (n,) is judged (1, else 0) if some entered late: see `Judged.inside`."""
     if target.entry is None or not (target.entry > 0).any():
         return times, survival, np.ones(len(target))
     if len(times) == 1:
@@ -348,10 +336,7 @@ def common_times(models: Mapping[str, FloatArray | None], name: str) -> tuple[Fl
 
 
 def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = "horizon") -> float:
-    """Return the time among `times` that equals `at`; raise an error about the argument `name` if there is none.
-
-    `given` are all times of the predictions.
-    """
+    """Return the time among `times`, of those `given`, that equals `at`; raise an error about `name` if none does."""
     equal = np.isclose(times, at)
     if not equal.any():
         known = ", ".join(f"{time:g}" for time in times)

@@ -150,10 +150,7 @@ def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> Floa
 
 
 def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None = None) -> Predicted:
-    """Return predictions with curves at some times only: survival, or with `cause` its incidence.
-
-    Strata and offset are in the curves. Scores of strata, which are not comparable, are left out.
-    """
+    """Return predictions at some times only: survival, or with `cause` its incidence. Scores of strata are left out."""
     target, other = outcomes(y, predicted.rows, cause)
     known = _of_cause(predicted, target, other, cause)
     how: dict[str, Any] = {"times": times, "trained_on": predicted.trained_on}

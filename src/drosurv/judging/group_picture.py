@@ -152,10 +152,7 @@ class GroupPicture:
         return f"{self.compares}, intervals {'not adjusted' if self.by else 'adjusted'}"
 
     def counts(self, event: str = "the event", until: str = "") -> str:
-        """Say what was observed and expected, in the group with the most serious problem or in everybody.
-
-        Events are those `until` a time, or of the whole follow-up.
-        """
+        """Say what was observed and expected `until` a time, in the group with the most serious problem or all."""
         known = [row for row in self.rows if row.compared and row.state != "found"]
         wrong = [row for row in known if row.state == "wrong"]
         if not known:
@@ -204,10 +201,7 @@ class GroupPicture:
         return "".join(cells)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the picture; groups with a problem are red, small ones grey, found subgroups have open dots.
-
-        Ratios beyond the axis are triangles at its end.
-        """
+        """Draw the picture: problems are red, small groups grey, found subgroups open, ratios beyond the axis triangles."""
         if not any(row.compared for row in self.rows):
             reasons = [row.note for row in self.rows if row.expected > 0]
             raise ArgumentError(

@@ -192,10 +192,7 @@ class Judged:
         return " ".join(notes)
 
     def events(self, mask: BoolArray) -> tuple[float, float]:
-        """Return observed and expected events of a group, in the parts of the follow-up that it is observed in.
-
-        Events that are weighted for censoring may sum to less than 0, which is shown as 0.
-        """
+        """Return observed events, at least 0, and expected ones of a group, in the parts that it is observed in."""
         own = self.residuals.of_group(mask)
         if isinstance(own, ResidualsAtTimes):
             if own.known_parts == 0:

@@ -73,10 +73,7 @@ class OwnCurve:
         return 2 * float(weight @ self.optimism)
 
     def influence(self, weight: FloatArray) -> FloatArray | None:
-        """Return each patient's influence (n,), through the fit, on the summed log likelihood with weights (n,).
-
-        None for predictions at few times, for which it is not known.
-        """
+        """Return each patient's influence (n,), through the fit, on the weighted log likelihood; None if not known."""
         if self.steps is None or self.summed is None:
             return None
         expected = self._expected(self.steps, weight, self.interval, self.summed)

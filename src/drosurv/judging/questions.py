@@ -83,10 +83,7 @@ def questions(
     reference: str = "plain Cox",
     time_unit: str = "",
 ) -> list[Question]:
-    """Return all questions about groups of patients, masks (n,) by attribute and group.
-
-    A question about a group that is too small has a reason in place of an estimate.
-    """
+    """Return all questions about groups, masks (n,) by attribute and group; one on a small group has only a reason."""
     details = {"unit": time_unit, "reference": reference, "trained": "yes" if judged.trained else ""}
     if threshold is not None:
         details["threshold"] = percent(threshold)
@@ -281,10 +278,7 @@ def ranking(c_index: float, error: float, events: int, clusters: IntArray | None
 def slopes_of_scores(
     target: Target, risk: FloatArray, members: Mapping[Key, BoolArray], clusters: IntArray | None = None
 ) -> list[Question]:
-    """Return the questions whether log hazard ratios (n,) alone are too extreme, for groups by attribute and name.
-
-    The slope is that of a Cox model on the score alone. Groups that are too small, or without a slope, are left out.
-    """
+    """Return the questions whether log hazard ratios (n,) alone are too extreme, for groups that are large enough."""
     found = []
     for key, mask in members.items():
         if mask.sum() < FEWEST_PATIENTS or target.event[mask].sum() < FEWEST_EVENTS:

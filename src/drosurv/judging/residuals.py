@@ -154,10 +154,7 @@ class PatientResiduals:
         return self
 
     def covariance(self, w: FloatArray) -> FloatArray:
-        """Return the covariance (J, J) under the model of the sum of residuals with weights w (n,).
-
-        Martingale residuals of different parts are uncorrelated.
-        """
+        """Return the covariance (J, J) of sums with weights w (n,) under the model, which has uncorrelated parts."""
         return np.diag((self.weight * w**2) @ self.variances)
 
     def contributions(self, w: FloatArray) -> FloatArray:
@@ -297,10 +294,7 @@ def _candidates(last: FloatArray, happened: BoolArray, parts: int) -> FloatArray
 
 
 def cut(expected: FloatArray, parts: int) -> IntArray:
-    """Return the numbers of the ends of parts: where cumulative expected events are nearest to equal parts.
-
-    If there are no more times than parts, each is an end.
-    """
+    """Return the numbers of the ends of parts: nearest to equal parts of the expected events; of few times, all."""
     if len(expected) <= parts:
         return np.arange(len(expected), dtype=np.intp)
     targets = expected[-1] * np.arange(1, parts) / parts

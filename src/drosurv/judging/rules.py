@@ -199,10 +199,7 @@ class CodedTable:
 
 
 def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> pd.DataFrame:
-    """Return the columns that rules may use, those of X unless features are given, as a table of n rows.
-
-    Columns without names get the given `names`, or x0, x1, ...
-    """
+    """Return the columns that rules may use, of the features or X; those without names get `names` or x0, x1, ..."""
     name, given = ("X", in_pandas(X)) if features is None else ("features", in_pandas(features))
     given = given.to_frame() if isinstance(given, pd.Series) else given
     values = given if isinstance(given, pd.DataFrame) else np.asarray(on_host(given))
@@ -258,10 +255,7 @@ class Candidate(NamedTuple):
 
 
 class RuleSearch:
-    """Beam search: the best rules of each length are extended by one condition.
-
-    `beam` is the number of rules of each length that are extended; only the patients `counted` (n,) are used.
-    """
+    """Beam search: the `beam` best rules of each length are extended; only the patients `counted` (n,) are used."""
 
     def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:
         self.table, self.criterion, self.counted, self.beam = table, criterion, counted, beam

@@ -356,10 +356,7 @@ def bounded_means(
     n_bootstrap: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
-    """Return the largest mean of each value over subgroups, and its simultaneous upper bound.
-
-    Weights are numbers of copies. The distribution of the largest deviation is that of the sample.
-    """
+    """Return the largest mean of each value over subgroups, and its simultaneous upper bound, from the sample."""
     names, m = list(values), len(values)
     v = np.column_stack([values[name] for name in names])
     total, mean, variance = _moments(subgroups, v, weight)

@@ -121,10 +121,7 @@ def data_problem(text: str) -> FindingRow:
 def subgroup_problem(
     worst: Mapping[str, Any], searched: int, after: str = "", others: str = "", unit: str = ""
 ) -> FindingRow:
-    """Return the finding for the subgroup that differs most, given as a row of the significant subgroups.
-
-    `after` and `others` are words for its sentence, `unit` is that of times.
-    """
+    """Return the finding for the subgroup that differs most; `after` and `others` are words for its sentence."""
     text = (
         f"Of {searched:,} subgroups that were searched, the {worst['patients']:,.0f} patients with "
         f"{worst['group']} differ most{after}: {subgroup_events(worst, unit)}, "

@@ -49,10 +49,7 @@ class ShrinkageControl:
     notes: tuple[str, ...] = ()
 
     def statements(self, kept: float, reference: str) -> list[Statement]:
-        """State whether disparities are lower than those of the reference only because scores differ less.
-
-        The model has the share `kept` of the reference's gain in log partial likelihood.
-        """
+        """State whether disparities are lower only by shrinking; `kept` is the share of the reference's gain."""
         if isnan(kept):
             return []
         text = f"The model's gain in log partial likelihood over no model is {written(kept, 'share')} of {reference}'s."
@@ -76,10 +73,7 @@ def shrinkage_control(
     disparities: Callable[[FloatArray], dict[tuple[str, str], float]],
     notes: tuple[str, ...] = (),
 ) -> ShrinkageControl:
-    """Compare a model's scores (n,) with those of a reference; both are log hazards.
-
-    `disparities` returns the disparities of scores (n,), by attribute and metric.
-    """
+    """Compare log hazards (n,) with those of a reference; `disparities` computes those of scores."""
     full = gain_over_null(target, reference)
     slope = calibration_slope(target, reference)
     null = log_partial_likelihood(target, np.zeros(len(target)))

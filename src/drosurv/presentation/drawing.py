@@ -47,10 +47,7 @@ def name_lines(ax: Axes) -> None:
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the suffix; the file appears whole or not at all.
-
-    Equal figures give equal SVG files.
-    """
+    """Write a figure in the format of the suffix, whole or not at all; equal figures give equal SVG files."""
     from matplotlib import rc_context
 
     kind = path.suffix.lower().removeprefix(".")
@@ -74,10 +71,7 @@ class ProgressCallback(Protocol):
 
 @contextmanager
 def bar(doing: str, of: int | None = None, *, shown: bool | None = None) -> Iterator[ProgressCallback]:
-    """Show a progress bar on standard error; yield the function to call after each step.
-
-    By default it is shown if standard error is a terminal.
-    """
+    """Show a progress bar on standard error, by default in a terminal; yield the function to call after each step."""
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done=None, doing=None, of=None: None
         return

@@ -324,10 +324,7 @@ def _evidence_of_predictions(
 
 
 def _predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]) -> ReadPredictions:
-    """Return the predictions of a score at its times, and a note that nothing is known between them.
-
-    `refused` are arguments of :func:`drosurv.audit` that are only for models with curves.
-    """
+    """Return the predictions of a score at its times, with a note; raise if one of the `refused` arguments is given."""
     score = final_step(model)
     for argument, value in refused.items():
         if value is not None:
@@ -445,10 +442,7 @@ def _features(X: Any) -> dict[str, str]:
 
 
 def _trained_on(estimator: Any, cause: int | None) -> tuple[int, int] | None:
-    """Return the numbers of training patients and of their events, of the cause; None if the model does not keep them.
-
-    A repaired model of causes keeps the events that it was repaired with.
-    """
+    """Return the numbers of training patients and events, of the cause; None if the model does not keep them."""
     if not hasattr(estimator, "n_patients_"):
         return None
     by_cause = np.atleast_1d(estimator.n_events_)

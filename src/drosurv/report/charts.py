@@ -117,10 +117,7 @@ def _label(value: float, step: float, kind: Kind) -> str:
 
 
 class Mark(NamedTuple):
-    """A point of a chart with a text that is shown when the reader points at it.
-
-    The `label` is written beside it. If `drawn`, it is a dot, with lines (`reach`) to the ends of its intervals.
-    """
+    """A point with a text for the pointer, and a `label`; if `drawn`, a dot with lines to the ends of intervals."""
 
     x: float
     y: float
@@ -153,10 +150,7 @@ def steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Two axes on a drawing of fixed size in pixels, with margins for their labels.
-
-    The default size fits a phone.
-    """
+    """Two axes on a drawing of fixed size in pixels, by default for a phone, with margins for their labels."""
 
     x: Axis
     y: Axis
@@ -230,10 +224,7 @@ class Strip(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """A forest plot: columns of counts, plotted columns, and blocks of rows.
-
-    A block has the name of an attribute and the rows of its groups; the block of all patients has an empty name.
-    """
+    """A forest plot: columns of counts, plotted columns, and blocks of rows by attribute, "" for all patients."""
 
     caption: str
     counts: list[Column]
@@ -242,10 +233,7 @@ class Forest(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """The picture of the groups: rows with who, state, patients, ratio, low, high, numbers and words, on one axis.
-
-    `compares` says what the axis shows.
-    """
+    """The picture of the groups: rows with who, state, patients, ratio, low, high, numbers, words; what it shows."""
 
     strip: Strip
     rows: list[dict[str, Any]]
@@ -267,10 +255,7 @@ def picture(found: GroupPicture) -> Picture:
 
 
 def forest(table: Table, guides: Mapping[str, float]) -> Forest:
-    """Return a forest plot of a table of groups; columns with an interval are plotted.
-
-    The thin line is at the column's value in `guides`, or else at the value of all patients.
-    """
+    """Return a forest plot of columns with an interval; thin lines are at `guides`, or at the value of all."""
     counts = [column for column in table.columns if column.kind == "count"]
     everyone = next((row for row in table.rows if not row["attribute"]), {})
     strips = []

@@ -409,11 +409,7 @@ class Evidence:
 
     @cached_property
     def repaired(self) -> RepairedCox | None:
-        """The audited model, repaired with the audited patients.
-
-        None if it was not tried: for a model without survival curves, without columns, if nothing is wrong, and if the
-        page has a repair of its own.
-        """
+        """The audited model, repaired with these patients; None if nothing is wrong, or it cannot be or is repaired."""
         wrong = any(row.status == "miscalibrated" for row in self.findings)
         if not (wrong and self.search_rules) or self.features is None or "corrected" in self.page.also:
             return None
@@ -479,10 +475,7 @@ def judged_counts(result: EvaluationResult, unit: str) -> tuple[Column, Column]:
 
 @dataclass(frozen=True)
 class Part:
-    """What a section shows, as data from which every view is made.
-
-    `facts` are other values that JSON can hold.
-    """
+    """What a section shows, as data from which every view is made; `facts` are other values that JSON can hold."""
 
     statements: tuple[Statement, ...] = ()
     tables: tuple[Table, ...] = ()

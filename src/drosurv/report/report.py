@@ -244,10 +244,7 @@ class AuditReport:
 
 
 def page_of(report: Any, shown: Sequence[tuple[Section, Part]]) -> str:
-    """Return a page of sections, in the style of a report.
-
-    The report has a kind, title, subtitle, version, date (`created`) and `to_dict`.
-    """
+    """Return a page of sections in the style of a report with kind, title, subtitle, version, created, to_dict."""
     from importlib.resources import files
 
     from markupsafe import Markup

@@ -86,10 +86,7 @@ def _other_problems(found: Judgement) -> Iterator[Statement]:
 
 
 def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]], unit: str) -> tuple[PictureRow, ...]:
-    """Return the rows of the picture: those of the evaluation, and the subgroups that were found.
-
-    Of subgroups found by events of a part of the follow-up, or after a correction, these are named beside the risk.
-    """
+    """Return the rows of the picture: of the evaluation, and of the subgroups found, with their time or correction."""
     if rows[0]["expected"] is None:
         return ()
     named, subgroups, by = result.picture_by(unit), [], result.horizon_in_words(unit)
@@ -137,10 +134,7 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
 
 
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return the rows of the group table in words, by attribute, with risks by the horizon.
-
-    Groups that are not judged have only their number of patients.
-    """
+    """Return the rows of the group table in words, with risks by the horizon; of groups not judged only their size."""
     rows, risks = [], result.by_horizon(result.times)
     order, problems = ["overall", *result.headings], briefly(result.found)
     known = [row for row in plain_rows(result.groups) if row["attribute"] in order]

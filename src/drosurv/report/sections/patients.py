@@ -105,10 +105,7 @@ class ColumnSummary:
         return f"{self.mean:,.{decimals}f} ({self.deviation:,.{decimals}f})"
 
     def of_two(self, low: float = 0.0, high: float = 1.0) -> int | None:
-        """Return how often a column of these two numbers holds the higher; None if it holds others.
-
-        Zeros and ones have mean p and variance p (1 - p).
-        """
+        """Return how often a column of two numbers, with variance p (1 - p), holds the higher; None of others."""
         if self.mean is None or self.deviation is None:
             return None
         known, share = self.patients - self.missing, (self.mean - low) / (high - low)
@@ -131,10 +128,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class TrainingPatients:
-    """What is known about the training patients: summaries of their columns, and cells of the other rows.
-
-    If nothing is known about their columns, `columns` is empty and `why` is a sentence with the reason.
-    """
+    """Summaries of the training patients' columns, and cells of other rows; `why` says why there are no columns."""
 
     cells: Mapping[str, str]
     columns: Mapping[str, ColumnSummary]
@@ -184,10 +178,7 @@ def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str,
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return a table of characteristics and one of Kaplan-Meier curves for every attribute.
-
-    Attributes with many groups have a table of their sizes, which follows one of all patients.
-    """
+    """Return a table of characteristics, or of the sizes of many groups, and one of observed curves, by attribute."""
     trained = TrainingPatients.of(evidence)
     attributes: list[Attribute | None] = sorted(evidence.attributes, key=_has_many)
     if not attributes or _has_many(attributes[0]):
@@ -280,10 +271,7 @@ def _of_column(
     trained: ColumnSummary | None,
     grouping: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values.
-
-    A column of zeros and ones has one row, the share of ones. Columns named in `grouping` define groups.
-    """
+    """Yield rows of a column: mean (SD), shares of levels or of ones, and missing values; `grouping` define groups."""
     # Codes that were categories in training are shown as categories.
     by_level = _is_shown_by_level(column, grouping) or (trained is not None and bool(trained.levels))
     numeric = _is_number(column)
@@ -336,10 +324,7 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 
 def _is_shown_by_level(column: pd.Series[Any], grouping: Collection[str] = ()) -> bool:
-    """Whether a column holds texts, or whole numbers that are few, named like codes, or define groups.
-
-    Zeros and ones are counted instead.
-    """
+    """Whether a column holds texts, or whole numbers, but 0 and 1, that are few, named like codes, or define groups."""
     if not _is_number(column):
         return True
     values = np.unique(floats(column.dropna()))
@@ -373,10 +358,7 @@ def _median(time: float, unit: str) -> str:
 
 
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
-    """Return the observed curves of all groups, while at least five patients are at risk.
-
-    They are Kaplan-Meier's; of one of several causes, Aalen-Johansen's cumulative incidence.
-    """
+    """Return the observed curves of all groups while five patients are at risk; of a cause, Aalen-Johansen's."""
     groups = _members(evidence, attribute)
     if len(groups) > 1:
         groups.pop(ALL)
