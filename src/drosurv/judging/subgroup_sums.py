@@ -149,7 +149,7 @@ def _ends(met: BoolArray) -> list[int]:
 
 @numba.njit(cache=True, nogil=True)
 def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, two: FloatArray) -> None:
-    """Add values (n, k) to sums by code (n, d), `one` (d, C, k), and by pairs of codes, all or none, `two` (P, C, C, k)."""
+    """Add values (n, k) to sums by code (n, d), `one` (d, C, k), and by pairs of codes or none, `two` (P, C, C, k)."""
     n, d = codes.shape
     k = values.shape[1]
     # A block of patients, and the sums of one pair of columns, fit in the processor's cache.
