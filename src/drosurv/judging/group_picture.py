@@ -201,7 +201,7 @@ class GroupPicture:
         return "".join(cells)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the picture: problems are red, small groups grey, found subgroups open, ratios beyond the axis triangles."""
+        """Draw the picture: problems are red, small groups grey, found subgroups open, far ratios triangles."""
         if not any(row.compared for row in self.rows):
             reasons = [row.note for row in self.rows if row.expected > 0]
             raise ArgumentError(
