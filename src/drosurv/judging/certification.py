@@ -190,13 +190,13 @@ def certify(
             f"smallest p-value is 3/{n_bootstrap + 1}. At least {fewest:,} are needed.",
             argument="n_bootstrap",
         )
-    notes = (*found.notes, *filter(None, (known.problem, known.note)))
+    notes = [*found.notes, *filter(None, (known.problem, known.note))]
     if rows.n_clusters:
         who = counted_patients(found.n_patients, 0, rows.n_clusters, rows.clusters_name)
-        notes = (*notes, f"there are {who}.")
+        notes.append(f"there are {who}.")
     if has_causes(y):
-        notes = (*notes, f"events are those of {cause_in_words(number, cause_names(y))}.")
-    return replace(found, notes=notes)
+        notes.append(f"events are those of {cause_in_words(number, cause_names(y))}.")
+    return replace(found, notes=tuple(notes))
 
 
 @each_warning_once
@@ -394,8 +394,7 @@ def brier_losses(judged: Judged) -> FloatArray:
     if isinstance(at, ResidualsAtTimes):
         F, outcome, followed = (part[:, 0] for part in (at.probability, at.outcome, at.followed))
         return followed * (outcome * (1 - 2 * F) + F**2)
-    durations, other = judged.cohort.target.since_entry, judged.cohort.other
-    ends = replace(durations, other=other)
+    ends = replace(judged.cohort.target.since_entry, other=judged.cohort.other)
     horizon = np.array([judged.horizon])
     weights = FollowUp.of(ends).censoring_weights(ends, horizon)
     return weights.squared_errors(horizon, judged.risk[:, None]).ravel()

@@ -65,10 +65,8 @@ class PatientEvents:
         }
         known = residuals.known_parts
         if known == 0:
-            raise ArgumentError(
-                "model",
-                "too few patients were observed until the first predicted time: predict earlier times.",
-            )
+            few = "too few patients were observed until the first predicted time: predict earlier times."
+            raise ArgumentError("model", few)
         observed, expected = residuals.observed[:, :known], residuals.expected[:, :known]
         given |= {"observed": observed, "expected": expected, "ends": residuals.ends[:known]}
         if isinstance(residuals, ResidualsAtTimes):
@@ -118,10 +116,9 @@ class PatientEvents:
         alone = float(self.source.as_covariance(variances[None]).sum())
         same = replace(sample, shared=1.0)
         drawn = same.draw(slice(None), 32, same.units(32, rng), rng)
-        by_cluster = np.column_stack(
-            [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:64]).T]
-        )
-        together = float((by_cluster**2).sum(axis=0).mean()) * float(self.weight.sum()) / len(sample.rows)
+        sums = [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:64]).T]
+        squares = float((np.column_stack(sums) ** 2).sum(axis=0).mean())
+        together = squares * float(self.weight.sum()) / len(sample.rows)
         if together <= alone * (1 + 1e-9):
             return 0.0
         return float(np.clip((seen + 2 * error - alone) / (together - alone), 0.0, 1.0))

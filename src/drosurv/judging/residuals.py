@@ -169,16 +169,8 @@ class PatientResiduals:
             size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
             clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
             alone = each.T @ each
-        return Sums(
-            mass @ self.observed,
-            mass @ self.expected,
-            self.covariance(w),
-            clustered,
-            alone,
-            error,
-            freedom,
-            excess=np.array([self._excess(w)]),
-        )
+        events = mass @ self.observed, mass @ self.expected, self.covariance(w)
+        return Sums(*events, clustered, alone, error, freedom, excess=np.array([self._excess(w)]))
 
     def _excess(self, w: FloatArray) -> float:
         """Return the sum of squared residuals over that of their variances under the model; at least 1.
@@ -348,12 +340,8 @@ class EstimationError:
             others = total - of_parts(self._expected * inside)
             influence = others @ fit.shared.T @ fit.inverse / max(1 - share, 1e-12)
             both = influence @ fit.shared @ of_parts(self._variances * inside).transpose(0, 2, 1)
-            found = (
-                found
-                + influence @ score_variance @ influence.transpose(0, 2, 1)
-                - both
-                - both.transpose(0, 2, 1)
-            )
+            own = influence @ score_variance @ influence.transpose(0, 2, 1)
+            found = found + own - both - both.transpose(0, 2, 1)
         return found
 
     def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:

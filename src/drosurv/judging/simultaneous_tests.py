@@ -164,9 +164,8 @@ def compare_events(
     events, predicted = observed.sum(axis=1), np.maximum(expected.sum(axis=1), _TINY)
     share = expected / predicted[:, None]
     # Where all probabilities are 1 there is no variance.
-    scale = np.maximum(
-        _dispersions(patients.source.as_covariance(sums[:, 1 + 2 * J :]), expected), _LEAST_DISPERSION
-    )
+    covariance = patients.source.as_covariance(sums[:, 1 + 2 * J :])
+    scale = np.maximum(_dispersions(covariance, expected), _LEAST_DISPERSION)
     drawn_from = subgroups.of_rows(sample.rows)
 
     def statistics(k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -190,14 +189,9 @@ def compare_events(
     if error is not None:
         more = _dispersions(error.of_subgroups(subgroups.sums_of_parts)[:, :J, :J], expected)
         with_error = np.maximum(scale + more, LEAST_CROSS_FITTED * scale)
-    z = np.column_stack(
-        [
-            signed_root_deviance(events, predicted, with_error[:, 0]),
-            np.where(
-                tested, part_statistic(observed, events[:, None] - observed, share, with_error[:, 1:]), 0.0
-            ),
-        ]
-    )
+    of_parts = part_statistic(observed, events[:, None] - observed, share, with_error[:, 1:])
+    of_all = signed_root_deviance(events, predicted, with_error[:, 0])
+    z = np.column_stack([of_all, np.where(tested, of_parts, 0.0)])
     p_level = np.minimum(_p_values(z[:, 0], upper), _p_values(-z[:, 0], lower))
     p = np.column_stack([p_level, np.where(tested, _p_values(np.abs(z[:, 1:]), parts), 1.0)])
     # More events, fewer events, and their distribution over the parts.
@@ -334,10 +328,8 @@ def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: 
     """Return the ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
     observed = np.maximum(observed, 0.0)
     far = np.full(len(observed), abs(z) * np.sqrt(scale))
-    low, high = (
-        np.full(len(observed), 1e-9),
-        (observed + far**2 + 2 * far * np.sqrt(observed + 1) + 10) / expected,
-    )
+    low = np.full(len(observed), 1e-9)
+    high = (observed + far**2 + 2 * far * np.sqrt(observed + 1) + 10) / expected
     for _ in range(60):
         middle = (low + high) / 2
         # The statistic decreases with the expected events.

@@ -171,8 +171,7 @@ def audit(
     'Predictions'
     """
     page = page or Page()
-    if not page.reference_name:
-        page = replace(page, reference_name=name_of_reference(reference))
+    reference_name, warned = page.reference_name or name_of_reference(reference), [*page.warnings]
     require_model(model)
     Horizon(horizon, threshold)
     Inference(level, relevance=relevance)
@@ -203,8 +202,7 @@ def audit(
     if left_out:
         warn_caller(left_out, argument="keep_columns")
     severities = {known.problem: "blocking", left_out: "note", known.fact: "note"}
-    told = [{"severity": severity, "text": text} for text, severity in severities.items() if text]
-    page = replace(page, warnings=[*page.warnings, *told])
+    warned += [{"severity": severity, "text": text} for text, severity in severities.items() if text]
     if features is None:
         features = X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
     estimator = final_step(model)
@@ -218,7 +216,7 @@ def audit(
         fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None}
-        page = replace(page, reference_name="plain Cox")
+        reference_name = "plain Cox"
     elif is_score(model) or not (
         hasattr(model, "predict") or hasattr(estimator, "predict_survival_function")
     ):
@@ -231,8 +229,7 @@ def audit(
         else:
             # Scores alone may be log risks or hazard ratios.
             parsed = read_predictions(None, y, risk=as_predictions(model, None, len(y), rows=rows).risk)
-        notes = [{"severity": "note", "text": note} for note in parsed.notes]
-        page = replace(page, warnings=[*page.warnings, *notes])
+        warned += [{"severity": "note", "text": note} for note in parsed.notes]
         predicted = as_predictions(parsed.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
     else:
@@ -248,13 +245,12 @@ def audit(
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared)
     fields["limits"] = (*map(first_upper, patients.notes), *fields.get("limits", ()))
     if patients.changing:
-        page = replace(page, warnings=[*page.warnings, {"severity": "note", "text": patients.changing}])
-    audited, by_cause = fields["audited_model"], None
+        warned.append({"severity": "note", "text": patients.changing})
+    audited, also = fields["audited_model"], {**page.also}
     if causes:
         judged = as_predictions(audited.model, audited.X, len(y), rows=rows)
         by_cause = table_by_cause(judged, y, horizon, sensitive_features=sensitive_features, level=level)
-    if by_cause is not None:
-        page = replace(page, also={**page.also, "causes": by_cause})
+        also |= {} if by_cause is None else {"causes": by_cause}
     if page.features_train is not None:
         fields["features_train"] = page.features_train
     with bar("auditing", shown=verbose) as progress:
@@ -264,7 +260,7 @@ def audit(
                 sensitive_features=sensitive_features,
                 features=features,
                 columns=columns_used(model, X),
-                page=page,
+                page=replace(page, warnings=warned, reference_name=reference_name, also=also),
                 level=level,
                 relevance=relevance,
                 search_rules=search_rules,
