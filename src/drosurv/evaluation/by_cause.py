@@ -244,9 +244,8 @@ def findings_by_cause(
     within the factor `relevance` of 1 is no problem.
     """
     causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
-    masks = {
-        key: np.isin(np.arange(n), own) for key, own in {(EVERYONE, ALL): np.arange(n), **members}.items()
-    }
+    everybody = {(EVERYONE, ALL): np.arange(n)}
+    masks = {key: np.isin(np.arange(n), own) for key, own in {**everybody, **members}.items()}
     asked: list[tuple[int, Question]] = []
     predicts = 0 if predicted.competing is None else len(predicted.competing.causes)
     for cause in range(1, predicts + 1):

@@ -72,9 +72,7 @@ class Regression(NamedTuple):
     def estimates(self, freedom: float) -> list[Estimate]:
         """Return the coefficients with the influence that each patient has by being left out."""
         columns = (self.influence / (1 - self.leverage)[:, None]).T
-        return [
-            Estimate(float(one), own, freedom=freedom) for one, own in zip(self.coef, columns, strict=True)
-        ]
+        return [Estimate(float(b), own, freedom=freedom) for b, own in zip(self.coef, columns, strict=True)]
 
 
 def calibration_curves(
@@ -162,9 +160,8 @@ class _Group:
         """Return observed over expected events and the slope, with intervals, and the mean distance of the curve."""
         expected = float(self.weight @ self.risk) / self.total
         found = self.outcomes.estimates([self.outcomes.observed]).intervals(self.level)[0]
-        ratio, low, high = (
-            end / expected if expected > 0 else np.nan for end in (found.estimate, found.low, found.high)
-        )
+        ends = np.array([found.estimate, found.low, found.high])
+        ratio, low, high = (ends / expected if expected > 0 else np.full(3, np.nan)).tolist()
         slope = Estimate.undefined(len(self.outcomes))
         if self.fewer >= _FEWEST_FOR_SLOPE and np.ptp(self.x) > 0:
             line = fit_regression(self.outcomes, np.column_stack([np.ones(len(self.x)), self.x]))

@@ -289,9 +289,8 @@ def _numbers(evaluator: Evaluator, level: float) -> dict[Key, _Number]:
     # Those of all attributes come last.
     for name in [*(attribute.name for attribute in evaluator.attributes), EVERYONE]:
         for metric in _WORST:
-            groups = [
-                key for key in large if (*key, metric) in evaluator.estimates and name in (key[0], EVERYONE)
-            ]
+            own = (key for key in large if name in (key[0], EVERYONE))
+            groups = [key for key in own if (*key, metric) in evaluator.estimates]
             if groups:
                 found[name, f"{_LOWEST}{metric}"] = _lowest(evaluator, groups, metric, level)
     return found

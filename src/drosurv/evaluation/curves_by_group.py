@@ -171,9 +171,7 @@ def _gaps(
             tested[name] = [*range(len(known), len(known) + len(keys))]
             known += keys
     if tested:
-        all_numbers = together(
-            [groups[key] for key in known], [numbers[key][metric] for key in known], clusters
-        )
+        all_numbers = together([groups[k] for k in known], [numbers[k][metric] for k in known], clusters)
         gaps = all_numbers.largest_gaps(list(tested.values()), level)
         for name, gap in zip(tested, gaps, strict=True):
             found[name] |= _ends(gap)

@@ -402,9 +402,8 @@ class Subset:
     def likelihoods(self) -> LikelihoodEstimates:
         """Log partial likelihood, its gain, and the share of the gain of the reference."""
         reference = self.data.reference_risk
-        return likelihood_estimates(
-            self.target, self.risk, None, None if reference is None else self._select(reference)
-        )
+        reference = None if reference is None else self._select(reference)
+        return likelihood_estimates(self.target, self.risk, None, reference)
 
     @cached_property
     def d_calibration(self) -> DCalibration:
@@ -538,10 +537,8 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
         return X_train
     if odd := set(X.columns) ^ set(X_train.columns):
-        named = ", ".join(sorted(map(str, odd)))
-        raise ArgumentError(
-            "X_train", f"{arg('X_train')} and X must have the same columns; only one of them has {named}."
-        )
+        both = f"{arg('X_train')} and X must have the same columns"
+        raise ArgumentError("X_train", f"{both}; only one of them has {', '.join(sorted(map(str, odd)))}.")
     return X_train[list(X.columns)]
 
 

@@ -234,18 +234,14 @@ def evaluate_rows(
     if reference_name is None:
         reference_name = name_of_reference(reference)
     if cause is not None and not has_causes(y):
-        raise ArgumentError(
-            "cause", f"{arg('cause', cause)} needs causes in y: build it with Surv.competing."
-        )
-    by_cause = None
-    if has_causes(y):
-        by_cause = table_by_cause(
-            predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
-        )
+        given = arg("cause", cause)
+        raise ArgumentError("cause", f"{given} needs causes in y: build it with Surv.competing.")
+    by_group: dict[str, Any] = {"sensitive_features": sensitive_features}
+    by_cause = table_by_cause(predicted, y, at.horizon, **by_group, level=inference.level)
     evaluator = prepare(
         predicted,
         y,
-        sensitive_features=sensitive_features,
+        **by_group,
         reference=reference,
         horizon=at.horizon,
         cause=cause,
@@ -428,9 +424,8 @@ def _follow_up(predicted: Predicted, outcome: Target, y: Any, y_train: Any, caus
         known = FollowUp.parse(of_any_cause(known))
     if outcome.entry is None and cause is None:
         return known
-    return FollowUp.of_test_patients(
-        outcome.since_entry, None if known is None or cause is not None else known.events
-    )
+    events = None if known is None or cause is not None else known.events
+    return FollowUp.of_test_patients(outcome.since_entry, events)
 
 
 def _ranking(

@@ -116,9 +116,8 @@ class Evaluator:
     @cached_property
     def members(self) -> dict[Key, Subset]:
         """Patients of each group, by attribute and label."""
-        return {
-            key: self.everyone.take(rows, self.follow_ups[key[0]].horizon) for key, rows in self.rows.items()
-        }
+        until = {name: found.horizon for name, found in self.follow_ups.items()}
+        return {key: self.everyone.take(rows, until[key[0]]) for key, rows in self.rows.items()}
 
     @property
     def subsets(self) -> dict[Key, Subset]:

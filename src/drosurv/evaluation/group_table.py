@@ -233,9 +233,8 @@ def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) 
     judged = data.judged if with_reference else replace(data.judged, over_reference=None)
     masks = _masks(evaluator.subsets, len(evaluator.everyone))
     found = _by_metric(findings(questions(judged, masks), level, clusters=judged.cohort.clusters))
-    return {
-        key: one for key, one in found.items() if key[2] != "calibration_slope" or not data.slope_of_scores
-    }
+    left_out = "calibration_slope" if data.slope_of_scores else ""
+    return {key: one for key, one in found.items() if key[2] != left_out}
 
 
 def _by_metric(found: Sequence[FindingRow]) -> dict[RowKey, FindingRow]:

@@ -272,7 +272,7 @@ class EvaluationResult:
         """
         rows = self.select(metric=metric, attribute=attribute)
         rows = [
-            row for row in rows if (row.kind != "group" if group is None else row.group == text_of(group))
+            one for one in rows if (one.kind != "group" if group is None else one.group == text_of(group))
         ]
         if len(rows) != 1:
             raise KeyError(
@@ -305,9 +305,8 @@ class EvaluationResult:
         if attribute not in known:
             raise ArgumentError.must("attribute", f"be one of {list(known)}", attribute)
         rows = self.table[(self.table["kind"] == "group") & (self.table["attribute"] == attribute)]
-        found = {
-            group: part.set_index("metric")["value"] for group, part in rows.groupby("group", sort=False)
-        }
+        by_group = rows.groupby("group", sort=False)
+        found = {group: part.set_index("metric")["value"] for group, part in by_group}
         return pd.DataFrame(found).T.rename_axis(index="group", columns=None)
 
     @property
@@ -368,9 +367,8 @@ class EvaluationResult:
         caption = f"Evaluation of {self.settings.model}; summary() says it in words"
         of_tests = {"likelihood_gain": "the likelihood gain", "calibration_slope": "the calibration slope"}
         judged = [name for metric, name in of_tests.items() if metric in wanted and self.settings.n_tests > 0]
-        notes = (
-            f"Intervals of {listing(judged)} are adjusted for all {self.settings.n_tests:,} tests, others are not.",
-        )
+        tests = f"all {self.settings.n_tests:,} tests"
+        notes = (f"Intervals of {listing(judged)} are adjusted for {tests}, others are not.",)
         return Table("evaluation", caption, columns, tuple(rows), notes if judged else ())
 
     def __repr__(self) -> str:

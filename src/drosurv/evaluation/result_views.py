@@ -103,10 +103,10 @@ def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
             f"the {DECISIONS[metric]}" if metric in _PREDICTIVE_VALUES else DECISIONS[metric]
             for metric in part["metric"]
         )
-        cannot = f"cannot be estimated: {part['reason'].iloc[0]}."
-        found.append(
-            Statement("decisions", first_upper(f"{names} of {whose(str(attribute), str(group))} {cannot}"))
+        text = (
+            f"{names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
         )
+        found.append(Statement("decisions", first_upper(text)))
     return found
 
 
@@ -164,9 +164,8 @@ def hazards_statement(model: Any, X: Any, target: Target, rows: Rows, level: flo
     if events < 10 * d:
         return _untested(f"{counted(events, 'event')} for {counted(d, 'feature')}, fewer than 10 each.")
     if takes_long(n, d):
-        return _untested(
-            f"{n:,} patients and {d} features take long. Use check_proportional_hazards() of the model."
-        )
+        long = f"{n:,} patients and {d} features take long"
+        return _untested(f"{long}. Use check_proportional_hazards() of the model.")
     with warnings.catch_warnings(action="ignore"):
         # On the CPU, because a fit of tensors keeps no residuals to test.
         features = on_host(encode_features(final, prepared(model, X)))
@@ -319,10 +318,9 @@ def document(result: Any, summary: Sequence[str]) -> str:
         parts += ["## Risks by time", times_tables(result, settings.time_unit)[1].to_markdown().rstrip()]
     if shrinkage := shrinkage_table(result, settings.reference):
         parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]
-    of_tests = (
-        "those of likelihood gains and calibration slopes for all tests, those of gaps for all attributes"
-    )
-    parts.append(f"_{100 * settings.level:g} % intervals. Adjusted are {of_tests}._")
+    of_tests = "those of likelihood gains and calibration slopes for all tests"
+    level = f"{100 * settings.level:g} % intervals"
+    parts.append(f"_{level}. Adjusted are {of_tests}, those of gaps for all attributes._")
     return "\n\n".join(parts) + "\n"
 
 

@@ -230,9 +230,7 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     if alone or not curves.known_throughout:
         return _OfCause(curves, at_times=True)
     times, number = curves.times, sorted(tables or {cause}).index(cause) + 1
-    tables = {k: np.asarray(F, dtype=np.float64) for k, F in tables.items()} or {
-        cause: 1 - curves.survival(times)
-    }
+    tables = {k: np.asarray(F, np.float64) for k, F in tables.items()} or {cause: 1 - curves.survival(times)}
     # Where events happen at the times of the table, its hazards are their probabilities.
     at_times_of_table = np.isin(target.time[target.event], times)
     if at_times_of_table.sum() > 0.5 * len(at_times_of_table):

@@ -17,7 +17,7 @@ from drosurv.errors import ArgumentError
 from drosurv.judging.verdict import PROBLEMS, FindingRow, briefly
 from drosurv.judging.words import SUBGROUP, compared_events, events_sentence, of_hundred, risk_sentence, who
 from drosurv.patients.groups import EVERYONE
-from drosurv.presentation import axes_or_new, ratio_with_interval, written
+from drosurv.presentation import axes_or_new, ratio_with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -233,9 +233,7 @@ class GroupPicture:
                 color="0.45" if row.state == "small" else "black",
                 parse_math=False,
             )
-        names = [
-            f"{row.who}  ({written(row.patients, 'count')})" if row.patients else row.who for row in self.rows
-        ]
+        names = [f"{row.who}  ({row.patients:,})" if row.patients else row.who for row in self.rows]
         # A dollar sign in a name does not start a formula.
         labels = ax.set_yticks(range(len(names)), names, parse_math=False)
         for tick, row in zip(labels, self.rows, strict=True):

@@ -190,9 +190,7 @@ class CodedTable:
     def rule(self, atoms: tuple[Atom, ...]) -> Rule:
         """Return conditions as a rule in the units and names of the table."""
         conditions = []
-        for column, comparison, code in sorted(
-            atoms, key=lambda atom: (atom.column, atom.comparison == "<=")
-        ):
+        for column, comparison, code in sorted(atoms, key=lambda one: (one.column, one.comparison == "<=")):
             value = None if comparison == "is missing" else self.values[column][code]
             conditions.append(Condition(self.names[column], comparison, value))
         return Rule(tuple(conditions))

@@ -39,9 +39,7 @@ class Subgroups:
         self.table = table
         d, n_codes = len(table.names), table.n_codes
         # -1, for missing values, becomes the last code.
-        self.codes = np.ascontiguousarray(
-            np.where(table.codes < 0, n_codes - 1, table.codes).T.astype(np.uint8)
-        )
+        self.codes = np.ascontiguousarray((table.codes % n_codes).T.astype(np.uint8))
         conditions = table.listed
         by_column = [[i for i, atom in enumerate(conditions) if atom.column == j] for j in range(d)]
         self._conditions = conditions

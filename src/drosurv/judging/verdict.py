@@ -78,9 +78,8 @@ def findings(tests: Sequence[Question], level: float, **how: Any) -> list[Findin
 
 def finding_rows(adjusted: Sequence[Adjusted], level: float) -> list[FindingRow]:
     """Return a row for each adjusted test."""
-    better = any(
-        one.test.question == "gain over reference" and one.value > 0 and one.p < 1 - level for one in adjusted
-    )
+    over_reference = (one for one in adjusted if one.test.question == "gain over reference")
+    better = any(one.value > 0 and one.p < 1 - level for one in over_reference)
     worse = "worse_for_some" if better else "dominated"
     return [_finding(one, level, worse) for one in adjusted]
 
@@ -299,9 +298,7 @@ def _steps(
         if slopes and slopes[0] <= 0:
             yield "Check the sign of the scores: a higher score must mean a higher risk."
         else:
-            by = [
-                f", such as by multiplying log hazard ratios by {ratio_text(slope)}" for slope in slopes[:1]
-            ]
+            by = [f", such as by multiplying log hazard ratios by {ratio_text(one)}" for one in slopes[:1]]
             yield f"Recalibrate the scores for {whom['miscalibrated']}{''.join(by)}."
     elif whom["miscalibrated"]:
         yield _repair(whom["miscalibrated"], corrected, refit)

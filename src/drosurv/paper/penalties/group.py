@@ -40,9 +40,8 @@ class GroupMembership(NamedTuple):
         """Return the membership as tensors with the device and dtype of the scores."""
         import torch
 
-        member, size = (
-            torch.tensor(part, dtype=scores.dtype, device=scores.device) for part in (self.member, self.size)
-        )
+        how: dict[str, Any] = {"dtype": scores.dtype, "device": scores.device}
+        member, size = (torch.tensor(part, **how) for part in (self.member, self.size))
         return GroupMembership(member, size, torch.tensor(self.present, device=scores.device))
 
     def means(self, h: Array, *, smooth: bool) -> Array:

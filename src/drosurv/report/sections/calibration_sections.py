@@ -273,9 +273,8 @@ def charts_over_time(curves: Table, unit: str, *, dots: bool = False) -> tuple[C
     y = Axis.over("free of the event", shown, kind="share", count=4, include=bounds)
     if rises:
         y = Axis.over("cumulative incidence", shown, kind="share", count=4, include=(0.0,))
-    return tuple(
-        _chart(Frame(x, y), unit, name, rows, curves.key, dots) for name, rows in by_group(curves.rows)
-    )
+    groups, frame = by_group(curves.rows), Frame(x, y)
+    return tuple(_chart(frame, unit, name, rows, curves.key, dots) for name, rows in groups)
 
 
 def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]], what: str, dots: bool) -> Chart:

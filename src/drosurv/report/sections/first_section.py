@@ -241,9 +241,8 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
             f"Observed over expected events differ from observed over predicted risk for {listing(apart, 3)}: {why}"
         )
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
-    sentences.append(
-        f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}."
-    )
+    about = "The c-index compares patients of the same group."
+    sentences.append(f"{about} Its interval is not adjusted, and {used}.")
     if has_causes(evidence.y):
         sentences.append(f"The event is {evidence.event_name}.")
     spelled = [

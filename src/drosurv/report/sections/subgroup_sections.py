@@ -55,9 +55,9 @@ def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
     for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
         if found is not None and len(found):
             after = f", {bounds.correction}" if key == "rescaled" else ""
-            rows = tuple(
-                row | {"when": period(row["since"], row["until"], unit) or WHOLE} for row in plain_rows(found)
-            )
+            rows = tuple(plain_rows(found))
+            for row in rows:
+                row["when"] = period(row["since"], row["until"], unit) or WHOLE
             caption = f"Subgroups that differ from the predictions{after}"
             if any(row["when"] != WHOLE for row in rows):
                 caption += (
