@@ -60,13 +60,7 @@ Kind = Literal["overall", "group", "gap"]
 
 
 class Row(NamedTuple):
-    """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
-
-    Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Only gaps are tested, between
-    groups that are large enough; the column is NaN otherwise. `adjusted` says whether the interval is adjusted for
-    multiple tests: the interval of a gap for all attributes in which the metric is compared, the intervals of
-    likelihood gain and calibration slope, which are those of the findings, for all tests.
-    """
+    """One row of the table of numbers, with the columns of :meth:`~drosurv.evaluation.EvaluationResult.to_frame`."""
 
     attribute: str
     group: str

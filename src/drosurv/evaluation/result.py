@@ -88,10 +88,9 @@ class EvaluationResult:
     found : tuple of FindingRow
         What was found, the most serious first; everything that is said about the model reads these records.
     findings : DataFrame
-        The same as a table. ``status``
-        (docs/guide/verdict.md), ``question`` ("level", "timing", "slope", "gain", "gain over reference",
-        "above threshold", "below threshold", "ranking"), ``attribute`` and ``group`` ("overall" and "all" for
-        everybody), ``time``, ``value`` with ``low``, ``high`` and ``p``, adjusted together for all
+        The same as a table. ``status`` (docs/guide/verdict.md), ``question`` ("level", "timing", "slope", "gain", "gain
+        over reference", "above threshold", "below threshold", "ranking"), ``attribute`` and ``group`` ("overall" and
+        "all" for everybody), ``time``, ``value`` with ``low``, ``high`` and ``p``, adjusted together for all
         ``settings.n_tests`` tests, and ``text``, a sentence.
     groups : DataFrame
         The group table: one row for everybody, then one per group, serious problems first. ``patients``; ``observed``
@@ -101,9 +100,6 @@ class EvaluationResult:
         likelihood per patient over one curve for everybody and ``gain_over_reference``; whether the group was
         ``judged``, or ``why`` not; and the most serious ``status`` of its findings. Ratio, slope and gains are those of
         the findings, with ``_low``, ``_high`` and ``_p``.
-    calibration : DataFrame
-        Mean ``predicted`` and ``observed`` survival by attribute, group and ``horizon``, one less the risks in
-        :attr:`times`; ``low`` and ``high`` are the interval of the observed one, and the ``difference`` has its own.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame
@@ -125,20 +121,13 @@ class EvaluationResult:
         Arguments of the evaluation.
     between_large : DataFrame
         Gaps between the groups that are large enough to be judged; columns as in `table`.
-    hazards : callable
-        Returns a statement on features whose effect changes with time, if there are any. It fits a Cox model to the
-        test patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
         For a model of competing causes: the table of :func:`drosurv.evaluation.evaluate_by_cause`.
     subgroups : mapping of str to array
         Rows of the patients of the subgroups that were given, by name.
-    risks : callable
-        Returns the table of times of subgroups, given by their rows, and of all other groups (:attr:`times`), which is
-        computed when it is asked for.
-    curves : callable
-        Returns the decision curves and calibration curves, which are computed when they are asked for.
-    calibrated : callable
-        Returns the table `calibration`, which is computed when it is asked for.
+    hazards, risks, curves, calibrated : callable
+        Compute, when asked for, the statements on effects that change with time, the table :attr:`times` (with more
+        subgroups, by their rows), decision and calibration curves, and the table :attr:`calibration`.
     """
 
     table: pd.DataFrame
@@ -183,7 +172,10 @@ class EvaluationResult:
 
     @cached_property
     def calibration(self) -> pd.DataFrame:
-        """Mean predicted and observed survival by attribute, group and horizon."""
+        """Mean ``predicted`` and ``observed`` survival by attribute, group and ``horizon``: one less :attr:`times`.
+
+        ``low`` and ``high`` are the interval of the observed one, and the ``difference`` has its own.
+        """
         return self.calibrated()
 
     @cached_property

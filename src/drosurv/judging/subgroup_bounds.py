@@ -54,16 +54,14 @@ class SubgroupBounds:
     ----------
     bounds : DataFrame
         Rows "observed/expected, most", "observed/expected, least", "brier" (not with late entry and predictions at few
-        times) and "gain". Columns: ``estimate``, the most
-        extreme value of a subgroup; ``bound``, which no subgroup exceeds, with confidence `level` for all subgroups at
-        once; and ``group``, the subgroup that has this bound.
+        times) and "gain". Columns: ``estimate``, the most extreme value of a subgroup; ``bound``, which no subgroup
+        exceeds, with confidence `level` for all at once; and ``group``, the subgroup that has this bound.
     significant : DataFrame
         Subgroups with more or fewer events than expected (``question`` "level"), or with events at other times than
         expected ("timing"), after adjustment for all subgroups and both questions, in the order of their p-values, but
-        first the simplest subgroup that explains the most significant one: group, patients, question,
-        observed, expected, ratio, p (adjusted), events, since, until. For the timing of events, observed and expected
-        are events from ``since`` to ``until``, the expected ones as a share of all ``events`` of the subgroup; NaN
-        is the end of the follow-up. Empty if there are none.
+        first the simplest subgroup that explains the most significant one: group, patients, question, observed,
+        expected, ratio, p (adjusted), events, since, until. For the timing of events, observed and expected are events
+        from ``since`` to ``until``, the expected ones as a share of all ``events`` of the subgroup; NaN is the end.
     rules, rescaled_rules : tuple of Rule
         The groups of `significant` and of `rescaled`.
     overall : dict

@@ -143,9 +143,8 @@ class Evidence:
 
     `follow_up` is that of the training patients. The `reference` is a fitted model, Predictions or scores (n,), with
     its features. Rules use the columns `features`; `columns` are those that the model predicts from, if known.
-    `trained_on` are the numbers of training patients and of their
-    events, if known. The method card shows `data`, `model`, what is `missing`, and the `limits`. Other fields are as in
-    :func:`~drosurv.report.audit`.
+    `trained_on` are the numbers of training patients and of their events, if known. The method card shows `data`,
+    `model`, what is `missing`, and the `limits`. Other fields are as in :func:`~drosurv.report.audit`.
     """
 
     audited_model: AuditedModel
