@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.curves import ScoreValues, SurvivalCurves, TableValues, parse_survival
-from drosurv.errors import ArgumentError, arg, require
+from drosurv.curves import ScoreValues, SurvivalCurves, TableValues
+from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.from_predictions import judged_patients
+from drosurv.judging.from_predictions import judged_patients, without_event_of
 from drosurv.judging.judged import Judged, refuse_late_entry
 from drosurv.judging.residuals import KnownCurves
 from drosurv.metrics import FollowUp, d_calibration, default_horizon
@@ -451,15 +451,9 @@ def _free_of_cause(predicted: Predicted, outcome: Target, cause: int) -> Surviva
                 f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
             )
         return predicted.competing.free_of(cause, outcome.entry)
-    given = predicted.given
-    assert given is not None
     if outcome.entry is not None:
         refuse_late_entry()
-    if not given.incidence:
-        return predicted.survival_curves
-    known = sorted(given.incidence)
-    require(cause in known, "cause", f"be one of {known}, whose incidence is given", cause)
-    return parse_survival(1 - np.asarray(given.incidence[cause], np.float64), len(predicted), given.times)
+    return without_event_of(predicted, cause)
 
 
 def ranking_time(curves: SurvivalCurves | None, horizon: float) -> float:

@@ -220,10 +220,7 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     curves = predicted.survival_curves
     if given is None or given.times is None or not isinstance(curves, PointCurves):
         raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences at times.")
-    tables = {} if given.incidence is None else dict(given.incidence)
-    if given.incidence is not None:
-        require(cause in tables, "cause", f"be one of {sorted(tables)}, whose incidence is given", cause)
-        curves = parse_survival(1 - np.asarray(tables[cause], dtype=np.float64), len(predicted), given.times)
+    curves, tables = without_event_of(predicted, cause), dict(given.incidence or {})
     assert curves.times is not None
     # The other causes are known if there are others, or nobody had another.
     alone = len(tables) < 2 and other is not None and bool(other.any())
@@ -239,6 +236,16 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(number)
     table = partial(_between_times, times, tables, cause, target.entry)
     return _OfCause(PointCurves(own.values, times, own.known_until), table)
+
+
+def without_event_of(predicted: Predicted, cause: int) -> SurvivalCurves:
+    """Return the probability of no event of a cause: one less its given incidence, if there is one."""
+    given = predicted.given
+    if given is None or given.incidence is None:
+        return predicted.survival_curves
+    known = given.incidence
+    require(cause in known, "cause", f"be one of {sorted(known)}, whose incidence is given", cause)
+    return parse_survival(1 - np.asarray(known[cause], np.float64), len(predicted), given.times)
 
 
 def _incidence(
