@@ -145,3 +145,9 @@ def test_aligned_columns_have_one_number_of_decimals_also_in_their_intervals():
     (column,) = aligned([Column.measured("gain", "Gain")], rows)
     shown = [column.cell(row) for row in rows]
     assert shown == ["0.001 (−0.007 to 0.009)", "−0.001 (−0.200 to 0.100)", "1,500"]
+
+
+def test_a_column_of_ratios_shows_on_which_side_of_1_an_end_is():
+    column = Column.measured("ratio", "Observed / expected", right=1.0)
+    row = {"ratio": 1.14, "ratio_low": 0.9997, "ratio_high": 1.3}
+    assert column.cell(row) == "1.140 (0.9997 to 1.300)"

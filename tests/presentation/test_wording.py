@@ -1,9 +1,21 @@
 """One number writer: everybody writes the same number the same way."""
 
+import re
+
 import numpy as np
 import pytest
 
-from drosurv.presentation import NOTHING, attribute_name, group_name, in_years, p_text, with_interval, written
+from drosurv.presentation import (
+    NOTHING,
+    attribute_name,
+    group_name,
+    in_years,
+    p_text,
+    ratio_with_interval,
+    with_interval,
+    written,
+)
+from drosurv.presentation.wording import interval_text
 
 
 @pytest.mark.parametrize(
@@ -37,7 +49,7 @@ def test_values_are_written_for_readers(value, kind, text):
 def test_a_number_and_its_interval_have_the_same_decimals():
     assert with_interval(0.5, 0.4, 0.6) == "0.500 (0.400 to 0.600)"
     assert with_interval(0.01, -0.000842, 0.021) == "0.010 (−0.001 to 0.021)"
-    assert with_interval(0.00444, -0.0003, 0.033) == "0.004 (0.000 to 0.033)"
+    assert with_interval(0.00444, 0.0, 0.033) == "0.004 (0.000 to 0.033)"
     assert with_interval(0.0012, 0.0004, 0.0021) == "0.0012 (0.0004 to 0.0021)"
     assert with_interval(-1.47e-5, -0.000663, 0.000634) == "−0.000015 (−0.000663 to 0.000634)"
     assert with_interval(1e-9, -0.005, 0.005) == "0 (−0.005 to 0.005)"
@@ -46,8 +58,22 @@ def test_a_number_and_its_interval_have_the_same_decimals():
     assert with_interval(np.nan, 0.1, 0.2) == NOTHING
 
 
+@pytest.mark.parametrize("right", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("apart", [3e-4, -3e-4, 2e-5, -2e-5, 0.0])
+def test_the_shown_end_of_an_interval_is_on_the_same_side_of_the_right_value_as_the_end_itself(right, apart):
+    low, high = right + apart, right + 0.2
+    shown = with_interval(right + 0.1, low, high, right=right), interval_text(low, high, right=right)
+    if right == 1.0:
+        shown += (ratio_with_interval(right + 0.1, low, high),)
+    for text in shown:
+        first = float(re.findall(r"[−\d.]+", text.rpartition("(")[2])[0].replace("−", "-"))
+        assert np.sign(round(first - right, 9)) == np.sign(apart)
+        assert abs(first - low) < 5e-5
+
+
 def test_p_values_and_shares_in_sentences():
     assert (p_text(0.2), p_text(0.0002)) == ("p = 0.200", "p below 0.001")
+    assert (p_text(0.0496), p_text(0.0504), p_text(0.05)) == ("p = 0.0496", "p = 0.0504", "p = 0.050")
     assert (written(0.456, "share"), written(np.nan, "share")) == ("45.6 %", NOTHING)
 
 
