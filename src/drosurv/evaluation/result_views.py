@@ -223,6 +223,12 @@ def in_many_groups(table: pd.DataFrame) -> pd.Series[bool]:
     return table["attribute"].map(table["attribute"].value_counts()) > MANY_GROUPS
 
 
+def judged_groups(groups: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return attribute and label of everybody and of the judged groups of attributes with few groups."""
+    kept = (groups["judged"].astype(bool) & ~in_many_groups(groups)) | (groups["attribute"] == EVERYONE)
+    return set(zip(groups["attribute"][kept], groups["group"][kept], strict=True))
+
+
 def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     """Return the table of times, of 100 patients with a column for each time, and with a row for each time.
 
@@ -230,9 +236,7 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     shown until which nearly all were followed, and the horizon: the risk of the others alone may be lower than that by
     an earlier time.
     """
-    groups = result.groups
-    kept = (groups["judged"].astype(bool) & ~in_many_groups(groups)) | (groups["attribute"] == EVERYONE)
-    shown = set(zip(groups["attribute"][kept], groups["group"][kept], strict=True))
+    shown = judged_groups(result.groups)
     rows = [row for row in plain_rows(result.times) if (row["attribute"], row["group"]) in shown]
     wide: dict[str, dict[str, Any]] = {}
     unknown = "not followed"

@@ -213,10 +213,8 @@ def _without_problems(rows: Sequence[FindingRow], searched: bool) -> tuple[str, 
         judged = "Only ranking"
         if any(row.question == "slope" for row in rows):
             judged += " and the differences between patients"
-        of_scores = [
-            row for row in rows if row.question in ("ranking", "slope") and row.attribute == EVERYONE
-        ]
-        texts = [row.text for row in of_scores]
+        of_all = (row for row in rows if row.attribute == EVERYONE)
+        texts = [row.text for row in of_all if row.question in ("ranking", "slope")]
         return "unclear", f"{judged} can be judged, since there are no survival probabilities.", *texts
     named = [row for row in of["level"] if row.attribute not in (EVERYONE, SUBGROUP)]
     earlier = [row for row in rows if row.question == "level by a time" and row.attribute == EVERYONE]
@@ -375,9 +373,8 @@ def refit_advice(columns: Mapping[str, bool | None]) -> str:
     if inside:
         names = listing(inside, _MOST_NAMED)
         effect, changes = ("an effect", "changes") if len(inside) == 1 else ("effects", "change")
-        advice.append(
-            f"refit the model with strata of {names}, or with {effect} of {names} that {changes} over time"
-        )
+        strata = f"refit the model with strata of {names}"
+        advice.append(f"{strata}, or with {effect} of {names} that {changes} over time")
     if unknown:
         advice.append(f"fit the model again with {listing(unknown, _MOST_NAMED)}")
     return ", or ".join(advice)

@@ -242,7 +242,7 @@ def audit(
         if rows.observed or causes:
             fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level, cause)
         else:
-            fields |= _evidence_of_model(model, X, y, X_train, y_train, compared)
+            fields |= _evidence_of_model(model, X, X_train, y_train, compared)
     fields["limits"] = (*map(first_upper, patients.notes), *fields.get("limits", ()))
     if patients.changing:
         warned.append({"severity": "note", "text": patients.changing})
@@ -293,9 +293,8 @@ def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained:
         )
     if folds is not None and (copied or (causes and rows.observed)):
         what = "weights" if copied else f"causes and {next(iter(rows.observed))}"
-        raise InputError(
-            f"folds cannot be used with {what}: audit a model that was fitted to other patients."
-        )
+        remedy = "audit a model that was fitted to other patients"
+        raise InputError(f"folds cannot be used with {what}: {remedy}.")
 
 
 def _evidence_of_predictions(
@@ -334,9 +333,7 @@ def _predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]
     return ReadPredictions(Predictions(predicted.risk, survival, times), (score.known_times,))
 
 
-def _evidence_of_model(
-    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared
-) -> dict[str, Any]:
+def _evidence_of_model(model: Any, X: Any, X_train: Any, y_train: Any, compared: Compared) -> dict[str, Any]:
     """Return fields of the evidence for a fitted model, and the reference."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
@@ -457,6 +454,5 @@ def _settings(estimator: Any) -> dict[str, Any]:
     if hasattr(estimator, "repairs_"):
         settings["Repairs"] = " ".join(estimator.in_words()) or "none"
     ended = {"status_": "Training ended", "n_iter_": "Iterations", "objective_": "Objective"}
-    return settings | {
-        name: getattr(estimator, fitted) for fitted, name in ended.items() if hasattr(estimator, fitted)
-    }
+    known = [(name, fitted) for fitted, name in ended.items() if hasattr(estimator, fitted)]
+    return settings | {name: getattr(estimator, fitted) for name, fitted in known}

@@ -8,10 +8,8 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.result_views import DECISIONS, named
-from drosurv.judging.group_picture import MANY_GROUPS
+from drosurv.evaluation.result_views import DECISIONS, judged_groups, named
 from drosurv.judging.words import percent, who
-from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import (
     Column,
     Statement,
@@ -41,18 +39,6 @@ def collect(evidence: Evidence) -> Part | None:
     return Part(tables=tables, facts={"threshold": plain(threshold)})
 
 
-def _shown(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return rows of everybody and of the judged groups of attributes with few groups."""
-    judged = {(row["attribute"], row["group"]) for row in plain_rows(result.groups) if row["judged"]}
-    counts = result.groups["attribute"].value_counts()
-    return [
-        row
-        for row in plain_rows(result.decision_curves.dropna(subset="net_benefit"))
-        if (row["attribute"], row["group"]) in judged | {(EVERYONE, "all")}
-        and counts.get(row["attribute"], 0) <= MANY_GROUPS
-    ]
-
-
 def curve_table(result: EvaluationResult, time_unit: str) -> Table:
     """Return net benefit by group and threshold."""
     columns = (
@@ -63,7 +49,11 @@ def curve_table(result: EvaluationResult, time_unit: str) -> Table:
         Column("treat_all", "Of treating everybody", "value"),
     )
     when = moment(result.settings.horizon, time_unit)
-    rows = tuple(named(row, result.headings) for row in _shown(result))
+    shown, known = (
+        judged_groups(result.groups),
+        plain_rows(result.decision_curves.dropna(subset="net_benefit")),
+    )
+    rows = tuple(named(row, result.headings) for row in known if (row["attribute"], row["group"]) in shown)
     return Table("decision_curves", f"Net benefit by risk at {when} from which one treats", columns, rows)
 
 
