@@ -6,7 +6,7 @@ They are made from the table of numbers and the group table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
 from drosurv.judging.group_picture import MANY_GROUPS
-from drosurv.judging.words import of_hundred
+from drosurv.judging.words import of_hundred, who
 from drosurv.paper.shrinkage import is_lower
 from drosurv.patients.arrays import on_host
 from drosurv.patients.groups import EVERYONE
@@ -56,7 +56,6 @@ DECISIONS = {
     "npv": "negative predictive value",
     "net_benefit": "net benefit",
 }
-_PREDICTIVE_VALUES = ("ppv", "npv")
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
@@ -70,7 +69,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
         *([Statement("counts", counts)] if counts else []),
         Statement("overall", _of_everybody(overall, result.settings)),
         *(problems or [Statement(found.status, found.text)]),
-        *_unknown_decisions(result.decisions),
+        *(() if result.decisions is None else unknown_decisions(result.decisions)),
         *(_ranking(result) if "concordance_index" in overall else ()),
         *(control.statements(overall["share_of_gain"].value, reference) if compared else ()),
         *_not_judged(result.groups),
@@ -93,21 +92,13 @@ def _of_everybody(overall: Mapping[str, Row], settings: Any) -> str:
     return f"{who}, {counted(first.events, 'event')}{more} ({how}): {', '.join(numbers)}."
 
 
-def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
+def unknown_decisions(table: pd.DataFrame) -> Iterator[Statement]:
     """State which measures of decisions cannot be estimated."""
-    if table is None:
-        return []
-    unknown, found = table[table["value"].isna() & (table["group"] != "gap")], []
+    unknown = table[table["value"].isna() & (table["group"] != "gap")]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = ", ".join(
-            f"the {DECISIONS[metric]}" if metric in _PREDICTIVE_VALUES else DECISIONS[metric]
-            for metric in part["metric"]
-        )
-        text = (
-            f"{names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
-        )
-        found.append(Statement("decisions", first_upper(text)))
-    return found
+        names = [f"{'the ' * (metric in ('ppv', 'npv'))}{DECISIONS[metric]}" for metric in part["metric"]]
+        whom, why = who(str(attribute), str(group)), part["reason"].iloc[0]
+        yield Statement("decisions", first_upper(f"{', '.join(names)} of {whom} cannot be estimated: {why}."))
 
 
 def _ranking(result: Any) -> list[Statement]:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.result_views import DECISIONS, judged_groups, named
+from drosurv.evaluation.result_views import DECISIONS, judged_groups, named, unknown_decisions
 from drosurv.judging.words import percent, who
 from drosurv.presentation import (
     Column,
@@ -151,22 +151,18 @@ def collect_decisions(evidence: Evidence) -> Part | None:
         f"predicted probability of {evidence.event} by {moment(settings.horizon, evidence.time_unit)} of at least "
         f"{percent(settings.threshold or 0.0)}, and would be treated."
     )
-    statements = [Statement("decisions", lead), *_found(evidence)]
-    unknown = groups[groups["value"].isna()]
-    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
-        whom = who(str(attribute), str(group))
-        statements.append(Statement("decisions", f"For {whom}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+    unknown = tuple(unknown_decisions(groups))
     shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
     columns = [Column("who", "Group"), PATIENTS, Column("positives", "Treated", "count")]
     for metric, label in METRICS.items():
         columns.append(Column.measured(metric, label))
         if metric == "sensitivity":
             columns.append(Column("sensitivity_predicted", "Sensitivity, predicted", "value"))
-    if len(unknown):
+    if unknown:
         columns.append(Column("reason", UNKNOWN.capitalize()))
     by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
-    return Part(statements=tuple(statements), tables=(by_group, *_decision_gaps(evidence, table)))
+    statements = (Statement("decisions", lead), *_found(evidence), *unknown)
+    return Part(statements, tables=(by_group, *_decision_gaps(evidence, table)))
 
 
 def _wide(part: pd.DataFrame) -> dict[str, Any]:
