@@ -148,21 +148,18 @@ class SubgroupBounds:
         If the predictions are corrected for everybody first, named groups are not among them: their own findings may
         say that the given predictions are right.
         """
-        corrected = self.rescaled is not None
-        rules = self.rescaled_rules if corrected else self.rules
+        found, rules = self.significant, self.rules
+        if self.rescaled is not None:
+            found, rules = self.rescaled, self.rescaled_rules
         levels = [row for row in findings if row.question == "level"]
         named = {str(Condition(row.attribute, "is", row.group)): row.status for row in levels}
         wrong = {group for group, status in named.items() if status == "miscalibrated"}
         return [
             (row, rule)
-            for row, rule in zip(plain_rows(self._found), rules, strict=True)
-            if wrong.isdisjoint(map(str, rule.conditions)) and not (corrected and row["group"] in named)
+            for row, rule in zip(plain_rows(found), rules, strict=True)
+            if wrong.isdisjoint(map(str, rule.conditions))
+            and (self.rescaled is None or row["group"] not in named)
         ]
-
-    @property
-    def _found(self) -> pd.DataFrame:
-        """The significant subgroups: those after a correction for everybody, if there was one."""
-        return self.significant if self.rescaled is None else self.rescaled
 
     def _adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
         """Return the result with p-values multiplied by a factor; `rescaled` if predictions of everybody are wrong."""
@@ -212,7 +209,7 @@ class SubgroupBounds:
 
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes those on all patients together."""
-        everybody, found = self.overall, self._found
+        everybody, found = self.overall, self.significant if self.rescaled is None else self.rescaled
         sentences = self._of_everybody(time_unit) if overall else []
         after = "" if self.rescaled is None else f"{first_upper(self.correction)}, "
         if len(found):
