@@ -7,7 +7,7 @@ from scipy.stats import poisson
 
 from drosurv.judging.few_times import ResidualsAtTimes, cloglog
 from drosurv.judging.residual_tests import JudgedValue, level, mean, slope, timing
-from drosurv.judging.residuals import Sums, design_effect, martingale_residuals
+from drosurv.judging.residuals import Sums, cut, design_effect, martingale_residuals
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.patients.target import Target
 
@@ -45,6 +45,13 @@ def test_parts_have_about_a_quarter_of_the_expected_events():
     target, rate, _ = patients(1, n=2_000)
     expected = martingale_residuals(target, smooth(rate)).expected.sum(axis=0)
     assert np.abs(expected / expected.sum() - 0.25).max() < 0.04
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_errors_choose_no_end_of_a_part(seed):
+    # Ten events of the training data of a Cox model: 2 and 3 are as near to a quarter, 7 and 8 to three quarters.
+    expected = np.arange(1.0, 11.0) * (1 + 1e-15 * np.random.default_rng(seed).normal(size=10))
+    assert expected[cut(expected, 4)].round(9).tolist() == [2.0, 5.0, 7.0, 10.0]
 
 
 def test_events_after_the_horizon_are_not_counted():
@@ -187,6 +194,14 @@ def test_a_right_total_does_not_hide_a_wrong_shape():
     assert found.p < 1e-4
     assert (found.since, found.time) == (0.0, 1.0)
     assert found.value == pytest.approx(160 / (240 / 3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_parts_that_differ_by_rounding_errors_only_the_first_is_named(seed):
+    # All parts of the training data of a Cox model have as many events as are expected.
+    observed = np.array([28.0, 28.0, 27.0, 28.0])
+    expected = observed * (1 + 1e-15 * np.random.default_rng(seed).normal(size=4))
+    assert timing(Sums(observed, expected, np.diag(expected)), np.arange(1.0, 5.0)).time == 1.0
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])

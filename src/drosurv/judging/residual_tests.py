@@ -233,8 +233,9 @@ def timing(sums: Sums, ends: FloatArray) -> JudgedValue | None:
     found = [reduce(_both_reject, [_part_against_others(sums, j, *how) for how in scales]) for j in parts]
     # Two parts are one comparison.
     among = len(found) if len(expected) > 2 else 1
-    # Of equally extreme parts, which differ by rounding errors, the first is named.
-    j, worst = max(zip(parts, found, strict=True), key=lambda pair: round(abs(pair[1].root(1.0)), 9))
+    # Of equally extreme parts, which differ by rounding errors, the first is named. Near 0, roots enlarge these errors:
+    # in the training data of a Cox model all parts have as many events as are expected.
+    j, worst = max(zip(parts, found, strict=True), key=lambda pair: round(pair[1].root(1.0) ** 2, 9))
     since, end = float(begins[j]), float(ends[j])
     return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
 

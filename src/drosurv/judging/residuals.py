@@ -33,6 +33,8 @@ PARTS = 4
 # Candidates for the ends of parts.
 _CANDIDATES = 16
 _TINY = 1e-12
+# Numbers of events that differ by this share are equal.
+_ROUNDING = 1e-9
 #: Least share of the model's variance that remains where predictions are cross-fitted.
 LEAST_CROSS_FITTED = 0.4
 #: Least dispersion of probabilities with a corrected total, relative to that of the predicted ones.
@@ -290,7 +292,11 @@ def cut(expected: FloatArray, parts: int) -> IntArray:
     if len(expected) <= parts:
         return np.arange(len(expected), dtype=np.intp)
     targets = expected[-1] * np.arange(1, parts) / parts
-    chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
+    distance = np.abs(expected[None, :] - targets[:, None])
+    # Patients who trained the model expect whole numbers of events, so two times are often equally near but for
+    # rounding errors: then the first is the end.
+    nearest = distance.min(axis=1, keepdims=True) + _ROUNDING * expected[-1]
+    chosen = (distance <= nearest).argmax(axis=1)
     return np.unique(np.append(chosen, len(expected) - 1)).astype(np.intp)
 
 
