@@ -131,6 +131,15 @@ def test_events_fall_into_the_bin_of_their_survival_probability():
     assert found.n == 5
 
 
+@pytest.mark.parametrize("n", [10, 20, 30, 50])
+def test_patients_fall_evenly_into_the_bins_of_their_own_kaplan_meier_curve(n):
+    # Many of its probabilities are ends of bins, but for rounding errors.
+    time = np.arange(1.0, n + 1)
+    survival = np.cumprod(1 - 1 / np.arange(n, 0.0, -1.0))
+    found = d_calibration(Surv.from_arrays(np.ones(n, bool), time), np.tile(survival, (n, 1)), times=time)
+    np.testing.assert_allclose(found.shares, 0.1)
+
+
 def test_censored_patients_are_spread_evenly_below_their_survival_probability():
     y, survival = reached([False], [0.6])
     shares = d_calibration(y, survival, times=[1.0], n_bins=4).shares

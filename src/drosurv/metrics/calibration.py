@@ -25,6 +25,8 @@ from drosurv.patients.target import FloatArray, IntArray, Target
 
 # Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
+# Survival probabilities that are so little below the end of a bin, in widths of a bin, are at it but for rounding.
+_ROUNDING = 1e-9
 # A very small ridge penalty keeps coefficients finite where scores rank few events perfectly.
 RIDGE = 1e-4
 
@@ -257,7 +259,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     reached = curves.survival(times)[rows, column]
     low = np.arange(n_bins) / n_bins
     inside = np.zeros((len(target), n_bins))
-    bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
+    bins = np.minimum((reached * n_bins + _ROUNDING).astype(np.intp), n_bins - 1)
     inside[np.arange(len(target)), bins] = 1.0
     # A patient censored at a survival probability of 0 stays in the lowest bin.
     spread = ~target.event & (reached > 0)
