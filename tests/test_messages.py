@@ -14,6 +14,8 @@ import polars
 import pytest
 import torch
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -49,7 +51,7 @@ from drosurv import (
 from drosurv.curves import StepFunction, parse_survival
 from drosurv.datasets import Dataset, make_hidden_minority, split
 from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, MissingPackage
-from drosurv.evaluation import get_scorer
+from drosurv.evaluation import evaluate_by_cause, get_scorer
 from drosurv.evaluation.evaluator import parse_attributes
 from drosurv.losses.cox_partial import cox_partial
 from drosurv.losses.full_likelihood import Intervals, PiecewiseExponential, full_likelihood
@@ -107,6 +109,8 @@ TIMES = [5.0, 10.0]
 FEW = (TIMES, FLAT)
 ENTRY = with_fields(Y, entry=np.zeros(N))
 MASKED = np.ma.array([1, 0, 1], mask=[False, True, False])
+THIRD = Surv.competing(np.arange(N) % 4, Y["time"])
+BOTH = Predictions(incidence={1: 1 - FLAT, 2: (1 - FLAT) / 2}, times=TIMES)
 FOUR = {"event": [True, False, True, True], "time": [2.0, 3.0, 5.0, 6.0]}
 
 
@@ -124,6 +128,20 @@ def cohort(n):
 @cache
 def of_strata():
     return CoxPH().fit(X, Y, strata=SEX, offset=X["dose"])
+
+
+@cache
+def of_causes(*given):
+    return CauseSpecificCox().fit(X, CAUSES, **{"strata": SEX, "offset": X["dose"]} if given else {})
+
+
+@cache
+def of_tensor():
+    return CoxPH().fit(torch.as_tensor(X.to_numpy()), Y)
+
+
+def shown(**options):
+    return evaluate(cox(), X, Y, sensitive_features={"sex": SEX, "old": X["age"] > 65}, **options)
 
 
 def target(event, time):
@@ -332,6 +350,13 @@ CASES = {
         lambda: concordance_index(with_fields(Y, weight=np.ones(N)), X["age"], sample_weight=np.ones(N)),
         "sample_weight"
     ),
+    "weights: twice in a repair": (
+        lambda: RepairedCox().fit(X, with_fields(Y, weight=np.ones(N)), sample_weight=np.ones(N)), "sample_weight"
+    ),
+    "weights: twice in a Brier score": (
+        lambda: integrated_brier_score(TWO, with_fields(TWO, weight=[1, 1]), FLAT[:2], [1.0, 1.5],
+            sample_weight=[1, 1]), "sample_weight"
+    ),
     "seed: text": (lambda: generator("seven"), "random_state"),
     "seed: half": (lambda: seed_sequence(1.5), "random_state"),
     "seed: negative": (lambda: seed_sequence(-1), "random_state"),
@@ -464,6 +489,9 @@ CASES = {
     "scorer: one group": (
         lambda: get_scorer("worst_group_c")(cox(), X, Y, sensitive_features=["a"] * N), "sensitive_features"
     ),
+    "scorer: curves": (
+        lambda: get_scorer("neg_ibs", y_train=Y)(FastSurvivalSVM().fit(X, Surv.event_time(Y)), X, Y), "model"
+    ),
     # The paper's metrics and penalties.
     "disparity: one group": (lambda: group_disparity([0.0, 1.0], ["a", "a"]), "groups"),
     "disparity: one attribute": (lambda: intersectional_disparity([0.0, 1.0], [["a"], ["a"]]), "attributes"),
@@ -553,6 +581,9 @@ CASES = {
     "setting: beside trees": (lambda: CoxPH("trees", lr=0.1).fit(X, Y), "lr"),
     "setting: beside a perceptron": (lambda: DeepHit(max_iter=7).fit(X, Y), "max_iter"),
     "setting: trees of DeepHit": (lambda: DeepHit(network="trees").fit(X, Y), "network"),
+    "setting: early_stopping": (
+        lambda: CoxPH(MLP(early_stopping=True, validation_fraction=0.1)).fit(X, Y), "early_stopping"
+    ),
     # Models.
     "aft: alpha": (lambda: AcceleratedFailureTime(alpha=0.5).fit(X, Y).summary(), "alpha"),
     "aft: l2": (lambda: AcceleratedFailureTime(l2=0.1).fit(X, Y).summary(), "l2"),
@@ -613,8 +644,20 @@ CASES = {
     "causes: alpha": (lambda: CauseSpecificCox(2.0).fit(X, CAUSES), "alpha"),
     "causes: sandwich": (lambda: CauseSpecificCox(0.8).fit(X, CAUSES).summary(method="sandwich"), None, InputError),
     "causes: of one event": (lambda: CoxPH().fit(X, CAUSES), None, InputError),
+    "causes: two events of an id": (
+        lambda: CauseSpecificCox(0.9).fit(X[:4], Surv.competing([1, 2] * 2, [1, 2] * 2, id=[1, 1, 2, 2], entry=[0,
+            1] * 2)), "id"
+    ),
+    "causes: offset": (lambda: of_causes("strata").predict(X), "offset"),
+    "causes: strata": (lambda: of_causes("strata").predict_cumulative_incidence(X, TIMES, offset=X["dose"]), "strata"),
+    "causes: offset of a model without": (lambda: of_causes().predict_survival_function(X, offset=X["dose"]), "offset"),
     "fit: X and y swapped": (lambda: CoxPH().fit(Y, X), "X"),
     "fit: id without entry": (lambda: CoxPH().fit(X, with_fields(Y, id=np.arange(N) // 2)), "id"),
+    "tensor: nan": (lambda: of_tensor().predict(torch.full((4, 3), torch.nan)), "X"),
+    "tensor: one axis": (lambda: CoxPH().fit(torch.zeros(3), Y), "X"),
+    "tensor: infinite": (lambda: CoxPH().fit(torch.as_tensor(X.assign(dose=np.inf).to_numpy()), Y), None, InputError),
+    "tensor: rows": (lambda: CoxPH().fit(torch.zeros(7, 3), Y), "X"),
+    "tensor: strata": (lambda: CoxPH().fit(torch.as_tensor(X.to_numpy()), Y, strata=SEX), "X"),
     "predict: strata": (lambda: of_strata().predict_survival_function(X, offset=X["dose"]), "strata"),
     "predict: offset": (lambda: of_strata().predict_survival_function(X, strata=SEX), "offset"),
     "predict: unknown stratum": (
@@ -622,6 +665,15 @@ CASES = {
     ),
     "predict: labels": (lambda: of_strata().predict_survival_function(X, strata=["f"], offset=X["dose"]), "strata"),
     "predict: strata of a model without": (lambda: cox().predict_survival_function(X, strata=SEX), "strata"),
+    "predict: strata of a median": (lambda: of_strata().predict_median(X, offset=X["dose"]), "strata"),
+    "predict: conditional_after": (lambda: cox().predict_median(X, conditional_after=-1.0), "conditional_after"),
+    "predict: conditional_after nan": (lambda: cox().predict_median(X, conditional_after=np.nan), "conditional_after"),
+    "predict: conditional_after of three": (
+        lambda: cox().predict_median(X, conditional_after=[1.0, 2.0, 3.0]), "conditional_after"
+    ),
+    "predict: q": (lambda: cox().predict_quantile(X, 50), "q"),
+    "predict: q of text": (lambda: cox().predict_quantile(X, "half"), "q"),
+    "predict: until": (lambda: cox().predict_expectation(X, until=1e9), "until"),
     "intervals: level": (lambda: cox().predict_survival_function(X, level=95), "level"),
     "intervals: conditional": (lambda: cox().predict_survival_function(X, level=0.9, conditional_after=1.0), "level"),
     "intervals: worst case": (lambda: DROCox().fit(X, Y).predict_survival_function(X, level=0.9), None, InputError),
@@ -667,6 +719,13 @@ CASES = {
         lambda: repair(Predictions(incidence={1: 1 - FLAT}, times=TIMES), X, CAUSES, cause=1), "cause"
     ),
     "repair: subgroup of rows": (lambda: robust().fit(X, with_fields(ENTRY, id=np.arange(N))), "id"),
+    "repair: network": (
+        lambda: RepairedCox(CoxPH(MLP(max_iter=2)), max_repairs=0).fit(X, Y).hazard_ratios(), None, InputError
+    ),
+    "repair: summary of predictions": (
+        lambda: repair(FEW, X, Y, frozen=True, max_repairs=0).summary(), None, InputError
+    ),
+    "repair: keep_columns": (lambda: repair(CoxPH(), X, Y, features=X, keep_columns="dse"), "keep_columns"),
     # Judging.
     "evaluate: labels": (lambda: evaluate(cox(), X, Y, sensitive_features=["a"]), None, InputError),
     "evaluate: overall": (lambda: evaluate(cox(), X, Y, sensitive_features={"overall": SEX}), "sensitive_features"),
@@ -701,6 +760,34 @@ CASES = {
     "evaluate: offset of a model without": (
         lambda: evaluate(AcceleratedFailureTime().fit(X, Y), X, Y, offset=np.zeros(N)), "offset"
     ),
+    "evaluate: names of X_train": (
+        lambda: evaluate(cox(), X, Y, X_train=X.rename(columns={"age": "years"}), y_train=Y), "X_train"
+    ),
+    "evaluate: cause of one event": (lambda: evaluate(of_causes(), X, Y, cause=1), "cause"),
+    "evaluate: cause 3": (lambda: evaluate(of_causes(), X, CAUSES, cause=3), "cause"),
+    "evaluate: cause of a model of one event": (lambda: evaluate(cox(), X, CAUSES, cause=1), "cause"),
+    "evaluate: cause not given": (lambda: evaluate(BOTH, X, CAUSES, cause=3), "cause"),
+    "evaluate: incidences and one event": (lambda: evaluate(BOTH, X, Y, cause=1), "cause"),
+    "evaluate: untrained cause": (lambda: evaluate(of_causes(), X, THIRD, cause=3), "cause"),
+    "evaluate: entry of a cause": (
+        lambda: evaluate(FEW, X, with_fields(CAUSES, entry=np.full(N, 0.5)), cause=1), "entry"
+    ),
+    "by cause: entry": (lambda: evaluate_by_cause(BOTH, X, with_fields(CAUSES, entry=np.full(N, 0.5))), "entry"),
+    "by cause: groups": (
+        lambda: evaluate_by_cause(of_causes(), X, CAUSES, at=[5.0], sensitive_features=["a", "b"]), None, InputError
+    ),
+    "evaluate: horizon after the curves": (
+        lambda: evaluate((np.linspace(0.1, 12, 99), np.linspace(1, 0.5, 99) * np.ones((N, 1))), None, Y,
+            horizon=15.0), "horizon"
+    ),
+    "result: attribute": (lambda: shown().difference(), "attribute"),
+    "result: method": (lambda: shown().ratio("sex", "sideways"), "method"),
+    "plot: metric": (lambda: shown().plot_groups("share_of_gain"), "metric"),
+    "plot: attribute": (lambda: shown().plot_survival("race"), "attribute"),
+    "plot: metric of the control": (
+        lambda: shown(reference=np.arange(N), paper=True).plot_control("group_disparity", "race"), "metric"
+    ),
+    "plot: no control": (lambda: shown().plot_control(), "metric"),
     "compare: a list": (lambda: compare([cox()], X, Y), "models", ArgumentTypeError),
     "compare: nothing": (lambda: compare({}, X, Y), "models"),
     "compare: one score": (lambda: compare({"cox": cox(), "short": [1.0]}, X, Y), "the risk of models['short']"),
@@ -710,6 +797,7 @@ CASES = {
     "compare: strata": (lambda: compare({"a": cox()}, X, Y, strata=SEX), "strata"),
     "compare: scores with entry": (lambda: compare({"a": cox(), "b": np.zeros(N)}, X, ENTRY), "models"),
     "compare: y_train with entry": (lambda: compare({"a": cox()}, X, ENTRY, y_train=Y), "y_train"),
+    "compare: predicted after the end": (lambda: compare({"late": ([50.0, 60.0], FLAT)}, X, Y), "predictions"),
     "audit: folds of predictions": (lambda: audit(FEW, X, Y, folds=3), "folds"),
     "audit: features": (lambda: audit(cox(), X, Y, features=X[:5]), "features"),
     "audit: rows": (lambda: audit(cox(), X[:5], Y), "X"),
@@ -724,6 +812,16 @@ CASES = {
     "audit: a name": (lambda: audit("cox", X, Y), "model", ArgumentTypeError),
     "audit: a class": (lambda: audit(CoxPH, X, Y), "model", ArgumentTypeError),
     "audit: keep_columns": (lambda: audit(cox(), X, Y, features=X, keep_columns="dse"), "keep_columns"),
+    "audit: untrained cause": (lambda: audit(of_causes(), X, THIRD, cause=3), "cause"),
+    "audit: predicted after the end": (lambda: audit(([50.0, 60.0], FLAT), X, Y), "predictions"),
+    "audit: folds incomplete": (lambda: audit(CoxPH(), X, Y, folds=[(np.arange(30), np.arange(30, 50))]), "folds"),
+    "audit: no folds": (lambda: audit(CoxPH(), X, Y, folds=[]), "folds"),
+    "audit: folds of the training patients": (
+        lambda: audit(CoxPH(), X, Y, folds=[(np.arange(N), np.arange(30)), (np.arange(N), np.arange(30, N))]), "folds"
+    ),
+    "audit: one fold": (lambda: audit(CoxPH(), X, Y, folds=1), "folds"),
+    "audit: not fitted": (lambda: audit(CoxPH(), X, Y), None, NotFittedError),
+    "audit: pipeline not fitted": (lambda: audit(make_pipeline(StandardScaler(), CoxPH()), X, Y), None, NotFittedError),
     "certify: a name": (lambda: certify("cox", X, Y), "model", ArgumentTypeError),
     "certify: alpha 0": (lambda: certify(cox(), X, Y, alpha=0.0), "alpha"),
     "certify: level": (lambda: certify(cox(), X, Y, level=1.0), "level"),
@@ -736,6 +834,13 @@ CASES = {
     ),
     "certify: scores": (lambda: certify(Predictions(np.zeros(N)), X, Y), "model"),
     "certify: few patients": (lambda: certify(cox(), X[:40], Y[:40]), "y"),
+    "certify: keep_columns": (lambda: certify(cox(), X, Y, features=X, keep_columns="dse"), "keep_columns"),
+    "certify: untrained cause": (lambda: certify(of_causes(), X, THIRD, cause=3), "cause"),
+    "certify: entry of a cause": (
+        lambda: certify(FEW, X, with_fields(CAUSES, entry=np.full(N, 0.5)), cause=1), "entry"
+    ),
+    "certify: predicted after the end": (lambda: certify(([50.0, 60.0], FLAT), X, Y), "predictions"),
+    "certify: predicted before the first event": (lambda: certify(([0.1, 0.2], FLAT), X, Y), "predictions"),
     "monitor: a score of few times": (
         lambda: monitor(PublishedCox({"age": 0.07}, {9: 0.6}, center={"age": 65}), X, Y, start=range(N)), "model"
     ),
@@ -758,6 +863,11 @@ CASES = {
     ),
     "monitor: id": (lambda: watched(fields={"id": np.zeros(N, int)}), "id"),
     "monitor: weight": (lambda: watched(fields={"weight": np.full(N, 2)}), "weight"),
+    "monitor: cause of given survival": (
+        lambda: monitor((np.linspace(0.1, 30, 300), np.linspace(1, 0.5, 300) * np.ones((N, 1))), None, CAUSES,
+            start=range(N), cause=1), "cause"
+    ),
+    "monitor: attribute of a picture": (lambda: watched().plot("age"), "attribute"),
     "plan: event_rate": (lambda: plan(event_rate=1.2), "event_rate"),
     "plan: c_index": (lambda: plan(event_rate=0.3, c_index=0.5), "c_index"),
     "plan: spread": (lambda: plan(event_rate=0.3, c_index=0.7, spread=1.0), "spread"),
@@ -777,6 +887,7 @@ CASES = {
     "check: no rows": (lambda: check(X[:0]), "table"),
     "check: two of a name": (lambda: check(pd.concat([X, X], axis=1)), "table"),
     "check: lists": (lambda: check(X.assign(age=[[1]] * N)), None, InputError),
+    "check: few events": (lambda: check(X.assign(time=Y["time"], died=np.arange(N) < 5)), "event"),
     # Tables.
     "encoder: unseen": (lambda: encoded(["a", "b"] * 30, unseen="guess"), "unseen"),
     "encoder: two of a name": (lambda: TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])), "X"),

@@ -61,6 +61,8 @@ CASES = {
         "",
         {"causes": True, "cause": 1},
     ),
+    # They take scores that differ by rounding errors for different ones: nobody has equal features here.
+    "the paper's metrics": (patients, models, "", {"paper": True}),
 }
 
 # An audit adds the search for subgroups and the page's words.
@@ -98,7 +100,7 @@ def differences(one, other, where=""):
 
 
 def evaluated(predicted, one, y, **options):
-    how = {"sensitive_features": one.groups["sex"], "horizon": 3.0, "threshold": 0.3, **options}
+    how = {"sensitive_features": one.groups, "horizon": 3.0, "threshold": 0.3, **options}
     found = evaluate(predicted[0], one.X, y, **how)
     curves = found.calibration_curves
     tables = [found.table, found.between_large, found.groups, found.calibration, found.survival]
@@ -132,7 +134,8 @@ def as_shown(found):
 @pytest.mark.parametrize(
     ("case", "verb"),
     [
-        *((case, verb) for case in CASES for verb in (evaluated, compared, certified)),
+        *((case, verb) for case in CASES for verb in (evaluated, compared, certified) if "paper" not in case),
+        ("the paper's metrics", evaluated),
         *((case, audited) for case in AUDITED),
     ],
 )

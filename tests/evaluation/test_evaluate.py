@@ -15,8 +15,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
 import drosurv
-from drosurv import metrics, paper
-from drosurv.errors import ArgumentError
+from drosurv import metrics
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -65,42 +64,6 @@ def test_evaluate_is_exported_by_the_package():
     assert drosurv.evaluate is evaluate
 
 
-def test_overall_and_gap_numbers_are_the_metrics(result, model, train, held_out):
-    risk, curves = model.predict(held_out.X), model.predict_survival_function(held_out.X)
-    times = found_times(held_out)
-    null = np.tile(FollowUp.parse(train.y).survival_at(times), (240, 1))
-    brier, of_null = (
-        metrics.integrated_brier_score(held_out.y, held_out.y, some, times) for some in (curves, null)
-    )
-    scaler = StandardScaler().fit(train.X)
-    X, groups = scaler.transform(held_out.X), held_out.sensitive_features
-    expected = {
-        ("concordance_index", "overall"): metrics.concordance_index(held_out.y, risk),
-        ("uno_concordance", "overall"): metrics.uno_concordance(
-            held_out.y, held_out.y, risk, tau=np.nextafter(np.sort(held_out.y["time"])[::-1][23], np.inf)
-        ),
-        ("dynamic_auc", "overall"): metrics.dynamic_auc(held_out.y, held_out.y, risk),
-        ("integrated_brier_score", "overall"): brier,
-        ("brier_skill", "overall"): 1 - brier / of_null,
-        ("log_partial_likelihood", "overall"): metrics.log_partial_likelihood(held_out.y, risk),
-        ("share_of_gain", "overall"): 1.0,
-        ("individual_disparity", "overall"): paper.individual_disparity(risk, X),
-        ("intersectional_disparity", "overall"): paper.intersectional_disparity(risk, groups),
-        ("censored_individual_disparity", "overall"): paper.censored_individual_disparity(
-            held_out.y, risk, X
-        ),
-        ("concordance_imparity", "site"): paper.concordance_imparity(held_out.y, risk, groups["site"]),
-        ("concordance_imparity", "site & sex"): paper.concordance_imparity(held_out.y, risk, groups),
-        ("group_disparity", "sex"): paper.group_disparity(risk, groups["sex"]),
-        ("average_disparity", "site"): paper.average_disparity(risk, X, groups["site"], groups),
-        ("censored_group_disparity", "site"): paper.censored_group_disparity(
-            held_out.y, risk, X, groups["site"]
-        ),
-    }
-    for (metric, attribute), value in expected.items():
-        assert result.value(metric, attribute) == pytest.approx(value, rel=1e-7), metric
-
-
 def test_every_number_of_a_group_has_its_patients_and_events(result, held_out):
     table = result.to_frame()
     sites, events = held_out.sensitive_features["site"], pd.Series(held_out.y["event"])
@@ -146,29 +109,6 @@ def test_the_papers_metrics_are_shown_if_they_are_asked_for(plain, result):
     assert papers <= set(result.table["metric"])
     assert papers.isdisjoint(plain.table["metric"])
     assert plain.control is None
-
-
-@pytest.mark.parametrize("clustered", [False, True])
-def test_nothing_depends_on_the_order_of_rows(model, train, held_out, clustered):
-    order = np.random.default_rng(0).permutation(240)
-    X, groups = held_out.X, held_out.sensitive_features
-    y = with_fields(held_out.y, clusters=np.arange(240) % 80) if clustered else held_out.y
-    how = {"y_train": train.y, "threshold": 0.4, "paper": True}
-    one = evaluate(model, X, y, sensitive_features=groups, **how)
-    other = evaluate(model, X[order], y[order], sensitive_features=groups.iloc[order], **how)
-    for name in ("table", "between_large", "groups", "calibration", "survival", "findings"):
-        pd.testing.assert_frame_equal(
-            getattr(one, name), getattr(other, name), check_exact=False, rtol=1e-9, atol=1e-9
-        )
-    if clustered:
-        return
-    models = {"one": model, "half": 0.5 * model.predict(X) + X[:, 1]}
-    shuffled = {"one": model, "half": models["half"][order]}
-    tables = [
-        drosurv.compare(models, X, y, y_train=train.y, sensitive_features=groups),
-        drosurv.compare(shuffled, X[order], y[order], y_train=train.y, sensitive_features=groups.iloc[order]),
-    ]
-    pd.testing.assert_frame_equal(*tables, check_exact=False, rtol=1e-9, atol=1e-9)
 
 
 def test_gain_and_slope_have_one_number_and_one_interval(evaluated):
@@ -645,12 +585,6 @@ def test_features_may_be_a_tensor(plain, model, train, held_out):
     pd.testing.assert_frame_equal(found.to_frame(), plain.to_frame(), rtol=1e-9)
 
 
-def test_columns_that_are_called_otherwise_are_named(train, held_out):
-    numbered, named = pd.DataFrame(held_out.X), pd.DataFrame(train.X, columns=["0", "1", "x"])
-    with pytest.raises(ValueError, match="only one of them has 0, 0, 1, 1, 2, x"):
-        evaluate(held_out.X[:, 0], numbered, held_out.y, X_train=named, y_train=train.y)
-
-
 def test_intersections_are_found_by_their_labels(model, train, held_out):
     both = list(map(tuple, held_out.sensitive_features.to_numpy()))
     found = quiet(model, train, held_out, sensitive_features={"both": both})
@@ -717,25 +651,6 @@ TIMES = np.array([5.0, 20.0])
 def predicted_at(held_out, change=lambda survival: survival, times=TIMES):
     survival = change(np.exp(-np.outer(np.exp(held_out.X[:, 0]), times) / 30))
     return evaluate((times, survival), None, held_out.y)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-def test_times_beyond_the_follow_up_and_before_the_first_event_are_refused(held_out):
-    y, survival = held_out.y, np.full((len(held_out.y), 2), [0.5, 0.4])
-    calls = {
-        evaluate: {},
-        drosurv.audit: {"search_rules": False},
-        drosurv.certify: {"n_bootstrap": 99},
-    }
-    said = f"first predicted time, 500; the longest observation ends at {y['time'].max():g}: predict earlier times"
-    for times in ([500.0, 600.0], [0.0, 500.0]):
-        for verb, how in calls.items():
-            with pytest.raises(ArgumentError, match=said):
-                verb((times, survival), held_out.X, y, **how)
-    with pytest.raises(ArgumentError, match=said):
-        drosurv.compare({"late": ([500.0, 600.0], survival)}, held_out.X, y)
-    with pytest.raises(ArgumentError, match=r"end at time 0\.001, before the first event"):
-        predicted_at(held_out, times=np.array([1e-3]))
 
 
 def test_equal_predictions_are_judged_without_a_slope(held_out):

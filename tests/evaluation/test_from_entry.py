@@ -438,17 +438,6 @@ def test_a_published_score_is_judged_from_the_first_time_after_entry_by_every_ve
     assert gain == pytest.approx(0, abs=1e-9)
 
 
-def test_incidences_of_a_cause_at_few_times_do_not_take_entry_times():
-    at = [1.0, 2.0]
-    X, y, entry, survival = late_patients(at)
-    causes = Surv.competing(1 + (np.arange(len(X)) % 2), y["time"])
-    given = Predictions(survival=survival, times=at)
-    with pytest.raises(ValueError, match="entry"):
-        evaluate(given, X, with_fields(causes, entry=entry), cause=1)
-    with pytest.raises(ValueError, match="given incidences of a cause"):
-        certify(given, X, with_fields(causes, entry=entry), cause=1, n_bootstrap=59)
-
-
 def test_with_few_times_only_those_who_can_be_judged_are_counted():
     rng = np.random.default_rng(3)
     entry = rng.uniform(50, 95, 600)

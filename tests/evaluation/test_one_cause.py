@@ -288,21 +288,9 @@ def test_models_are_compared_by_one_cause(model):
     assert ranked.iloc[0] == pytest.approx(wanted)
 
 
-def test_bad_causes_are_named(model):
+def test_a_model_of_one_event_is_evaluated_for_events_of_any_cause():
     X, y, _ = cohort(7, n=300)
     event = Surv.from_arrays(y["cause"] > 0, y["time"])
-    with pytest.raises(ValueError, match="cause=1 needs causes in y"):
-        evaluate(model, X, event, cause=1)
-    with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
-        evaluate(model, X, y, cause=3)
-    # Also where patients had an event of a cause that the model was not trained on.
-    third = Surv.competing(np.where(np.arange(300) % 5 == 0, 3, y["cause"]), y["time"])
-    for judge in (evaluate, certify, audit):
-        with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
-            judge(model, X, third, cause=3)
-    with pytest.raises(ValueError, match="cause needs a model of causes"):
-        evaluate(CoxPH().fit(X, event), X, y, cause=1)
-    # A model of one event is evaluated for events of any cause.
     assert evaluate(CoxPH().fit(X, event), X, y, **QUICK).by_cause is None
 
 
@@ -475,8 +463,6 @@ def test_late_entry_leaves_no_table_by_cause_of_incidences_at_few_times(model):
     entry = np.where(y["time"] > 1.0, 0.5, 0.0)
     P = Predictions(incidence=table(model, X, [1.0, 2.0]), times=[1.0, 2.0])
     assert evaluate(P, X, with_fields(y, entry=entry), **QUICK).by_cause is None
-    with pytest.raises(InputError, match="entry cannot be used with given incidences of a cause"):
-        evaluate_by_cause(P, X, with_fields(y, entry=entry))
 
 
 @pytest.mark.parametrize(

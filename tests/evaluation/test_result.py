@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from drosurv.errors import ArgumentError
-
 
 @pytest.fixture
 def result(without_replicates):
@@ -29,10 +27,3 @@ def test_differences_and_ratios_are_those_of_fairlearn(result):
     assert ratio == pytest.approx(min(min(value / overall, overall / value) for value in values))
     # The gap of the table is the same number.
     assert result.difference("site")["brier_skill"] == pytest.approx(result.value("brier_skill", "site"))
-
-
-def test_several_attributes_must_be_named(result):
-    with pytest.raises(ArgumentError, match="attribute"):
-        result.difference()
-    with pytest.raises(ArgumentError, match="method"):
-        result.ratio("site", "sideways")

@@ -146,18 +146,3 @@ def test_plots_make_their_own_axes(full):
     ):
         assert any(axes.has_data() for axes in draw().figure.axes)
     plt.close("all")
-
-
-def test_what_cannot_be_drawn_is_named(full, result, axes):
-    with pytest.raises(ValueError, match="metric must be one that groups have"):
-        full.plot_groups("share_of_gain", ax=axes)
-    with pytest.raises(ValueError, match=r"attribute must be one of \['overall', 'site', 'sex'\]"):
-        full.plot_survival("race", ax=axes)
-    with pytest.raises(ValueError, match="metric and attribute must be one of"):
-        result.plot_control("group_disparity", "race", ax=axes)
-
-
-def test_no_control_no_control_plot(model, train, held_out, axes):
-    bare = evaluate(model, held_out.X, held_out.y, y_train=train.y, sensitive_features=None)
-    with pytest.raises(ValueError, match="no shrinkage control without a reference"):
-        bare.plot_control(ax=axes)

@@ -7,7 +7,6 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
-from sksurv.svm import FastSurvivalSVM
 
 from drosurv import metrics, paper
 from drosurv.estimators import CoxPH, GroupDROCox
@@ -193,12 +192,6 @@ def test_scikit_survivals_models_need_training_targets_only_for_the_null_model(t
     )
     skills = [get_scorer("brier_skill", y_train=y)(other, held_out.X, held_out.y) for y in (train.y, None)]
     assert skills[0] > skills[1] + 1e-6
-
-
-def test_a_model_without_curves_is_named(train, held_out):
-    svm = FastSurvivalSVM(random_state=0).fit(train.X, train.y)
-    with pytest.raises(ValueError, match="FastSurvivalSVM has no predict_survival_function"):
-        get_scorer("neg_ibs", y_train=train.y)(svm, held_out.X, held_out.y)
 
 
 def test_intersections_are_the_groups_if_asked_for(model, held_out):

@@ -149,15 +149,3 @@ def test_a_model_of_one_cause_gives_the_numbers_of_cox():
     # One curve for everybody is that of the training patients for Cox, and of these patients for a cause.
     without = [table.drop(index="gain")[shown] for table in asked]
     pd.testing.assert_frame_equal(*without, rtol=1e-3)
-
-
-def test_bad_causes_are_named():
-    x, y, incidence = draw(0)
-    tables = {k: incidence(k, FEW) for k in (1, 2)}
-    with pytest.raises(ValueError, match=r"cause must be one of \[1, 2\], whose incidence is given, got 3"):
-        judged(Predictions(incidence=tables, times=FEW), y, x, cause=3)
-    with pytest.raises(ValueError, match="cause needs a target with causes"):
-        judged(Predictions(incidence=tables, times=FEW), Surv.from_arrays(y["cause"] > 0, y["time"]), x)
-    cox = CoxPH().fit(x[:, None], Surv.from_arrays(y["cause"] > 0, y["time"]))
-    with pytest.raises(ValueError, match="cause needs a model of causes, or predicted incidences at times"):
-        judged_patients(as_predictions(cox, x[:, None], len(y)), y, cause=1)

@@ -103,14 +103,6 @@ def test_a_number_whose_cut_tells_the_event_is_a_problem_of_the_model(patients):
     assert "'psa' (whether it is above" in report.to_markdown()
 
 
-@pytest.mark.parametrize("judge", [drosurv.audit, drosurv.certify, drosurv.repair])
-def test_a_column_to_keep_that_no_table_has_is_an_error(patients, score, judge):
-    table, y = patients
-    said = r"^keep_columns column 'died ' is not in the table\. Did you mean 'died'\? It has: age, bmi, days, died\.$"
-    with pytest.raises(drosurv.errors.ArgumentError, match=said):
-        judge(score, table[["age", "bmi"]], y, features=table, keep_columns="died ")
-
-
 def test_a_text_is_one_column_to_keep(patients, score):
     table, y = patients
     assert list(known_columns(score, table, y, keep_columns="died").kept) == ["died"]

@@ -7,6 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.objectives.objective import Mean, uniform_mass
@@ -54,34 +56,34 @@ def dense_distances(X):
     return (U[:, None] - U[None]).norm(dim=-1)
 
 
-def dense_hinges(h, X):
-    return torch.relu((h[:, None] - h[None]).abs() - SCALE * dense_distances(X))
+def dense_hinges(h, X, scale):
+    return torch.relu((h[:, None] - h[None]).abs() - scale * dense_distances(X))
 
 
-def dense_keya_individual(h, X, event, time, codes):
+def dense_keya_individual(h, X, event, time, codes, scale):
     n = len(h)
-    return dense_hinges(h, X).triu(1).sum() / (n * (n - 1))
+    return dense_hinges(h, X, scale).triu(1).sum() / max(n * (n - 1), 1)
 
 
-def dense_rp_individual(h, X, event, time, codes):
+def dense_rp_individual(h, X, event, time, codes, scale):
     pairs = ~event[:, None] & event[None] & (time[:, None] <= time[None])
-    return (dense_hinges(h, X) * pairs).sum() / ((~event).sum() * event.sum())
+    return (dense_hinges(h, X, scale) * pairs).sum() / max((~event).sum() * event.sum(), 1)
 
 
-def dense_rp_group(h, X, event, time, codes):
+def dense_rp_group(h, X, event, time, codes, scale):
     pairs = ~event[:, None] & event[None] & (time[:, None] <= time[None]) & (codes[:, None] == codes[None])
-    return (dense_hinges(h, X) * pairs).sum() / ((~event).sum() * event.sum())
+    return (dense_hinges(h, X, scale) * pairs).sum() / max((~event).sum() * event.sum(), 1)
 
 
 def smoothed_means(h, codes):
     return [(h[codes == g].sum() + 0.5) / ((codes == g).sum() + 1) for g in sorted(set(codes.tolist()))]
 
 
-def dense_keya_group(h, X, event, time, codes):
+def dense_keya_group(h, X, event, time, codes, scale):
     return torch.stack([(mean - h.mean()).abs() for mean in smoothed_means(h, codes)]).max(dim=0).values
 
 
-def dense_keya_intersectional(h, X, event, time, codes):
+def dense_keya_intersectional(h, X, event, time, codes, scale):
     logs = torch.stack(smoothed_means(h, codes)).log()
     return logs.max(dim=0).values - logs.min(dim=0).values
 
@@ -96,14 +98,14 @@ DENSE = {
 PAIRWISE = ["keya_individual", "rp_individual", "rp_group"]
 
 
-def prepared(name, X, target, codes):
-    return PENALTIES[name](X, target, codes, N_GROUPS, SCALE)
+def prepared(name, X, target, codes, scale=SCALE):
+    return PENALTIES[name](X, target, codes, N_GROUPS, scale)
 
 
-def dense(name, scores, X, target, codes):
+def dense(name, scores, X, target, codes, scale=SCALE):
     leaf = torch.tensor(scores, requires_grad=True)
     parts = map(torch.as_tensor, (X, target.event, target.time, codes))
-    value = DENSE[name](leaf.exp(), *parts)
+    value = DENSE[name](leaf.exp(), *parts, scale)
     value.backward()
     return value.item(), leaf.grad.numpy()
 
@@ -133,6 +135,34 @@ def test_value_and_gradient_equal_the_dense_definition(name, situation):
         assert_close(np.sort(gradients[0]).sum(), np.sort(gradient).sum())
         return
     assert_close(gradients[0], gradient)
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    name=st.sampled_from(sorted(PENALTIES)),
+    n=st.integers(1, 15),
+    d=st.integers(1, 7),
+    seed=st.integers(0, 2**32 - 1),
+    event_rate=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+    n_times=st.integers(1, 20),
+    spread=st.sampled_from([0.0, 1e-6, 0.1, 10.0]),
+    scale=st.sampled_from([0.0, 0.01, 0.5, 3.0]),
+)
+def test_few_patients_whichever_groups_are_present_have_the_dense_definition(
+    name, n, d, seed, event_rate, n_times, spread, scale
+):
+    rng = np.random.default_rng(seed)
+    # Repeated and zero rows are common.
+    X = rng.integers(-1, 2, size=(n, d)).astype(float)
+    scores = np.log1p(spread * np.where(rng.random(n) < 0.3, rng.integers(0, 3, size=n), rng.random(n)))
+    target = Target(rng.random(n) < event_rate, rng.integers(0, n_times, size=n).astype(float))
+    data = X, target, rng.integers(0, N_GROUPS, size=n), scale
+    value, gradient = dense(name, scores, *data)
+    values, gradients = prepared(name, *data)(scores[None])
+    assert values[0] == pytest.approx(value, rel=1e-10, abs=1e-10)
+    # Two groups that are equally far from the others are a kink.
+    if name in PAIRWISE:
+        np.testing.assert_allclose(gradients[0], gradient, atol=1e-8)
 
 
 @pytest.mark.parametrize("situation", situations(4))

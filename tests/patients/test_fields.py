@@ -13,7 +13,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drosurv
-from drosurv import CoxPH, RepairedCox, Surv, audit, certify, compare, evaluate, monitor, repair
+from drosurv import CoxPH, Surv, audit, certify, compare, evaluate, monitor, repair
 from drosurv.evaluation import get_scorer
 from drosurv.metrics import (
     calibration_slope,
@@ -194,22 +194,6 @@ def test_fractions_train_and_score_but_do_not_judge():
         compare({"m": model}, X, y)
 
 
-def test_weights_are_given_once():
-    both = {"sample_weight": np.ones(N)}
-    survival = np.full((N, 2), 0.5)
-    calls = (
-        lambda: CoxPH().fit(X, Y, **both),
-        lambda: RepairedCox().fit(X, Y, **both),
-        lambda: concordance_index(Y, X["a"], **both),
-        lambda: integrated_brier_score(Y, with_fields(Y, entry=None), survival, [0.5, 1.0], **both),
-    )
-    for call in calls:
-        with pytest.raises(
-            ValueError, match="y has weights, and sample_weight is given too: give one of them"
-        ):
-            call()
-
-
 # Metrics.
 
 
@@ -266,18 +250,8 @@ def test_estimators_of_scikit_survival_get_event_and_time(estimator):
         assert 0 < compare({"m": fitted}, X[150:], y[150:], y_train=y[:150])["value"].iloc[0] < 1
 
 
-def test_fields_that_an_estimator_does_not_take_are_refused_by_name():
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
-        repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=None), random_state=0)
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support weight"):
-        repair(CoxPHSurvivalAnalysis(), X, with_fields(Y, entry=None), random_state=0)
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
-        audit(CoxPHSurvivalAnalysis(), X, with_fields(Y, weight=None), folds=3)
-    with pytest.raises(ValueError, match="weight is not supported in a repair of a frozen model"):
-        repair(CoxPH().fit(X, Y), X, Y, frozen=True)
+def test_clusters_have_no_part_in_monitoring():
     start = pd.Series(pd.date_range("2001-01-01", periods=N))
-    with pytest.raises(ValueError, match="weight is not supported in monitoring"):
-        monitor(CoxPH().fit(X, Y), X, Y, start=start)
     with pytest.warns(UserWarning, match="clusters are alike, false alarms are more frequent"):
         monitor(CoxPH().fit(X, Y), X, with_fields(Y, weight=None), start=start, time_unit="years")
 

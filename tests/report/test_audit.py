@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -278,9 +277,3 @@ def test_tensors_are_audited_as_the_arrays_they_hold(train, held_out, device):
     values = [[row["c_index"] for row in report.tables["by_group"].rows] for report in reports]
     assert len(values[0]) == 3
     assert values[1] == pytest.approx(values[0])
-
-
-@pytest.mark.parametrize("model", [CoxPH(), make_pipeline(StandardScaler(), CoxPH())])
-def test_a_model_must_be_fitted(model, held_out):
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        audit_of(model, held_out)

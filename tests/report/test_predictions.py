@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from sksurv.metrics import brier_score, concordance_index_censored
 
-from drosurv import CoxPH, Surv, evaluate
+from drosurv import CoxPH, Surv
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
-from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import parse_target, with_fields
@@ -465,14 +464,6 @@ def test_the_numbers_of_all_patients_are_those_of_the_group_table_in_the_bounds_
             f"With these {judged.sum()} patients and {events.sum()} events by time 2,"
             in found["verdict"]["text"]
         )
-
-
-def test_columns_without_times_are_refused_as_evaluate_does():
-    y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
-    table = pd.DataFrame({1.0: [0.9, 0.8, 0.7], 2.0: [0.6, 0.5, 0.4]})
-    for judge in (audit, evaluate):
-        with pytest.raises(ArgumentError, match=r"2 columns\. Pass the pair \(times, survival\)"):
-            judge(table, None, y)
 
 
 def few_times_of(n, **fields):

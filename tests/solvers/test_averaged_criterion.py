@@ -70,43 +70,9 @@ class Patients:
         return 0.3 * np.random.default_rng(seed).normal(size=self.X.shape[1] + self.loss.n_intervals)
 
 
-def defined_objective(name, values, mass):
-    """Mean, mean of the worst share and chi-square dual, by minimising over eta where there is one."""
-    if name == "mean":
-        return float(mass @ values)
-
-    def dual(eta):
-        excess = np.maximum(values - eta, 0.0)
-        return eta + (mass @ excess / ALPHA if name == "cvar" else np.sqrt(mass @ excess**2 / ALPHA))
-
-    low = values.min() - 10 * np.ptp(values)
-    return optimize.minimize_scalar(
-        dual, bounds=(low, values.max()), method="bounded", options={"xatol": 1e-12}
-    ).fun
-
-
 def differences(function, at, step=1e-6):
     moves = step * np.eye(len(at))
     return np.stack([(function(at + move) - function(at - move)) / (2 * step) for move in moves], axis=-1)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_value_is_the_objective_of_averaged_regrets(name, weighted):
-    patients = Patients(weighted=weighted)
-    problem, z = patients.problem(OBJECTIVES[name], l2=0.2), patients.point()
-    expected = defined_objective(name, patients.averages(z).numpy(), patients.mass)
-    assert problem.value(z) == pytest.approx(expected + float(patients.ridge(z, 0.2)), rel=1e-6, abs=1e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_gradient_is_the_derivative_of_the_value(name, weighted):
-    patients = Patients(weighted=weighted)
-    problem, z = patients.problem(OBJECTIVES[name], l2=0.2), patients.point()
-    problem.value(z)
-    gradient = problem.gradient()
-    np.testing.assert_allclose(gradient, differences(problem.value, z), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))

@@ -30,14 +30,6 @@ def test_the_validation_set_is_stratified_by_event_and_no_row_is_lost():
     assert len(validation) == 40
 
 
-def test_too_few_validation_events_raise_with_the_remedy():
-    with pytest.raises(
-        ValueError,
-        match=r"early_stopping=True needs at least 5 events.*which has 2 of 20.*validation_fraction=0.1",
-    ):
-        split(np.arange(100) < 20, 0.1)
-
-
 def test_rows_of_a_cluster_stay_in_one_set():
     together = np.repeat(np.arange(100), 3)
     event = np.arange(300) % 6 == 2

@@ -23,11 +23,17 @@ TIME = np.ceil(10 * RNG.exponential(size=N) * np.exp(-0.8 * X[:, 0]))
 EVENT = RNG.random(N) < 0.7
 TARGET = Target(EVENT, TIME)
 FIRST = np.arange(N) % 2 == 0
-MASS = np.full(N, 1 / N)
+WEIGHT = RNG.integers(1, 4, N).astype(float)
 LABELS = np.stack([RNG.integers(0, 4, N) for _ in range(3)])
-W = np.mean(
-    [(row[:, None] == row) / (row[:, None] == row).sum(axis=1, keepdims=True) for row in LABELS], axis=0
-)
+
+
+def averaging(weight):
+    """The matrix that averages over the patients of the same cell, by weight."""
+    same = (LABELS[:, :, None] == LABELS[:, None]) * weight
+    return (same / same.sum(axis=2, keepdims=True)).mean(axis=0)
+
+
+W = averaging(np.ones(N))
 
 
 def partial_likelihood(scores, psi):
@@ -66,21 +72,25 @@ OBJECTIVES = {
 }
 
 
-def criterion_of(name, objective, offset=None):
+def criterion_of(name, objective, offset=None, weight=None):
     make, blocks = OBJECTIVES[objective]
-    around = Partitions(LABELS)
-    return Criterion(LOSSES[name][0](), make(), MASS, blocks, neighborhoods=around, null_losses=offset)
+    mass = np.full(N, 1 / N) if weight is None else weight / weight.sum()
+    around = Partitions(LABELS, weight)
+    return Criterion(LOSSES[name][0](), make(), mass, blocks, neighborhoods=around, null_losses=offset)
 
 
 def slopes(function, at, step=1e-6):
     return np.array([(function(at + e) - function(at - e)) / (2 * step) for e in step * np.eye(len(at))])
 
 
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", LOSSES)
-def test_any_objective_takes_the_averages_of_any_loss(name, objective):
+def test_any_objective_takes_the_averages_of_any_loss(name, objective, weight):
     offset = RNG.normal(size=N)
-    criterion = criterion_of(name, objective, offset)
+    criterion = criterion_of(name, objective, offset, weight)
+    share = np.ones(N) if weight is None else weight
+    W, mass = averaging(share), share / share.sum()
     scores, start = RNG.normal(size=N), criterion.loss.start
     extra = start + 0.3 * RNG.normal(size=len(start))
     make, blocks = OBJECTIVES[objective]
@@ -89,7 +99,7 @@ def test_any_objective_takes_the_averages_of_any_loss(name, objective):
     def value(joint):
         losses = LOSSES[name][1](joint[:N], joint[N:])
         ridge = 0.5e-6 * float(((joint[N:] - start) ** 2).sum())
-        return float(scalar((W @ (losses - offset))[None], MASS).value[0]) + ridge
+        return float(scalar((W @ (losses - offset))[None], mass).value[0]) + ridge
 
     found, by_score, by_extra = criterion(scores[None], extra[None])
     assert found[0] == pytest.approx(value(np.append(scores, extra)), rel=1e-10)

@@ -141,12 +141,6 @@ def test_the_summary_has_at_most_40_lines_and_the_page_holds_its_parts(found, tm
     assert found.to_dict()["columns"]["time"] == "days"
 
 
-def test_too_few_events_are_an_error(patients):
-    few = patients.assign(died=(patients.index < 5).astype(float))
-    with pytest.raises(ValueError, match="at least 20 are needed"):
-        drosurv.check(few.drop(columns="last_seen"))
-
-
 def test_numbers_as_names_of_columns_are_texts_and_a_cut_without_another_side_is_told(patients):
     wanted = WantedColumns(groups=["sex", "7>1000"], drop=["last_seen"])
     prepared = prepare_table(patients.rename(columns={"x1": 7}), wanted, None, "the table")

@@ -233,29 +233,6 @@ for (k in 1:2) {
         np.testing.assert_allclose(model.summary(cause)["se(coef)"], r[f"se{cause}"][:, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (lambda model: model.predict(X), "fitted with an offset: give offset"),
-        (
-            lambda model: model.predict_cumulative_incidence(X, TIMES, offset=DATA["offset"]),
-            r"fitted with strata \['quick', 'slow'\]: pass strata",
-        ),
-        (
-            lambda _: CauseSpecificCox(ALPHA).fit(X, Y).predict_survival_function(X, **PREDICT),
-            "fitted without an offset",
-        ),
-        (
-            lambda _: fit(ROWS.assign(cause=1), id=ROWS["id"]),
-            "one id has 2 events: give one event per id",
-        ),
-    ],
-)
-def test_bad_input_is_named(asked, message, model):
-    with pytest.raises(ValueError, match=message):
-        asked(model)
-
-
 def test_no_curve_for_a_stratum_without_any_event():
     stratum = np.where(DATA["cause"] == 2, "slow", DATA["stratum"])
     with pytest.warns(UserWarning, match="no event in stratum never"):
