@@ -6,6 +6,7 @@ import pytest
 
 from drosurv import Surv, compare, evaluate, repair
 from drosurv.evaluation import Predictions
+from drosurv.judging.drawn_events import Probabilities
 from drosurv.judging.few_times import FEWEST_FOLLOWED, ResidualsAtTimes
 from drosurv.judging.from_predictions import judged_patients
 from drosurv.judging.questions import questions
@@ -372,3 +373,24 @@ def test_comparisons_and_names_of_causes_know_times_in_single_precision_too():
     shared = own.index.intersection(other.index)
     assert len(shared) > 3
     np.testing.assert_allclose(own[shared].to_numpy(float), other[shared].to_numpy(float), rtol=1e-9)
+
+
+def test_drawn_events_vary_between_patients_as_residuals_do():
+    # Patients of low risk are those who are still followed: what censoring adds is not in proportion to risks.
+    sums, at, n = np.zeros((2, 2)), np.arange(1.0, 8.0), 600
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=n)
+        rate = 0.3**1.3 * np.exp(0.75 * x)
+        time = np.ceil((rng.exponential(size=n) / rate) ** (1 / 1.3))
+        left = np.ceil(rng.uniform(0.5, 7, n))
+        S = np.exp(-rate[:, None] * at**1.3)
+        residuals = judged(at, S, np.minimum(time, left), time <= left).residuals
+        last = residuals.known_parts - 1
+        drawn = Probabilities.of(residuals, last + 1, residuals.weight)
+        variances = drawn.variances_of(slice(None)).reshape(n, last + 1, last + 1)[:, last, last]
+        found = (residuals.observed - residuals.expected)[:, last] ** 2
+        sums += [[found[own].sum(), variances[own].sum()] for own in (x < -0.5, x >= -0.5)]
+    low, high = sums[:, 0] / sums[:, 1]
+    assert 0.7 < low < 1.1
+    assert low / high == pytest.approx(1.0, abs=0.2)

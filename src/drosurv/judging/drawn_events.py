@@ -70,7 +70,7 @@ class PatientEvents:
         observed, expected = residuals.observed[:, :known], residuals.expected[:, :known]
         given |= {"observed": observed, "expected": expected, "ends": residuals.ends[:known]}
         if isinstance(residuals, ResidualsAtTimes):
-            return PatientEvents(**given, source=Probabilities.of(observed, expected, weight))
+            return PatientEvents(**given, source=Probabilities.of(residuals, known, weight))
         return PatientEvents(**given, source=Hazards.of(judged, residuals, until, order, rng))
 
     @property
@@ -238,29 +238,33 @@ class Hazards(NamedTuple):
 class Probabilities:
     """Predictions at few times: probabilities `steps` (n, J) of the event in the parts, from which events are drawn.
 
-    Censoring makes residuals vary more than events do. To vary as much, a share 1 / g of the drawn events is known, and
-    counts g times, with numbers `inflation` (J,) of the parts.
+    Censoring makes residuals vary more than events do, and most where few patients of like risk were followed. To vary
+    as much, a share 1 / g of the drawn events is known, and counts g times, with the numbers `inflation` (n, J).
     """
 
     steps: FloatArray
     inflation: FloatArray
 
     @staticmethod
-    def of(observed: FloatArray, expected: FloatArray, weight: FloatArray) -> Probabilities:
-        """Return probabilities whose drawn residuals have the variance of the residuals of n patients in each part."""
-        squares = weight @ ((observed - expected) ** 2 + expected**2)
-        found = squares / np.maximum(weight @ expected, 1e-12)
-        return Probabilities(expected, np.maximum(found, 1.0))
+    def of(residuals: ResidualsAtTimes, known: int, weight: FloatArray) -> Probabilities:
+        """Return probabilities in `known` parts whose drawn residuals vary as much as those of n patients."""
+        observed, expected = residuals.observed[:, :known], residuals.expected[:, :known]
+        added = np.divide(
+            residuals.added_in_parts()[:, :known], expected, out=np.zeros(expected.shape), where=expected > 0
+        )
+        wanted = weight @ ((observed - expected) ** 2 + expected**2)
+        found = weight @ (expected * (1 + added))
+        return Probabilities(expected, (1 + added) * np.maximum(wanted / np.maximum(found, 1e-12), 1.0))
 
     def take(self, rows: IntArray) -> Probabilities:
         """Return the probabilities of some rows."""
-        return replace(self, steps=self.steps[rows])
+        return Probabilities(self.steps[rows], self.inflation[rows])
 
     def variances_of(self, rows: slice) -> FloatArray:
         """Return covariances (m, J * J) of the residuals of some patients in the parts."""
         steps = self.steps[rows]
         found = -steps[:, :, None] * steps[:, None, :]
-        found[:, range(steps.shape[1]), range(steps.shape[1])] += self.inflation * steps
+        found[:, range(steps.shape[1]), range(steps.shape[1])] += self.inflation[rows] * steps
         return found.reshape(len(found), -1)
 
     @staticmethod
@@ -276,12 +280,12 @@ class Probabilities:
 
     def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
         """See :meth:`Sample.draw`; uniform numbers exp(-`unit`) say who has the event, and when."""
-        steps, g = self.steps[rows], self.inflation
+        steps, g = self.steps[rows], self.inflation[rows]
         known, uniform = np.cumsum(steps / g, axis=1), -np.expm1(-unit)
         part = (uniform[:, :, None] >= known[:, None, :]).sum(axis=2)
-        observed = np.append(g, 0.0)[part]
+        observed = np.take_along_axis(np.pad(g, ((0, 0), (0, 1))), part, axis=1)
         expected = np.broadcast_to(steps.sum(axis=1, keepdims=True), uniform.shape)
-        parts = [np.where(part == j, g[j], 0.0) - steps[:, [j]] for j in range(steps.shape[1] - 1)]
+        parts = [np.where(part == j, g[:, [j]], 0.0) - steps[:, [j]] for j in range(steps.shape[1] - 1)]
         return np.hstack([observed, expected, *parts])
 
 

@@ -185,6 +185,17 @@ class ResidualsAtTimes(PatientResiduals):
         That of a patient's outcomes by two times is the variance by the first one, times the probability of no event
         between the two.
         """
+        by, free = self._by_censoring
+        squares, n = self.weight * w**2, len(self.ends)
+        found = np.empty((n, n))
+        for j in range(n):
+            found[j, j:] = found[j:, j] = (squares * by[:, j] / free[:, j]) @ free[:, j:]
+        step = np.eye(n) - np.eye(n, k=-1)
+        return step @ found @ step.T
+
+    @cached_property
+    def _by_censoring(self) -> tuple[FloatArray, FloatArray]:
+        """What censoring adds to variances of outcomes (n, J) by the times, and probabilities of no event (n, J)."""
         last = 0
         by, free = np.zeros(self.by_censoring.shape), np.ones(self.by_censoring.shape)
         for j, known in enumerate(self.followed.T):
@@ -192,12 +203,14 @@ class ResidualsAtTimes(PatientResiduals):
             by[:, j] = np.where(known, self.by_censoring[:, j], by[:, last])
             free[:, j] = np.where(known, 1 - self._bounded_until[:, j], free[:, last])
             last = j
-        squares, n = self.weight * w**2, len(self.ends)
-        found = np.empty((n, n))
-        for j in range(n):
-            found[j, j:] = found[j:, j] = (squares * by[:, j] / free[:, j]) @ free[:, j:]
-        step = np.eye(n) - np.eye(n, k=-1)
-        return step @ found @ step.T
+        return by, free
+
+    def added_in_parts(self) -> FloatArray:
+        """Return the variance (n, J) that censoring adds to each patient's residuals, if predictions are right."""
+        by, free = self._by_censoring
+        before = np.hstack([np.zeros((len(by), 1)), by[:, :-1]])
+        left = free / np.hstack([np.ones((len(by), 1)), free[:, :-1]])
+        return np.maximum(by + before - 2 * before * left, 0.0)
 
     def freedom(self, mass: FloatArray) -> float:
         """Return the degrees of freedom of a variance: the number of events less one."""
