@@ -44,20 +44,6 @@ def test_counts_are_those_of_all_pairs_one_by_one(rows):
     np.testing.assert_allclose(between.sum(axis=1) + between.sum(axis=2), expected, atol=1e-12)
 
 
-def test_sums_between_groups_add_up_to_those_of_everybody_and_of_each_group_alone():
-    rng = np.random.default_rng(0)
-    n = 60
-    event, time, risk = rng.random(n) < 0.6, rng.integers(1, 9, n).astype(float), rng.normal(size=n).round(1)
-    weight, code = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, n)
-    found = PairOrder.for_harrell(Target(event, time), risk).harrell_between(code, 3, weight)
-    for sums, whole in zip(found, harrell_pairs(time, event, risk, weight).sum(axis=1) / 2, strict=True):
-        assert sums.sum() == whole
-    for g in range(3):
-        own = code == g
-        alone = harrell_pairs(time[own], event[own], risk[own], weight[own]).sum(axis=1) / 2
-        assert [sums[g, g] for sums in found] == alone.tolist()
-
-
 @pytest.mark.parametrize("n", [300, 6_000])
 def test_rows_are_by_time_then_events_first_then_score(n):
     rng = np.random.default_rng(0)
