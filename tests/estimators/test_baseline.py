@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from drosurv.curves import StepFunction
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.base import cox_baseline
@@ -51,20 +50,6 @@ def test_score_zero_for_everyone_is_the_nelson_aalen_estimate():
     times = np.unique(target.time[target.event])
     steps = [(target.event & (target.time == t)).sum() / (target.time >= t).sum() for t in times]
     np.testing.assert_allclose(found.cumulative_hazard(np.zeros(1))[0, 1:], np.cumsum(steps), rtol=1e-12)
-
-
-def test_step_functions_hold_their_last_value_and_know_their_domain():
-    step = StepFunction(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.5]))
-    assert step(0.0) == 1.0
-    assert step(0.999) == 1.0
-    assert step(1.0) == 0.6
-    assert step(1e9) == 0.5
-    assert step([0.5, 1.5, 2.5]).tolist() == [1.0, 0.6, 0.5]
-    assert isinstance(step(1.5), float)
-    assert step.domain == (0.0, np.inf)
-    for bad in (-0.1, np.nan, np.inf, [1.0, -1.0]):
-        with pytest.raises(ValueError, match="times must be finite and not negative"):
-            step(bad)
 
 
 def test_follow_up_curves_are_kaplan_meiers():

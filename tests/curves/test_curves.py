@@ -3,23 +3,30 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from sksurv.functions import StepFunction
+from sksurv import metrics
+from sksurv.functions import StepFunction as TheirStepFunction
+from sksurv.linear_model import CoxPHSurvivalAnalysis
 
+from drosurv import CoxPH, datasets
 from drosurv.curves import (
     Baseline,
     CompetingCurves,
     FittedCurves,
     StepCurves,
+    StepFunction,
     TableValues,
     interpolate,
     parse_survival,
 )
+from drosurv.metrics import integrated_brier_score
+
+TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([0.9, 0.5, 0.2])
 
 
 def test_step_functions_are_read_as_scikit_survival_reads_them():
     rng = np.random.default_rng(0)
     grid = np.sort(rng.uniform(1, 9, 12))
-    functions = [StepFunction(grid, np.sort(rng.random(12))[::-1], domain=(0, 10)) for _ in range(5)]
+    functions = [TheirStepFunction(grid, np.sort(rng.random(12))[::-1], domain=(0, 10)) for _ in range(5)]
     times = np.concatenate(([0.0, grid[0], grid[3], grid[-1]], rng.uniform(0, grid[-1], 20)))
     curves = parse_survival(functions, 5)
     np.testing.assert_array_equal(
@@ -31,7 +38,7 @@ def test_step_functions_are_read_as_scikit_survival_reads_them():
 
 
 def test_step_functions_are_constant_after_their_last_time():
-    (value,) = parse_survival([StepFunction(np.array([0.0, 2.0]), np.array([1.0, 0.4]))], 1).survival(
+    (value,) = parse_survival([TheirStepFunction(np.array([0.0, 2.0]), np.array([1.0, 0.4]))], 1).survival(
         np.array([99.0])
     )
     assert value.tolist() == [0.4]
@@ -39,8 +46,8 @@ def test_step_functions_are_constant_after_their_last_time():
 
 def test_curves_may_have_grids_factors_and_offsets_of_their_own():
     functions = [
-        StepFunction(np.array([0.0, 1.0]), np.array([1.0, 0.5])),
-        StepFunction(np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.5, 1.0]), a=-1.0, b=1.0),
+        TheirStepFunction(np.array([0.0, 1.0]), np.array([1.0, 0.5])),
+        TheirStepFunction(np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.5, 1.0]), a=-1.0, b=1.0),
         lambda times: np.exp(-times),
     ]
     curves = parse_survival(functions, 3)
@@ -268,3 +275,37 @@ def test_survival_is_linear_where_it_reaches_zero():
     assert np.allclose(curves.cumulative_hazard(np.array([2.5]))[0], -np.log(0.2))
     assert np.allclose(curves.survival(np.array([1.5]))[0], np.sqrt(0.8 * 0.4))
     assert np.allclose(curves.survival(np.array([3.5]))[1], np.sqrt(0.7 * 0.6))
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (2.0, -0.5)])
+def test_values_equal_scikit_survivals_between_the_first_and_the_last_step(a, b):
+    theirs = TheirStepFunction(TIMES, VALUES, a=a, b=b)
+    ours = StepFunction(TIMES, VALUES, a, b)
+    grid = np.linspace(1.0, 4.0, 31)
+    np.testing.assert_array_equal(ours(grid), theirs(grid))
+    np.testing.assert_array_equal(ours.x, theirs.x)
+    np.testing.assert_array_equal(ours.y, theirs.y)
+    assert (ours.a, ours.b) == (theirs.a, theirs.b)
+
+
+def test_step_functions_hold_their_first_and_last_values_and_know_their_domain():
+    step = StepFunction(TIMES, VALUES)
+    assert [step(0.0), step(1.999), step(2.0), step(1e9)] == [0.9, 0.9, 0.5, 0.2]
+    assert step([0.5, 3.0, 4.5]).tolist() == [0.9, 0.5, 0.2]
+    assert isinstance(step(1.5), float)
+    assert step.domain == (0.0, np.inf)
+
+
+def test_curves_work_in_metrics_of_scikit_survival_and_the_other_way_round():
+    data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    X, y = data.X, data.y
+    times = np.quantile(y[y.dtype.names[1]], [0.2, 0.4, 0.6])
+    ours = CoxPH().fit(X, y).predict_survival_function(X)
+    theirs = CoxPHSurvivalAnalysis(ties="breslow").fit(X, y).predict_survival_function(X)
+    stacked = np.array([[curve(t) for t in times] for curve in ours])
+    expected = metrics.integrated_brier_score(y, y, stacked, times)
+    assert (
+        metrics.integrated_brier_score(y, y, np.vstack([curve(times) for curve in ours]), times) == expected
+    )
+    assert integrated_brier_score(y, y, ours, times=times) == pytest.approx(expected)
+    assert integrated_brier_score(y, y, theirs, times=times) == pytest.approx(expected, rel=1e-4)
