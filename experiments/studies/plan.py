@@ -9,7 +9,7 @@ largest and smallest deviation among the subgroups of a right model exceed the c
 ``drosurv.judging.excluded_errors`` (0.025 each), whose constants were chosen by these numbers. ``--what audits`` runs
 whole audits, with their search for subgroups and their adjustment, of as many patients as the plan asks for:
 
-    python -m experiments.studies.plan --what audits --runs 100 --jobs 16 -o docs/plan_by_audits.csv
+    python -m experiments.studies.plan --what audits --runs 400 --jobs 16 -o docs/plan_by_audits.csv
 """
 
 from __future__ import annotations
