@@ -98,7 +98,7 @@ def test_rows_keep_the_number_they_have_in_the_file(fit, gbsg2):
     assert "(first in row 21)" in told
     frame.loc[40, "days"] = "soon"
     told = fit(frame, "--drop-missing-target", how="__call__").stderr
-    assert "holds a text (row 41), which is not a number (1 such row)" in told
+    assert "holds 1 text (first: row 41), which is no number" in told
 
 
 @pytest.mark.parametrize("option", ["--id", "--strata", "--clusters", "--drop"])

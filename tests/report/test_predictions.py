@@ -283,8 +283,8 @@ AT_TIMES = pd.DataFrame(
         ("S1", 1.2, r"column 'S1' holds 1.2 \(row 8\), which is no probability"),
         ("S5", -0.01, r"column 'S5' holds -0.01 \(row 8\), which is no probability"),
         ("S3", 0.97, r"column 'S3' holds 0.97 in row 8, above 0.916\d* in column 'S1' \(1 such row\)"),
-        ("S3", "n/a?", r"column 'S3' holds a text \(row 8\), which is not a number"),
-        ("S3", "0,7", r"column 'S3' holds '0,7' \(row 8\), which is not a number"),
+        ("S3", "n/a?", r"column 'S3' holds 1 text \(first: row 8\), which is no number"),
+        ("S3", "0,7", r"column 'S3' holds '0,7' in 1 row \(first: row 8\), which is no number"),
     ],
 )
 @pytest.mark.parametrize("given", [(), ("S1=1", "S3=3", "S5=5")], ids=["recognised", "given"])

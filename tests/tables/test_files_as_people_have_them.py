@@ -17,7 +17,6 @@ from drosurv.tables.cells import MISSING, Cells, typed
 from drosurv.tables.number_texts import decimal_mark
 from drosurv.tables.reading import FileFormat, TableNote, _copied, read_frame
 from drosurv.tables.values import to_floats
-from drosurv.workflows.table_to_check import strays_as_missing
 
 pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 RNG = np.random.default_rng(0)
@@ -255,13 +254,16 @@ def test_merged_cells_count_for_each_of_their_rows(tmp_path):
     assert read_frame(tmp_path / "merged.xlsx")["hospital"].tolist() == ["A"] * 20
 
 
-def test_missing_values_of_excel_and_its_errors_are_missing(book):
+def test_missing_values_of_excel_are_missing_and_its_other_errors_are_asked_about(book):
     rows = [
         ["a", "b", "c"],
         *[[k, "x", 1.5] for k in range(20)],
-        ["#N/A", "NA", "#DIV/0!"],
+        ["#N/A", "NA", "#N/A"],
         ["n/k", "y", None],
     ]
+    wrong = read_frame(book(Data=[*rows, ["#VALUE!", "x", 1.5]]), missing=["a=n/k"])
+    with pytest.raises(ValueError, match=r"column 'a' holds 1 text \(first: row 23\), which is no number"):
+        TableEncoder().fit(wrong)
     frame = read_frame(book(Data=rows), missing=["a=n/k", "c=1.5"])
     assert frame["a"].tolist()[:20] == list(range(20))
     assert frame["a"].isna().sum() == 2
@@ -300,10 +302,8 @@ def test_a_text_among_numbers_of_a_workbook_whose_texts_have_commas_is_left_for_
     rows = [["typed", "age"], *[[f"{k},5", k + 0.5] for k in range(100)], ["7,5", "see letter"]]
     frame, marks = FileFormat().table(book(Data=rows))
     assert marks.decimal == ","
-    kept, found = strays_as_missing(frame, marks.decimal)
-    assert found == {}
-    with pytest.raises(ValueError, match=r"column 'age' holds numbers in 100 rows and 1 text in 1 row"):
-        TableEncoder().fit(kept)
+    with pytest.raises(ValueError, match=r"column 'age' holds 1 text \(first: row 101\), which is no number"):
+        TableEncoder().fit(frame)
     assert read_frame(book(Data=rows), missing=["age=*"])["age"].tolist()[:3] == [0.5, 1.5, 2.5]
 
 

@@ -1,13 +1,17 @@
 import gzip
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pyreadstat
 import pytest
 
+from drosurv.errors import ArgumentError
+from drosurv.tables import TableEncoder, read_survival_table
+from drosurv.tables.columns import refuse_texts
 from drosurv.tables.reading import FileFormat, TableNote, read_frame
-from drosurv.workflows.table_to_check import WantedColumns, prepare_table, strays_as_missing
+from drosurv.workflows.table_to_check import WantedColumns, prepare_table
 
 
 @pytest.fixture
@@ -84,13 +88,24 @@ def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
-def test_a_few_texts_among_numbers_are_what_missing_would_make_of_them(write, decimal):
-    lines = [f"{k / 7:.17g};{k}".replace(".", decimal) for k in range(1, 101)]
-    path = write("\n".join(["wmi;row", *lines, "unknown;101", ">89;102", ";103"]))
-    frame, found = strays_as_missing(read_frame(path, separator=";", decimal=decimal), decimal)
-    assert found == {"wmi": {"unknown": 1, ">89": 1}}
-    expected = read_frame(path, separator=";", decimal=decimal, missing=["wmi=unknown", "wmi=>89"])
-    pd.testing.assert_frame_equal(frame, expected)
+def test_a_few_texts_among_numbers_are_asked_about_with_their_row(write, decimal):
+    lines = [f"{k};{k % 2};{k / 7:.17g}".replace(".", decimal) for k in range(1, 101)]
+    path = write("\n".join(["days;died;wmi", *lines, "101;1;unknown", "102;0;>89", "103;1;"]))
+    asked = r"'wmi' holds 'unknown' in 1 row, '>89' in 1 row \(first: row 101\), which are no numbers: .*missing="
+    read = {"time": "days", "event": "died", "file_format": FileFormat(";", decimal)}
+    for reading in (
+        lambda: prepare_table(path, WantedColumns(), read["file_format"], "t"),
+        lambda: read_survival_table(path, **read),
+        lambda: TableEncoder().fit(read_frame(path, separator=";", decimal=decimal)[["wmi"]]),
+    ):
+        with pytest.raises(ArgumentError, match=asked) as error:
+            reading()
+        assert error.value.argument in ("missing", "drop")
+    absent = replace(read["file_format"], missing=("wmi=*",))
+    wmi = read_survival_table(path, **{**read, "file_format": absent}).X["wmi"]
+    np.testing.assert_allclose(wmi, [*np.arange(1, 101) / 7, np.nan, np.nan, np.nan])
+    as_category = read_survival_table(path, **read, categorical=["wmi"])
+    assert as_category.X["wmi"].nunique() == 102
 
 
 def test_a_text_among_times_is_asked_about_and_not_left_out(write):
@@ -98,7 +113,8 @@ def test_a_text_among_times_is_asked_about_and_not_left_out(write):
     path = write("\n".join(["months,died,age", *lines]))
     for named in ({}, {"time": "months", "event": "died"}):
         with pytest.raises(
-            ValueError, match=r"time column 'months' holds '7\+' \(row 7\), .*missing=\['months=\*'\]"
+            ValueError,
+            match=r"column 'months' holds '7\+' in 1 row \(first: row 7\), .*missing=\['months=\*'\]",
         ):
             prepare_table(path, WantedColumns(**named), None, "t")
     found = prepare_table(path, WantedColumns(), FileFormat(missing=("months=*",)), "t")
@@ -106,21 +122,40 @@ def test_a_text_among_times_is_asked_about_and_not_left_out(write):
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "asked"),
     [
-        [*map(str, range(90)), *["low"] * 10],
-        [*map(str, range(200)), *"abcdefg"],
-        [f"{k:04}" for k in range(1, 100)] + ["unknown"],
-        pd.Categorical([*map(str, range(99)), "unknown"]),
-        ["1", "2", "unknown"] * 33,
+        ([*map(str, range(90)), *["low"] * 10], True),
+        ([*map(str, range(200)), *"abcdefg"], True),
+        ([f"{k:04}" for k in range(1, 100)] + ["unknown"], True),
+        (pd.Categorical([*map(str, range(99)), "unknown"]), True),
+        (pd.Categorical([*map(str, range(99)), "unknown"] * 2), False),
+        (["1", "2", "unknown"] * 33, False),
     ],
-    ids=["many rows", "many texts", "leading zeros", "categories", "codes"],
+    ids=["many rows", "many texts", "leading zeros", "names as categories", "categories", "codes"],
 )
-def test_texts_among_numbers_that_may_have_a_meaning_are_kept(values):
+def test_texts_among_many_different_numbers_are_asked_about(values, asked):
     frame = pd.DataFrame({"a": values})
-    kept, found = strays_as_missing(frame)
-    assert found == {}
-    pd.testing.assert_frame_equal(kept, frame)
+    if asked:
+        with pytest.raises(ArgumentError, match="column 'a' holds"):
+            refuse_texts(frame)
+    else:
+        refuse_texts(frame)
+
+
+@pytest.mark.parametrize(
+    "row", [["years", "months", "", "mg/l"], ["age of the patient", "time", "0/1", "see A"]]
+)
+def test_a_second_header_is_named(write, row):
+    lines = [f"{40 + k % 30};{k + 0.5};{k % 2};{k % 7}" for k in range(30)]
+    names = "age;months;died;crp"
+    with pytest.raises(
+        ValueError, match=f"row below the names .* holds '{row[0]}' in 'age', '{row[1]}' in 'months'"
+    ):
+        read_frame(write("\n".join([names, ";".join(row), *lines])))
+    # A patient with a number, and texts in columns of texts, are no header.
+    for patient in (["years", "months", "1", ""], ["50", "months", "0", "unknown"]):
+        assert len(read_frame(write("\n".join([names, ";".join(patient), *lines])), separator=";")) == 31
+    assert len(read_frame(write("\n".join([names, *["a;b;c;d"] * 20])), separator=";")) == 20
 
 
 def test_a_mistyped_column_of_a_missing_text_is_named(write):

@@ -116,7 +116,7 @@ def test_what_is_held_out_and_what_is_kept_are_all_patients_once(path):
         (lambda path: one_of_each(read(path)).hold_out(0.25), r"2 patients are too few to hold out 0\.25"),
         (
             lambda path: read(path, numeric=["sex"]),
-            r"numeric column 'sex' holds '.' \(row 1\), which is not a number",
+            r"numeric column 'sex' holds 'm' in 22 rows, 'f' in 18 rows \(first: row 1\), which are no numbers",
         ),
         (lambda path: read(path, drop=["idd"]), r"drop column 'idd' is not in the table. Did you mean 'id'"),
         (

@@ -269,5 +269,7 @@ def test_empty_events_are_asked_about_where_no_value_says_that_there_was_none(va
 
 
 def test_a_time_that_is_marked_as_censored_is_a_limit_and_no_missing_value():
-    with pytest.raises(ValueError, match=r"holds '60\+' \(row 2\), .*: write numbers, such as the limits"):
+    with pytest.raises(
+        ValueError, match=r"holds '60\+' in 1 row \(first: row 2\), .*: write numbers, such as the limits"
+    ):
         parse([1, 0, 1], ["12.5", "60+", "7"])

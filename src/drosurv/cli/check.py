@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
@@ -107,7 +107,6 @@ def check(
     following = ["drosurv", "fit", as_typed(data)]
     for name, value in used.items():
         following += shell_option(name, value) if value else []
-    file = replace(file, missing=(*file.missing, *result.missing))
     following += ["--model", "cause-specific-cox"] if cause is not None else []
     following += [*shell_options(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if run.as_json:

@@ -19,13 +19,12 @@ from drosurv.patients.target import IntArray
 from drosurv.tables.number_texts import like_number, mark_of, number, numbers, plain_numbers
 from drosurv.tables.values import label, labels
 
-# What pandas reads as missing, the point of SAS and Stata, and errors of Excel's formulas. "None" is not among them: it
-# is a level of many medical columns.
+# What pandas reads as missing, and the point of SAS and Stata. "None" is not among them: it is a level of many medical
+# columns; nor are other errors of Excel's formulas, which may come from a value that is known.
 MISSING = (
     *("", ".", "<NA>", "#NA", "#N/A", "#N/A N/A", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
     *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
 )
-ERRORS = ("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
 # A missing value `column=*` means each text of the column that is no number.
 ANY_TEXT = "*"
 # Texts are looked at one by one if a larger share of the first ones is different.
@@ -113,7 +112,7 @@ def without(column: Column, absent: set[str]) -> Column:
     if isinstance(column, Cells):
         return column.without(absent)
     # A category called NA has the name that the file gives it.
-    given = absent.difference(MISSING, ERRORS)
+    given = absent.difference(MISSING)
     if not given:
         return column
     return column.mask(labels(column).map(lambda text: _is_absent(text, given), na_action="ignore").eq(True))

@@ -11,13 +11,12 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, warn_caller
 from drosurv.patients.target import FloatArray
-from drosurv.presentation import counted
+from drosurv.presentation import counted, first_upper
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows, names_people
 from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.values import (
     FEWEST_QUOTED,
-    LIMIT,
     as_others,
     coded,
     factorized,
@@ -26,6 +25,7 @@ from drosurv.tables.values import (
     label,
     label_counts,
     labels,
+    no_numbers,
     quoted,
     shown,
     to_floats,
@@ -226,12 +226,12 @@ def learn_column(
     if holds_numbers(column) and not categorical:
         return _learn_number(column, n_missing, standardize)
     counts = label_counts(column)
-    # Whoever gives a column the type of categories says that they are; a name for most rows is none.
-    declared = isinstance(column.dtype, pd.CategoricalDtype) and len(counts) <= sum(counts.values()) / 2
     if names_people(name, column) and not categorical:
         warn_caller(f"column {name!r} holds names and is no feature.", argument="drop")
         return LeftOutColumn(name, "it holds names", n_missing)
-    if not (categorical or declared):
+    if not (categorical or _is_declared(column)):
+        if error := _texts_among_numbers(column):
+            raise error
         _check_texts(counts, name)
     return _learn_category(column, counts, n_missing, standardize, reference)
 
@@ -297,26 +297,40 @@ def _learn_category(
     )
 
 
-def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
-    """Return the texts of a column that are not numbers, if most of its distinct texts are numbers."""
-    texts = sorted(counts, key=lambda text: -counts[text])
-    others = [text for text in texts if not like_number(text)]
-    return others if len(texts) - len(others) > max(_MOST_NUMBERS_AS_CODES, len(others)) else []
+def refuse_texts(frame: pd.DataFrame) -> None:
+    """Raise if columns hold mostly numbers, and other texts."""
+    if told := [str(error) for name in frame.columns if (error := _texts_among_numbers(frame[name]))]:
+        more = [
+            f"{counted(len(told) - 4, 'more column')} {'holds' if len(told) == 5 else 'hold'} such texts."
+        ]
+        raise ArgumentError(
+            "missing", " ".join([told[0], *map(first_upper, told[1:4]), *more[: len(told) > 4]])
+        )
+
+
+def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:
+    """Return the error of a column that holds mostly numbers, and other texts; None if it does not."""
+    if holds_numbers(column) or column.dtype.kind in "bcmM" or _is_declared(column):
+        return None
+    codes, texts = coded(column)
+    others = np.array([*(not like_number(text) for text in texts), False])
+    if not others.any() or (~others[:-1]).sum() <= max(_MOST_NUMBERS_AS_CODES, others.sum()):
+        return None
+    return no_numbers(column, others[codes], also=_if_no_amount())
+
+
+def _is_declared(column: pd.Series[Any]) -> bool:
+    """Whether a column has the type of categories, as its user says; a name for most rows is none."""
+    return isinstance(column.dtype, pd.CategoricalDtype) and column.nunique() <= column.count() / 2
+
+
+def _if_no_amount() -> str:
+    """Say what to do with a column that seems to hold numbers if it is another one."""
+    return f"; if the column is a category, name it in {arg('categorical')}; if it is no feature, in {arg('drop')}"
 
 
 def _check_texts(counts: Mapping[str, int], name: str) -> None:
-    """Raise if the texts of a column are mostly numbers, some with a comma, or dates, or too many for categories."""
-    if others := texts_among_numbers(counts):
-        held = {text: counts[text] for text in others}
-        here, rows = [f"{name}=*"], sum(held.values())
-        limits = all(map(LIMIT.fullmatch, others))
-        remedy = "write numbers, such as the limits" if limits else "correct the table"
-        raise ArgumentError(
-            "missing",
-            f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
-            f"{counted(rows, 'row')}: if those texts mean a missing value, pass {arg('missing', here)}; if the "
-            f"column is a category, name it in {arg('categorical')}; or {remedy}.",
-        )
+    """Raise if the texts of a column are mostly numbers with a comma, or dates, or too many for categories."""
     texts = sorted(counts, key=lambda text: -counts[text])
     unlike = [text for text in texts if number(text) is None and like_number(text)]
     numbers = len(texts) > _MOST_NUMBERS_AS_CODES and all(map(like_number, texts))
@@ -324,8 +338,7 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         found = list(filter(has_decimal_comma, unlike)) or unlike
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers such as {shown(found, 3)}: {as_others(found[0])}; if the column is a "
-            f"category, name it in {arg('categorical')}; if it is no feature, in {arg('drop')}.",
+            f"column {name!r} holds numbers such as {shown(found, 3)}: {as_others(found[0])}{_if_no_amount()}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)

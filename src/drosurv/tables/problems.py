@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_be_given, row_number
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
@@ -32,12 +31,10 @@ from drosurv.tables.values import (
     to_floats,
 )
 
-# Numbers that mean "not known", such as 99.9 and 1e+99, and among how many of the largest or smallest they are.
+# Fewer rows, values or events may be as they are by chance; with fewer rows than the second, so may sums.
+_FEW, _FEWEST_ROWS = 10, 50
+# Numbers that mean "not known", such as 99.9 and 1e+99, looked for among the largest and smallest.
 _SENTINEL = re.compile(r"-?(9+(\.9+)?|777+|88+|\S+e\+\d+)|-[178]")
-_MOST_SENTINELS = 10
-_FEWEST_ROWS = 50
-# A number such as 999 is told from the rest if there are so many.
-_FEWEST_NUMBERS = 10
 # One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
 # for something else.
 _FEWEST_SENTINELS = 5
@@ -52,16 +49,14 @@ CODE_NAME = re.compile(
 _SHORT, _FEWEST_LETTERS = {"y": "yes", "n": "no"}, 4
 # Times and starts that all exceed this share of the largest time are dates: follow-up has short times too.
 _FAR_FROM_ZERO = 1 / 3
-# At least so many rows start where another ends if rows are intervals of a patient's time.
-_FEWEST_INTERVALS = 10
 # Entry times lie before the time in at least this share of the rows.
 _BEFORE_TIME = 0.95
-# At least so many patients repeat their outcome: with an id, and without one.
-_FEWEST_SAME, _FEWEST_REPEATED = 2, 5
+# At least so many patients repeat their outcome.
+_FEWEST_SAME = 2
 # With so many different pairs of time and event it is no accident that each is in a multiple of two or more rows.
 _FEWEST_PAIRS = 12
 # Nor that no pair is in a single row, if that has a smaller probability where times crowd, and where they are even.
-_NONE_ALONE, _NONE_ALONE_IF_EVEN = 0.01, 0.5
+_NONE_ALONE, _NONE_ALONE_IF_EVEN = 0.02, 0.5
 # Rows seem to repeat patients if rows of the same time have equal values in a column more often than by chance: in this
 # share of the pairs that would differ by chance, and by so many standard deviations. So many columns are compared.
 _AGREEMENT, _DEVIATIONS, _MOST_COMPARED = 0.2, 5.0, 4
@@ -181,13 +176,19 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 
 def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
     """Say which rows seem to be of one patient; empty if none do."""
-    pairs = pd.DataFrame({"event": event, "time": time}).value_counts().to_numpy()
+    pairs = pd.DataFrame({"event": event, "time": time}).value_counts()
+    rows, with_event = pairs.to_numpy(), pairs.index.get_level_values("event") > 0
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
     # Rows of one patient often follow each other, and then no row has another outcome than those beside it.
-    runs = np.diff(np.flatnonzero(np.concatenate([[True], ~same, [True]])))
-    rare = any(counts.min() > 1 and _is_rare(counts) for counts in (pairs, runs))
-    if len(pairs) >= _FEWEST_PAIRS and (rare or np.gcd.reduce(pairs) > 1):
-        return f"each of {len(pairs):,} pairs of time and event is in {pairs.min()} rows or more"
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    runs = np.diff([*first, len(event)])
+    # Of the censored many may have the same time, that of the end of the study, and hide what others show.
+    beside = "pairs of time and event of rows that follow each other"
+    counts = ((rows, "pairs of time and event"), (rows[with_event], "times of an event"))
+    counts = (*counts, (runs, beside), (runs[event[first] > 0], beside))
+    for numbers, of in counts if len(rows) >= _FEWEST_PAIRS else ():
+        if _is_rare(numbers) or (numbers is rows and np.gcd.reduce(rows) > 1):
+            return f"each of {len(numbers):,} {of} is in {numbers.min()} rows or more"
     names = features if same.any() else []
     if visits := next((name for name in names if _numbers_visits(coded(frame[name])[0], same)), None):
         return (
@@ -195,10 +196,10 @@ def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, t
             "different visits of one patient have"
         )
     had = np.flatnonzero(event > 0)
-    at = np.unique(np.column_stack([event[had], time[had]]), axis=0, return_inverse=True)[1].ravel()
-    tied = int((np.bincount(at)[at] > 1).sum()) if len(had) else 0
-    if len(frame) < _FEWEST_ROWS or tied < 2 * _FEWEST_REPEATED:
+    tied = int(rows[with_event & (rows > 1)].sum())
+    if len(frame) < _FEWEST_ROWS or tied < _FEW:
         return ""
+    at = np.unique(np.column_stack([event[had], time[had]]), axis=0, return_inverse=True)[1].ravel()
     found = {name: _codes_beside(frame[name].iloc[had], time[had]) for name in features}
     codes = {name: code for name, code in found.items() if code is not None}
     # Where many patients have the same time, those who also have the same age are compared.
@@ -217,10 +218,14 @@ def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, t
     return ""
 
 
-def _is_rare(counts: NDArray[Any]) -> bool:
-    """Whether by chance some of so many counts would be 1: geometric ones, and Poisson ones above 0."""
-    each = counts.mean()
-    crowded, even = ((1 - alone) ** len(counts) for alone in (1 / each, each / np.expm1(each)))
+def _is_rare(counts: IntArray) -> bool:
+    """Whether by chance one of so many counts would be 1: of all ways to divide their sum, and of Poisson numbers."""
+    if len(counts) < 2 or counts.min() < 2:
+        return False
+    n, k, each = counts.sum(), len(counts), counts.mean()
+    # Of the ways to divide n rows into k counts, the share of those without a 1.
+    place = np.arange(1, k)
+    crowded, even = np.prod((n - k - place) / (n - place)), (1 - each / np.expm1(each)) ** k
     return bool(crowded < _NONE_ALONE and even < _NONE_ALONE_IF_EVEN)
 
 
@@ -262,7 +267,7 @@ def _agrees(codes: IntArray, places: Sequence[IntArray]) -> bool:
     rows = np.diff([_rows_like(place) for place in places], axis=0, prepend=1.0)
     equal = np.diff([_rows_like(_place_of(place, codes)) for place in places], axis=0, prepend=1.0)
     known = (rows[:2] > 0).all(axis=0)
-    if known.sum() < 2 * _FEWEST_REPEATED:
+    if known.sum() < _FEW:
         return False
     rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes + 1) / len(codes))[known]
     same, near, far = equal / np.maximum(rows, 1)
@@ -323,12 +328,11 @@ def copied_rows(
 
     It ends with a `remedy`, by default for patients who are counted.
     """
-    numbers = row_numbers(frame, [*target, id])
-    copies = len(numbers) - len(np.unique(numbers))
+    numbers = pd.Series(row_numbers(frame, [*target, id]))
+    copies = int(numbers.duplicated().sum())
     if copies:
-        second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
-        first = int(np.flatnonzero(numbers == numbers[second])[0])
-        rows = [row_number(place, frame) for place in (second, first)]
+        second = int(numbers.duplicated().argmax())
+        rows = [row_number(place, frame) for place in (second, int(numbers.eq(numbers[second]).argmax()))]
         remedy = remedy or (
             f"Each is counted as a patient. If they belong to the same patient, pass {arg('id', text='COLUMN')}, or "
             "remove the copies."
@@ -389,7 +393,7 @@ def interval_start(
         start = floats(frame[name])[order]
         later = start[1:] > np.nanmin(start)
         follows = int((later & (start[1:] == stop[order][:-1])).sum())
-        if follows >= _FEWEST_INTERVALS and follows > 0.8 * later.sum():
+        if follows >= _FEW and follows > 0.8 * later.sum():
             return name, follows
     return None
 
@@ -536,7 +540,7 @@ def refuse_sentinels(frame: pd.DataFrame, times: Sequence[str] = ()) -> None:
 
 def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
     """Say which numbers of a column may mean a missing value, outside the rest; 0 may too with `zero`."""
-    if not holds_numbers(column) or len(column) < _FEWEST_NUMBERS:
+    if not holds_numbers(column) or len(column) < _FEW:
         return
     values, codes = finite(column), _sentinel_numbers(column)
     found = [value for value in codes if _outside(value, values, codes)]
@@ -554,7 +558,7 @@ def sentinels(column: pd.Series[Any], *, zero: bool = True) -> Iterator[str]:
 def _sentinel_numbers(column: pd.Series[Any]) -> list[float]:
     """Return the numbers of a column, in order, that may be codes; none if it does not hold numbers."""
     known = np.unique(finite(column))
-    ends = np.unique([*known[:_MOST_SENTINELS], *known[-_MOST_SENTINELS:]])
+    ends = np.unique([*known[:_FEW], *known[-_FEW:]])
     return [value for value in ends.tolist() if _SENTINEL.fullmatch(f"{value:.15g}")]
 
 
@@ -647,10 +651,7 @@ def spellings(labels: Iterable[str]) -> list[list[str]]:
 
 def _one_edit(short: str, long: str) -> bool:
     """Whether two words differ by one letter that was added, changed or swapped with its neighbour."""
-    if len(long) - len(short) > 1:
-        return False
-    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[start:] == long[start + 1 :]
-    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
-    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]
+    at = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    rest, other = short[at:], long[at:]
+    swapped = rest[1::-1] + rest[2:]
+    return other in (swapped, f"{other[:1]}{rest[1:]}", f"{other[:1]}{rest}")

@@ -32,7 +32,8 @@ from drosurv.errors import (
 )
 from drosurv.files import whole_file
 from drosurv.patients.observation import in_pandas
-from drosurv.tables.cells import ANY_TEXT, ERRORS, MISSING, Cells, Column, typed, without
+from drosurv.presentation import listing
+from drosurv.tables.cells import ANY_TEXT, MISSING, Cells, Column, typed, without
 from drosurv.tables.csv_file import (
     content,
     csv_cells,
@@ -233,6 +234,7 @@ class FileFormat:
         present = {name: without(column, absent[name]) for name, column in columns.items()}
         for name in (one for one in columns if ANY_TEXT in absent[one]):
             _refuse_all_missing(name, columns[name], present[name])
+        _refuse_second_header(present)
         cells = {} if self.decimal else {k: one for k, one in present.items() if isinstance(one, Cells)}
         marks = {name: column.mark() for name, column in cells.items()}
         decimal = self.decimal or decimal_mark([*marks.values()], found.separator or "")
@@ -375,7 +377,7 @@ def require_roles(frame: pd.DataFrame, roles: Mapping[str, str | None]) -> None:
 
 def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dict[str, set[str]]:
     """Return the texts that mean missing, by column; some are given as ``column=text``."""
-    everywhere: set[str] = {*MISSING, *ERRORS}
+    everywhere: set[str] = {*MISSING}
     by_column: dict[str, set[str]] = {}
     for entry in as_names(missing):
         # Texts such as ">=90", and names of columns, may themselves hold an equals sign.
@@ -391,6 +393,27 @@ def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dic
             require_columns(pd.DataFrame(columns=[*columns]), [mistyped[1]], "missing")
         everywhere.add(entry.strip())
     return {name: everywhere | by_column.get(name, set()) for name in columns}
+
+
+def _refuse_second_header(columns: Mapping[str, Column]) -> None:
+    """Raise if the first row holds no number, and texts in columns that hold numbers in all other rows."""
+    texts: list[str] = []
+    for name, column in columns.items():
+        if not isinstance(column, Cells) or len(column.places) == 0:
+            continue
+        first, values = column.places[0], column.values
+        others = [*values[:first], *values[first + 1 :]] if first >= 0 else values
+        if not others or not all(isinstance(one, (int, float)) or like_number(str(one)) for one in others):
+            continue
+        if first >= 0:
+            if not isinstance(values[first], str) or like_number(values[first]):
+                return
+            texts.append(f"{values[first]!r} in {name!r}")
+    if len(texts) > 1:
+        raise InputError(
+            f"the row below the names of the columns holds {listing(texts, 4)}, and all other rows hold numbers there: "
+            "it seems to be a second header, such as units. Remove that row from the file."
+        )
 
 
 def _refuse_all_missing(name: str, column: Column, present: Column) -> None:

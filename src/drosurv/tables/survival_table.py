@@ -40,6 +40,7 @@ from drosurv.patients.target import (
     with_fields,
 )
 from drosurv.presentation import counted, counted_patients, listing
+from drosurv.tables.columns import refuse_texts
 from drosurv.tables.dates import in_future
 from drosurv.tables.groups import group_labels
 from drosurv.tables.ids import (
@@ -140,6 +141,7 @@ class SurvivalTable:
         values = [*(used if modelled is None else modelled), *groups, *columns.names]
         known_columns = [name for name in dict.fromkeys(values) if name in frame.columns]
         asked = [name for name in known_columns if name not in (*categorical, *numeric)]
+        refuse_texts(frame[[name for name in asked if name not in columns.names]])
         refuse_sentinels(frame[asked], columns.names)
         if frame[list(columns.names)].notna().all(axis=None):
             columns = columns.resolved(frame)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg, row_number
+from drosurv.errors import ArgumentError, InputError, arg, in_command, row_number
 from drosurv.patients.outcome_names import STATES, value_word
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation import counted
@@ -169,17 +169,31 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
     if wrong.any():
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
-        wrong = others if others.any() else wrong
-        here, text = arg("missing", [f"{column.name}=*"]), label(column[wrong].iloc[0])
-        remedy = f"correct it, or pass {here} if such texts mean a missing value"
-        if like_number(text):
-            remedy = as_others(text)
-        elif LIMIT.fullmatch(text):
-            remedy = f"write numbers, such as the limits, or pass {here} if such texts mean a missing value"
-        elif np.mean(wrong) > _MOSTLY:
-            remedy = "write numbers alone there, without their units"
-        raise ArgumentError("missing", f"{role}{first_wrong(column, wrong, 'not a number')}: {remedy}.")
+        raise no_numbers(column, others if others.any() else wrong, role)
     return values
+
+
+def no_numbers(column: pd.Series[Any], wrong: BoolArray, role: str = "", also: str = "") -> ArgumentError:
+    """Return the error of texts, at `wrong` rows (n,), in a column of numbers: what and where, and what to do.
+
+    `role` is the argument that names the column, with a space, and `also` a further remedy.
+    """
+    held, here = label_counts(column[wrong]), arg("missing", [f"{column.name}=*"])
+    absent = f"pass {here} if such texts mean a missing value"
+    if not in_command():
+        in_pandas = f"pandas.to_numeric(table[{str(column.name)!r}], errors='coerce')"
+        absent = f"read the file with {here}, or use {in_pandas}, if such texts mean a missing value"
+    remedy = f"correct the table, or {absent}"
+    if like_number(text := next(iter(held))):
+        remedy = as_others(text)
+    elif all(map(LIMIT.fullmatch, held)):
+        remedy = f"write numbers, such as the limits, or {absent}"
+    elif np.mean(wrong) > _MOSTLY:
+        remedy = "write numbers alone there, without their units"
+    first = row_number(int(wrong.argmax()), column)
+    are = "is no number" if len(held) == 1 else "are no numbers"
+    told = f"{role}column {column.name!r} holds {quoted(held, rows=True)} (first: row {first}), which {are}"
+    return ArgumentError("missing", f"{told}: {remedy}{also}.")
 
 
 def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:

@@ -80,8 +80,6 @@ class CheckResult:
         Columns that were left out: dates, free text, and columns that give the outcome away.
     n_dropped : int
         Number of rows that were left out, because they have no valid time or event.
-    missing : tuple of str
-        Columns of numbers whose texts were taken as missing values, as ``column=*``.
     cause : int or None
         Number of the cause that was judged; None without causes.
     """
@@ -97,7 +95,6 @@ class CheckResult:
     trained: Trained
     dropped: tuple[str, ...] = ()
     n_dropped: int = 0
-    missing: tuple[str, ...] = ()
     cause: int | None = None
 
     @property
@@ -380,7 +377,6 @@ def check_prepared(
         trained,
         tuple(prepared.left_out),
         prepared.n_unusable,
-        tuple(f"{name}=*" for name in prepared.strays),
         cause,
     )
 

@@ -15,8 +15,7 @@ from drosurv.errors import ArgumentError, ArgumentTypeError, InputError, arg, ca
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import BoolArray
 from drosurv.presentation import cause_in_words, counted, first_upper, listing
-from drosurv.tables.cells import Cells, typed
-from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column, texts_among_numbers
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column, refuse_texts
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients, patient_columns
 from drosurv.tables.leaks import find_leaks
@@ -24,10 +23,8 @@ from drosurv.tables.problems import refuse_totals
 from drosurv.tables.reading import FileFormat, as_table, require_columns, require_roles
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import holds_numbers, label_counts, labels, quoted, to_floats
+from drosurv.tables.values import to_floats
 
-# Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
-_MOST_STRAYS, _STRAY_SHARE = 6, 0.05
 # Roles of a single column.
 _SINGLE = ("time", "event", "start", "end", "entry", "id", "clusters")
 
@@ -123,10 +120,9 @@ def _judged_cause(frame: pd.DataFrame, columns: TargetColumns, cause: str) -> st
 class TableToCheck:
     """The patients and features that can be used, and what was left out.
 
-    `wanted` are the columns that the user named, `found` those that are used; `left_out` are columns with the reason,
-    `strays` texts in columns of numbers, which were taken as missing, with their numbers of rows; `messages` are
-    warnings that were given; `name` is that of the table, and `n_unusable` its number of rows without a valid target.
-    `first_event` says whether rows after the first event of a patient were left out.
+    `wanted` are the columns that the user named, `found` those that are used; `left_out` are columns with the reason;
+    `messages` are warnings that were given; `name` is that of the table, and `n_unusable` its number of rows without a
+    valid target. `first_event` says whether rows after the first event of a patient were left out.
     """
 
     name: str
@@ -135,7 +131,6 @@ class TableToCheck:
     found: GuessedColumns
     problems: tuple[str, ...]
     left_out: Mapping[str, str]
-    strays: Mapping[str, Mapping[str, int]]
     messages: tuple[Warning, ...]
     n_unusable: int
     first_event: bool
@@ -152,19 +147,13 @@ def prepare_table(
     """Read a table from a file, or take that of pandas or polars, and prepare it; messages call it `table_name`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # Of a table that is no file, texts with a comma are no numbers.
-        marks = file_format or FileFormat(decimal=None if isinstance(table, (str, os.PathLike)) else ".")
-        if isinstance(table, (str, os.PathLike)):
-            frame, marks = marks.table(table)
-        else:
-            frame = as_table(table)
-        kept = [*patient_columns(frame), *wanted.categorical]
-        as_read = frame
-        frame, strays = strays_as_missing(as_read, marks.decimal, kept)
+        is_file = isinstance(table, (str, os.PathLike))
+        frame = (file_format or FileFormat()).read(table) if is_file else as_table(table)
+        # First, because a column of times with a text is not recognised.
+        roles = [getattr(wanted, role) for role in _SINGLE]
+        known = [*patient_columns(frame), *wanted.categorical, *wanted.drop, *roles]
+        refuse_texts(frame.drop(columns=known, errors="ignore"))
         found, columns = wanted.guess(frame)
-        for role in (one for one, name in columns.roles.items() if name in strays):
-            # A text among times, as 60+, is asked about as by every command.
-            to_floats(as_read[columns.roles[role]], role)
         problems: list[str] = []
         usable = _usable_rows(frame, columns, problems)
         patients, left_out = _patients(frame[usable], found, columns, wanted, problems)
@@ -175,12 +164,7 @@ def prepare_table(
             patients = patients.with_groups(found.groups, wanted.categorical)
         problems += _remaining(patients, found, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
-    missing = [
-        f"column {name!r} holds numbers, but {quoted(texts)} in {counted(sum(texts.values()), 'row')}, taken as "
-        "missing. Correct the table if it has a meaning."
-        for name, texts in strays.items()
-    ]
-    all_problems = dict.fromkeys([*missing, *problems, *map(str, messages)])
+    all_problems = dict.fromkeys([*problems, *map(str, messages)])
     return TableToCheck(
         table_name,
         wanted,
@@ -188,39 +172,10 @@ def prepare_table(
         found,
         tuple(all_problems),
         left_out,
-        strays,
         messages,
         n_unusable=int((~usable).sum()),
         first_event=len(patients) < int(usable.sum()),
     )
-
-
-def strays_as_missing(
-    frame: pd.DataFrame, decimal: str | None = ".", kept: Sequence[str] = ()
-) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
-    """Make columns of numbers of those that hold a few other texts, which become missing.
-
-    Return the table, and the texts of each such column with their numbers of rows. Columns in `kept` stay as they are.
-    Many such texts, or rows with them, may have a meaning.
-    """
-    found: dict[str, dict[str, int]] = {}
-    changed = frame.copy(deep=False)
-    for name in (one for one in frame.columns if one not in kept):
-        declared = isinstance(frame[name].dtype, pd.CategoricalDtype) or frame[name].dtype.kind in "bmMc"
-        counts = {} if declared or holds_numbers(frame[name]) else label_counts(frame[name])
-        texts = {text: counts[text] for text in texts_among_numbers(counts)}
-        if 0 < len(texts) <= _MOST_STRAYS and sum(texts.values()) <= _STRAY_SHARE * sum(counts.values()):
-            known = labels(frame[name])
-            cells = Cells.of(known.where(known.notna() & ~known.isin(texts), None))
-            try:
-                column = pd.Series(typed(cells, str(name), decimal, ()), frame.index)
-            except ArgumentError:
-                # Numbers of a workbook are texts with a point here, whatever the mark of its texts.
-                continue
-            # Numbers with leading zeros are codes, and stay text.
-            if holds_numbers(column):
-                changed[name], found[str(name)] = column, texts
-    return changed, found
 
 
 def _patients(
