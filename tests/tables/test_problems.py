@@ -14,13 +14,13 @@ from drosurv.tables.guess import guess_columns
 from drosurv.tables.leaks import find_leaks
 from drosurv.tables.problems import (
     _numbers_visits,
-    alike,
     interval_start,
     refuse_intervals,
     repeated_outcomes,
     table_problems,
 )
 from drosurv.tables.reading import FileFormat
+from drosurv.tables.spellings import alike
 from drosurv.tables.survival_table import SurvivalTable, judged_table
 from drosurv.tables.target_columns import TargetColumns
 

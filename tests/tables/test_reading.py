@@ -91,7 +91,9 @@ def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
 def test_a_few_texts_among_numbers_are_asked_about_with_their_row(write, decimal):
     lines = [f"{k};{k % 2};{k / 7:.17g}".replace(".", decimal) for k in range(1, 101)]
     path = write("\n".join(["days;died;wmi", *lines, "101;1;unknown", "102;0;>89", "103;1;"]))
-    asked = r"'wmi' holds 'unknown' in 1 row, '>89' in 1 row \(first: row 101\), which are no numbers: .*missing="
+    asked = (
+        r"'wmi' holds 'unknown' in 1 row, '>89' in 1 row \(first: row 101\), which are no numbers: .*missing="
+    )
     read = {"time": "days", "event": "died", "file_format": FileFormat(";", decimal)}
     for reading in (
         lambda: prepare_table(path, WantedColumns(), read["file_format"], "t"),

@@ -17,6 +17,7 @@ from drosurv.presentation import counted, first_upper, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.dates import holds_dates, holds_years
 from drosurv.tables.ids import is_id_name, names_clusters, row_numbers, unnamed_ids
+from drosurv.tables.spellings import different_spellings
 from drosurv.tables.units import OLDEST, mixed_units, units_of_time
 from drosurv.tables.values import (
     MOST_CODES,
@@ -26,8 +27,6 @@ from drosurv.tables.values import (
     floats,
     holds_numbers,
     label,
-    label_counts,
-    quoted,
     to_floats,
 )
 
@@ -45,8 +44,6 @@ CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital|^inst(itution)?$",
     re.IGNORECASE,
 )
-# Abbreviations that are spellings of a label; so is one letter of a word of at least so many.
-_SHORT, _FEWEST_LETTERS = {"y": "yes", "n": "no"}, 4
 # Times and starts that all exceed this share of the largest time are dates: follow-up has short times too.
 _FAR_FROM_ZERO = 1 / 3
 # Entry times lie before the time in at least this share of the rows.
@@ -108,7 +105,7 @@ def table_problems(
     for column in (one for one in features if one not in categorical):
         yield from mixed_units(frame[column], _sentinel_numbers(frame[column]))
     for column in features:
-        yield from _spellings(frame[column])
+        yield from different_spellings(frame[column])
     # Two numbers are determined as two codes are.
     codes = [one for one in features if _is_text(frame[one]) or frame[one].nunique() == 2]
     yield from _nested(frame, list(dict.fromkeys([*codes, *(one for one in categorical if one in features)])))
@@ -177,17 +174,17 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
 def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, time: Any) -> str:
     """Say which rows seem to be of one patient; empty if none do."""
     pairs = pd.DataFrame({"event": event, "time": time}).value_counts()
-    rows, with_event = pairs.to_numpy(), pairs.index.get_level_values("event") > 0
+    rows, with_event = pairs.to_numpy(dtype=np.intp), pairs.index.get_level_values("event") > 0
     same = (event[1:] == event[:-1]) & (time[1:] == time[:-1])
     # Rows of one patient often follow each other, and then no row has another outcome than those beside it.
     first = np.flatnonzero(np.concatenate([[True], ~same]))
-    runs = np.diff([*first, len(event)])
+    runs, of_event = np.diff([*first, len(event)]), event[first] > 0
     # Of the censored many may have the same time, that of the end of the study, and hide what others show.
     beside = "pairs of time and event of rows that follow each other"
-    counts = ((rows, "pairs of time and event"), (rows[with_event], "times of an event"))
-    counts = (*counts, (runs, beside), (runs[event[first] > 0], beside))
-    for numbers, of in counts if len(rows) >= _FEWEST_PAIRS else ():
-        if _is_rare(numbers) or (numbers is rows and np.gcd.reduce(rows) > 1):
+    counts = {"pairs of time and event": rows, "times of an event": rows[with_event]}
+    for of, numbers in [*counts.items(), (beside, runs), (beside, runs[of_event])]:
+        several = _is_rare(numbers) or (numbers is rows and np.gcd.reduce(rows) > 1)
+        if several and len(rows) >= _FEWEST_PAIRS:
             return f"each of {len(numbers):,} {of} is in {numbers.min()} rows or more"
     names = features if same.any() else []
     if visits := next((name for name in names if _numbers_visits(coded(frame[name])[0], same)), None):
@@ -207,8 +204,7 @@ def _sign_of_repeats(frame: pd.DataFrame, features: Sequence[str], event: Any, t
     everybody = np.zeros(len(had), np.intp)
     for beside in ("", *known[:_MOST_COMPARED]):
         within = codes.get(beside, everybody)
-        places = [_place_of(within, at // width) for width in (1, _NEAR, 2 * _NEAR)]
-        same = [name for name in known if _agrees(codes[name], places)]
+        same = [name for name in known if _agrees(codes[name], within, at)]
         if same:
             named = listing([repr(str(name)) for name in (beside, *same) if name], 4)
             return (
@@ -258,18 +254,19 @@ def _codes_beside(column: pd.Series[Any], time: FloatArray) -> IntArray | None:
     return codes
 
 
-def _agrees(codes: IntArray, places: Sequence[IntArray]) -> bool:
-    """Whether rows (n,) at one time have equal codes far more often than rows at times near it.
+def _agrees(codes: IntArray, within: IntArray, at: IntArray) -> bool:
+    """Whether rows (n,) at one of times in order, `at`, have equal codes far more often than rows at times near it.
 
-    `places` are numbers (n,), equal for rows to compare: at one time, at times near it, and farther. What changes with
-    time is equal more often at near times than at far ones, and may be by as much at one time.
+    Rows are compared `within` those of equal codes. What changes with time is equal more often at near times than at
+    far ones, and may be by as much at one time.
     """
-    rows = np.diff([_rows_like(place) for place in places], axis=0, prepend=1.0)
-    equal = np.diff([_rows_like(_place_of(place, codes)) for place in places], axis=0, prepend=1.0)
+    places = [(within, at // width) for width in (1, _NEAR, 2 * _NEAR)]
+    rows = np.diff([_rows_like(*place) for place in places], axis=0, prepend=1.0)
+    equal = np.diff([_rows_like(*place, codes) for place in places], axis=0, prepend=1.0)
     known = (rows[:2] > 0).all(axis=0)
     if known.sum() < _FEW:
         return False
-    rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes + 1) / len(codes))[known]
+    rows, equal, share = rows[:, known], equal[:, known], (_rows_like(codes) / len(codes))[known]
     same, near, far = equal / np.maximum(rows, 1)
     change = max((near - far)[rows[2] > 0].sum(), 0.0)
     beyond, possible = (same - near).sum() - change, (1 - near).sum()
@@ -277,29 +274,28 @@ def _agrees(codes: IntArray, places: Sequence[IntArray]) -> bool:
     return bool(beyond > _AGREEMENT * possible and beyond > _DEVIATIONS * deviation)
 
 
-def _place_of(first: IntArray, second: IntArray) -> IntArray:
-    """Return numbers (n,) from 0, equal for rows that have equal codes, -1 where missing, in both of two columns."""
-    pairs = first * (second.max() + 2) + second
-    return np.unique(pairs, return_inverse=True)[1]
-
-
-def _rows_like(place: IntArray) -> FloatArray:
-    """Return how many rows have the number of each row, (n,)."""
+def _rows_like(*columns: IntArray) -> FloatArray:
+    """Return how many rows are like each row, (n,), in columns of codes, of which -1 is a code too."""
+    place = np.zeros(len(columns[0]), dtype=np.intp)
+    for codes in columns:
+        place = np.unique(place * (codes.max() + 2) + codes, return_inverse=True)[1]
     return np.bincount(place)[place].astype(np.float64)
 
 
 def _known_later(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     """Warn of features named like other events or times of follow-up, as recurrence is, and of calendar years."""
     kept = f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
-    for are, found, told in (
+    other = [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())]
+    years = [str(name) for name in features if holds_years(frame[name])]
+    for found, are, told in (
         (
+            other,
             ("is", "are"),
-            [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())],
             "named like an event or a time of follow-up and used to predict: drop what is known only later",
         ),
         (
+            years,
             ("holds", "hold"),
-            [str(name) for name in features if holds_years(frame[name])],
             "calendar years, used as amounts: patients of later years are followed for a shorter time, and new "
             "patients have years that the model never saw. Drop what should not predict",
         ),
@@ -588,70 +584,3 @@ def _zero_is_outside(values: FloatArray) -> bool:
 def _is_text(column: pd.Series[Any]) -> bool:
     """Whether the encoder treats a column as categories."""
     return not holds_numbers(column) and column.dtype.kind not in "mM"
-
-
-def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
-    if not _is_text(column) or column.dtype.kind == "b":
-        return
-    rows = label_counts(column)
-    same = spellings(rows) if len(rows) <= MOST_LEVELS else []
-    if same:
-        shown = "; ".join(quoted({text: rows[text] for text in family}) for family in same[:4])
-        yield ArgumentWarning(
-            None,
-            f"column {column.name!r} holds labels that may mean the same: {shown}. They are used as different levels; "
-            "correct the table if they mean the same.",
-        )
-
-
-def alike(first: str, second: str) -> bool:
-    """Whether two labels differ only in case, in punctuation, by an abbreviation, or by one letter of a long word.
-
-    Examples
-    --------
-    >>> alike("F", "female"), alike("Caucasian", "Caucasion"), alike("stage 1", "stage 2")
-    (True, True, False)
-    """
-    signs = [re.findall(r"[<>=+]|^-|-$", text.strip()) for text in (first, second)]
-    if signs[0] != signs[1]:
-        # Signs carry the meaning of labels such as "<60" and ">60", or "pos+" and "pos-".
-        return False
-    words = [re.findall(r"[^\W_]+", text.casefold()) for text in (first, second)]
-    short, long = sorted(("".join(found) for found in words), key=len)
-    if short == long or _SHORT.get(short) == long:
-        return bool(short)
-    if len(short) == 1 and short.isalpha() and len(long) >= _FEWEST_LETTERS and long[1] != short:
-        # Not I and IIIA.
-        return long.startswith(short)
-    differing = [sorted(pair, key=len) for pair in zip(*words, strict=False) if pair[0] != pair[1]]
-    if len(words[0]) != len(words[1]) or len(differing) != 1:
-        return False
-    short, long = differing[0]
-    digits = [re.sub(r"\D", "", word) for word in (short, long)]
-    # One letter makes a different level of a short word (grade A and grade B), and so does a digit (stage 1 and stage
-    # 2). Typing errors rarely affect the first letter, where typical and atypical, mother and other differ.
-    return len(short) >= 5 and digits[0] == digits[1] and short[0] == long[0] and _one_edit(short, long)
-
-
-def spellings(labels: Iterable[str]) -> list[list[str]]:
-    """Group labels that may be spellings of the same label; labels unlike all others are left out.
-
-    Examples
-    --------
-    >>> spellings(["Female", "Male", "female"])
-    [['Female', 'female']]
-    """
-    families: list[list[str]] = []
-    for one in sorted(labels):
-        near = [family for family in families if any(alike(one, other) for other in family)]
-        joined = [other for family in near for other in family]
-        families = [*(family for family in families if family not in near), [*joined, one]]
-    return [family for family in families if len(family) > 1]
-
-
-def _one_edit(short: str, long: str) -> bool:
-    """Whether two words differ by one letter that was added, changed or swapped with its neighbour."""
-    at = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    rest, other = short[at:], long[at:]
-    swapped = rest[1::-1] + rest[2:]
-    return other in (swapped, f"{other[:1]}{rest[1:]}", f"{other[:1]}{rest}")

@@ -28,7 +28,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Picture, picture
 from drosurv.report.evidence import PATIENTS, Evidence, Part, Section, judged_counts
-from drosurv.tables.problems import spellings
+from drosurv.tables.spellings import spellings
 
 FOUND = "found by search"
 # Largest number of subgroups from the search in the table.
