@@ -20,6 +20,10 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     messy.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
     options = ("--event-value", "dead", "--keep-columns", "visit", "-o", page)
     options += ("--missing", "age=999")
+    asked = drosurv("check", path, *options).stderr
+    assert "column 'kappa' holds 'n/k' in 2 rows (first: row 6), which is no number" in asked
+    assert "pass --missing 'kappa=*'" in asked
+    options += ("--missing", "kappa=*")
     shown = drosurv.ok("check", path, *options, "--save", model).stdout
     assert len(shown.splitlines()) <= 60
     assert "Time is column 'days'" in shown

@@ -41,11 +41,14 @@ def test_check_quotes_no_free_text(drosurv, notes, tmp_path):
     given = ("check", tmp_path / "notes.csv", "--drop", "ward", "-o", page)
     assert SECRET not in drosurv.fails(*given)
     given = (*given, "--missing", "days=*")
+    asked = drosurv.fails(*given)
+    assert SECRET not in asked
+    assert "pass --missing 'creatinine=*'" in asked
+    given = (*given, "--missing", "creatinine=*")
     shown = told(drosurv.ok(*given))
     assert SECRET not in shown
     assert SECRET not in page.read_text(encoding="utf-8")
     assert SECRET not in told(drosurv.ok(*given, "--json"))
-    assert "--missing 'creatinine=*'" in shown
     assert "olumn 'remark' holds 30 different texts, most in fewer than 5 rows" in page.read_text(
         encoding="utf-8"
     ).replace("&#39;", "'")

@@ -128,7 +128,7 @@ def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, 
     ("change", "options", "words"),
     [
         (lambda f: f.drop(columns="age"), [], "feature column 'age' is not in the table"),
-        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds a text (row 1)"),
+        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds 1 text (first: row 1)"),
         (lambda f: f, ["--keep", "name"], "keep column 'name'"),
         (lambda f: f, ["--times", "soon"], "times must be numbers"),
         (lambda f: f, ["--times", "-1"], "times must be"),

@@ -375,6 +375,30 @@ def test_the_cox_table_names_the_columns_that_are_not_used():
     assert "Not used: site (its only value is 'one'), empty (it is empty)." in said
 
 
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [
+        (["F", "M"], True),
+        ([1, 2], True),
+        (["female", "male"], True),
+        (["f", "M"], False),
+        (["x", "y"], False),
+    ],
+)
+def test_levels_that_are_written_in_another_way_in_all_rows_are_asked_about(held, asked):
+    """Rows of other levels are those of the reference, which says nothing of a table with another coding."""
+    encoder = TableEncoder().fit(pd.DataFrame({"sex": ["f", "m"] * 20, "age": [50, 60] * 20}))
+    new = pd.DataFrame({"sex": held * 6, "age": 50})
+    if asked:
+        with pytest.raises(
+            ValueError, match=r"column 'sex' holds .* none of the levels of training, 'f', 'm'"
+        ):
+            encoder.transform(new)
+    else:
+        with pytest.warns(UnseenLevelWarning, match="taken as 'f'"):
+            encoder.transform(new)
+
+
 def test_values_below_a_limit_are_not_called_missing_only():
     crp = pd.Series(["<5"] * 20 + [str(k) for k in range(5, 85)], name="crp")
     with pytest.raises(ValueError, match=r"'<5' in 20 rows .*: write numbers, such as the limits, or"):

@@ -41,6 +41,10 @@ def with_few(values, few, at=(7, 20)):
             ["'d' in 257 rows", "'m' in 43 rows", "row 4"],
         ),
         (
+            {"time_unit": np.where(np.arange(N) % 7 == 3, 2, 1)},
+            ["'1' in 257 rows", "'2' in 43 rows", "row 4"],
+        ),
+        (
             {"Alter (Jahre)": with_few(RNG.integers(18, 95, N), 1056)},
             ["2 numbers above 120, up to 1056 (first: row 8)"],
         ),

@@ -15,6 +15,7 @@ from drosurv.presentation import counted, first_upper
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows, names_people
 from drosurv.tables.number_texts import like_number, number
+from drosurv.tables.spellings import alike
 from drosurv.tables.values import (
     FEWEST_QUOTED,
     as_others,
@@ -154,6 +155,8 @@ class CategoryColumn:
         known = self.spellings
         if not set(names) <= set(known):
             new = self.unseen(column)
+            if len(new) == len(names) > 1:
+                self._refuse_other_coding(new)
             where = counted(int(new.sum()), "row")
             held = quoted(new)
             problem = f"column {self.name!r} holds {held} in {where}, not seen in training"
@@ -167,6 +170,15 @@ class CategoryColumn:
         indicators = (place[:, None] == np.arange(len(places))).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
         return standard
+
+    def _refuse_other_coding(self, new: pd.Series[int]) -> None:
+        """Raise if levels of which training saw none seem to be its own, as M and F, or 1 and 2, for m and f."""
+        numbers = [all(map(like_number, some)) for some in (new.index, self.levels)]
+        if numbers[0] != numbers[1] or any(alike(one, level) for one in new.index for level in self.levels):
+            raise InputError(
+                f"column {self.name!r} holds {quoted(new)}, and none of the levels of training, {shown(self.levels)}: "
+                "write them as in training, or leave them empty if they are not known."
+            )
 
     def as_encoded(self, column: pd.Series[Any]) -> pd.Series[Any]:
         """Return the column with the levels that unseen ones, and missing values if training had none, are taken as."""

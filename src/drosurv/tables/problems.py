@@ -33,7 +33,7 @@ from drosurv.tables.values import (
 # Fewer rows, values or events may be as they are by chance; with fewer rows than the second, so may sums.
 _FEW, _FEWEST_ROWS = 10, 50
 # Numbers that mean "not known", such as 99.9 and 1e+99, looked for among the largest and smallest.
-_SENTINEL = re.compile(r"-?(9+(\.9+)?|777+|88+|\S+e\+\d+)|-[178]")
+_SENTINEL = re.compile(r"-?(9+(\.9+)?|77+|88+|\S+e\+\d+)|-[178]")
 # One that is in so many rows, more than hold the tenth of the range below it, and apart by half of that, seems to stand
 # for something else.
 _FEWEST_SENTINELS = 5
@@ -104,7 +104,7 @@ def table_problems(
     yield from _codes(frame, undeclared)
     for column in (one for one in features if one not in categorical):
         yield from mixed_units(frame[column], _sentinel_numbers(frame[column]))
-    for column in features:
+    for column in (one for one in features if frame[one].nunique() <= MOST_LEVELS):
         yield from different_spellings(frame[column])
     # Two numbers are determined as two codes are.
     codes = [one for one in features if _is_text(frame[one]) or frame[one].nunique() == 2]

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from drosurv.errors import ArgumentWarning
-from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.values import holds_numbers, label_counts, quoted
 
 # Abbreviations that are spellings of a label; so is one letter of a word of at least so many.
@@ -19,8 +18,7 @@ _SHORT, _FEWEST_LETTERS = {"y": "yes", "n": "no"}, 4
 def different_spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     """Warn of labels of a column of categories that may mean the same."""
     rows = {} if holds_numbers(column) or column.dtype.kind in "bmM" else label_counts(column)
-    same = spellings(rows) if len(rows) <= MOST_LEVELS else []
-    if same:
+    if same := spellings(rows):
         shown = "; ".join(quoted({text: rows[text] for text in family}) for family in same[:4])
         yield ArgumentWarning(
             None,

@@ -24,10 +24,13 @@ OLDEST = 120
 
 def units_of_time(frame: pd.DataFrame, columns: Iterable[str], time: str | None) -> Iterator[ArgumentWarning]:
     """Yield a warning of each column that says in which unit the time of a row is, if there are several units."""
-    for column in (frame[name] for name in columns if time is not None and not holds_numbers(frame[name])):
-        few = column.nunique() <= len(_UNITS)
-        counts = label_counts(column) if few else {}
-        if len(counts) < 2 or not {plain(unit) for unit in counts} <= _UNITS:
+    for column in (frame[name] for name in columns if time is not None):
+        called = words(str(column.name))
+        # As time_unit, in which units may be codes.
+        named = not UNITS.isdisjoint(called) and any(word.startswith(("unit", "einheit")) for word in called)
+        may_tell = (named or not holds_numbers(column)) and column.nunique() <= len(_UNITS)
+        counts = label_counts(column) if may_tell else {}
+        if len(counts) < 2 or not (named or {plain(unit) for unit in counts} <= _UNITS):
             continue
         rare = min(counts, key=lambda unit: counts[unit])
         held = listing([f"{unit!r} in {counted(rows, 'row')}" for unit, rows in counts.items()], 6)
