@@ -132,10 +132,23 @@ def test_a_text_among_times_is_asked_about_and_not_left_out(write):
         (pd.Categorical([*map(str, range(99)), "unknown"]), True),
         (pd.Categorical([*map(str, range(99)), "unknown"] * 2), False),
         (["1", "2", "unknown"] * 33, False),
+        (["1", "2", "3", "x"] * 33, False),
+        (["1", "2", "3", "unknown"] * 33, True),
     ],
-    ids=["many rows", "many texts", "leading zeros", "names as categories", "categories", "codes"],
+    ids=[
+        *(
+            "many rows",
+            "many texts",
+            "leading zeros",
+            "names as categories",
+            "categories",
+            "two codes",
+            "codes",
+        ),
+        "grades",
+    ],
 )
-def test_texts_among_many_different_numbers_are_asked_about(values, asked):
+def test_texts_among_numbers_that_are_no_codes_are_asked_about(values, asked):
     frame = pd.DataFrame({"a": values})
     if asked:
         with pytest.raises(ArgumentError, match="column 'a' holds"):

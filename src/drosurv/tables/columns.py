@@ -26,6 +26,7 @@ from drosurv.tables.values import (
     label,
     label_counts,
     labels,
+    means_absent,
     no_numbers,
     quoted,
     shown,
@@ -38,8 +39,8 @@ MOST_LEVELS = 50
 _MOST_PERIODS = 12
 # With fewer rows, numbers could all be different by chance.
 _FEWEST_DIFFERENT = 100
-# Up to so many different numbers beside texts may be codes of a category.
-_MOST_NUMBERS_AS_CODES = 10
+# Up to so many different numbers beside texts may be codes of a category, and fewer than so many beside "unknown".
+_MOST_NUMBERS_AS_CODES, _FEWEST_AMOUNTS = 10, 3
 # A column of more texts, most of them rare, is free text; so is one of so many texts, each in one row.
 _MOST_RARE = 12
 _FEWEST_ONCE = 8
@@ -325,10 +326,15 @@ def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:
     if holds_numbers(column) or column.dtype.kind in "bcmM" or _is_declared(column):
         return None
     codes, texts = coded(column)
-    others = np.array([*(not like_number(text) for text in texts), False])
-    if not others.any() or (~others[:-1]).sum() <= max(_MOST_NUMBERS_AS_CODES, others.sum()):
+    others = {text for text in texts if not like_number(text)}
+    numbers = len(texts) - len(others)
+    # A text such as unknown is no level of an amount, as a grade from 1 to 3 is.
+    absent = numbers >= _FEWEST_AMOUNTS and all(map(means_absent, others))
+    if not others or not (absent or numbers > max(_MOST_NUMBERS_AS_CODES, len(others))):
         return None
-    return no_numbers(column, others[codes], also=_if_no_amount())
+    return no_numbers(
+        column, np.array([*(text in others for text in texts), False])[codes], also=_if_no_amount()
+    )
 
 
 def _is_declared(column: pd.Series[Any]) -> bool:
