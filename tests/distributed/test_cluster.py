@@ -39,9 +39,8 @@ def cluster():
     # Forks of one process share what it has imported.
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     with config.set({"distributed.worker.multiprocessing-method": method}):
-        dask.utils.get_mp_context().set_forkserver_preload(
-            ["dask.dataframe", "distributed", "drosurv.evaluation"]
-        )
+        # The rest is imported by both at once, when they need it.
+        dask.utils.get_mp_context().set_forkserver_preload(["distributed", "sklearn.model_selection"])
         with (
             dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
             dask.Client(workers),
