@@ -24,7 +24,8 @@ def test_patients_at_risk_at_an_event_are_compared_within_their_stratum():
     time, entry, stratum = rng.integers(1, 9, n).astype(float), np.zeros(n), rng.integers(0, 4, n)
     event = (rng.random(n) < 0.3) & (stratum != 3) & (time > 2) & (time < 7)
     late = time >= 8
-    entry[late] = time[late] - 0.5
+    # Some enter when the last event of their stratum happens, which is too late.
+    entry[late] = rng.integers(4, 8, late.sum())
     target = Target(event, time, entry, stratum)
     there = (stratum[:, None] == stratum) & event & (entry[:, None] < time) & (time <= time[:, None])
     np.testing.assert_array_equal(target.compared, np.where(there.any(axis=1), stratum, -1))
