@@ -25,7 +25,8 @@ def test_patients_at_risk_at_an_event_are_compared_within_their_stratum():
     event = (rng.random(n) < 0.3) & (stratum != 3) & (time > 2) & (time < 7)
     late = time >= 8
     # Some enter when the last event of their stratum happens, which is too late.
-    entry[late] = rng.integers(4, 8, late.sum())
+    last = np.array([time[event & (stratum == k)].max(initial=0.0) for k in range(4)])
+    entry[late] = last[stratum[late]] + rng.choice([-0.5, 0.0, 0.5], late.sum())
     target = Target(event, time, entry, stratum)
     there = (stratum[:, None] == stratum) & event & (entry[:, None] < time) & (time <= time[:, None])
     np.testing.assert_array_equal(target.compared, np.where(there.any(axis=1), stratum, -1))
