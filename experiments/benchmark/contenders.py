@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTr
 FOLDS = 3
 # Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
 RIDGE = 1e-4
+# XGBoost is no dependency: `make benchmark` installs it in a folder of its own.
+sys.path.append(str(Path(sys.prefix, "bench-peers")))
 
 
 def folds_of(train: EncodedPart, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
@@ -234,6 +238,11 @@ class Contender:
     model: Any
     needs: str = ""
 
+    @property
+    def installed(self) -> bool:
+        """Whether the package that it needs is there."""
+        return not self.needs or importlib.util.find_spec(self.needs) is not None
+
     def fit(self, train: EncodedPart, seed: int) -> Any:
         """A fitted model; the seed is also that of a model inside it."""
         if not isinstance(self.model, BaseEstimator):
@@ -423,7 +432,7 @@ def find_contenders(names: list[str] | None) -> list[Contender]:
         return [
             contender
             for contender in CONTENDERS.values()
-            if not contender.needs or importlib.util.find_spec(contender.needs)
+            if contender.installed
         ]
     for name in names:
         if name not in CONTENDERS:

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from drosurv import CoxPH, CoxPHCV, Surv
+from drosurv.patients.target import with_fields
 
 SIZES, COLUMNS, EFFECTS = (300, 1000), (7, 20), (0.1, 0.5, 0.8)
 INTERVALS = ("around the shrunken estimate", "unpenalised", "unpenalised, bias-corrected")
@@ -32,14 +33,13 @@ def covered(case):
     """Whether each of the three intervals holds the truth, on one sample."""
     n, d, effect, seed, clusters = case
     X, y = patients(n, d, effect, seed)
-    given = {}
     if clusters:
         rows = np.repeat(np.arange(n), COPIES)
-        X, y, given = X[rows], y[rows], {"clusters": rows}
+        X, y = X[rows], with_fields(y[rows], clusters=rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = CoxPHCV(splines=False).fit(X, y, **given)
-        ours, plain = model.summary().iloc[0], CoxPH().fit(X, y, **given).summary().iloc[0]
+        model = CoxPHCV(splines=False).fit(X, y)
+        ours, plain = model.summary().iloc[0], CoxPH().fit(X, y).summary().iloc[0]
         penalised = model.estimator_.summary()["se(coef)"].iloc[0] / X[:, 0].std()
     centres = ours["shrunken coef"], plain["coef"], ours["coef"]
     errors = penalised, plain["se(coef)"], ours["se(coef)"]

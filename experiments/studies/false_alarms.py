@@ -1,12 +1,12 @@
 """How often right predictions are called wrong, how often wrong ones are found, and whether intervals hold the truth.
 
-    python -m experiments.studies.false_alarms --runs 500 --jobs 16
+    python -m experiments.studies.false_alarms --runs 500 --seed 5000 --jobs 16 --tables docs/tables
 
 Every setting is one kind of patients and one kind of predictions of them; each run draws new patients, asks all
 questions of `drosurv.judging` about all patients and two groups, and notes which single tests reject at 5 %, and
 which problems the verdict names after its adjustment. Results are written in parts of 25 runs, one JSON object per
-line; started again with the same file, parts that are in it are not run again. The tables go to
-docs/tables/false_alarms.csv and docs/tables/power.csv.
+line; started again with the same file, parts that are in it are not run again. The tables are false_alarms.csv and
+power.csv.
 
 - Exact predictions: true probabilities at one, three or many times, or as functions of time, of Weibull,
   log-logistic, log-normal, cure and fading-effect times, two arms (one early, one late), whole years and months,

@@ -224,6 +224,8 @@ def summary(rows):
     """Tables in Markdown: the new tasks, then those that had been looked at."""
     lines = []
     for title, tasks in (("New tasks", NEW), ("Tasks on datasets of the exploratory look", SEEN)):
+        if not rows["task"].isin([shift.name for shift in tasks]).any():
+            continue
         # Tasks that were added later are only in the table of each task.
         lines += [f"## {title}", ""]
         body = [
