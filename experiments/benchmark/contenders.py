@@ -429,11 +429,7 @@ CONTENDERS = {
 def find_contenders(names: list[str] | None) -> list[Contender]:
     """The methods by name, all by default; the null model and Cox are always among them."""
     if names is None:
-        return [
-            contender
-            for contender in CONTENDERS.values()
-            if contender.installed
-        ]
+        return [contender for contender in CONTENDERS.values() if contender.installed]
     for name in names:
         if name not in CONTENDERS:
             raise ArgumentError(

@@ -1,6 +1,6 @@
 """What ``drosurv.plan`` promises, against simulated audits of as many patients as it asks for.
 
-    python -m experiments.studies.plan --runs 200 --jobs 16 -o docs/plan.csv
+    python -m experiments.studies.plan --runs 500 --jobs 16 -o docs/plan.csv
 
 Each row of the file is a question of the plan: what it promises, and what the audits attain. Factors and widths are
 medians, the width of the c-index is that of the middle 95 % of its values, and powers are shares of the runs.
