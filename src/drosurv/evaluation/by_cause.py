@@ -129,11 +129,7 @@ def evaluate_by_cause(
 def table_by_cause(
     predicted: Predicted, y: Any, horizon: float | None, *, sensitive_features: Any, level: float
 ) -> pd.DataFrame | None:
-    """Return the table of :func:`evaluate_by_cause`, at the horizon if given; None where causes cannot be judged.
-
-    Causes cannot be judged if `y` has none, if the model does not predict each, or if patients entered late and were
-    predicted at few times.
-    """
+    """Return the table of :func:`evaluate_by_cause`, at the horizon if given; None where causes cannot be judged."""
     if not has_causes(y) or predicted.competing is None or _late_at_few_times(predicted, y):
         return None
     groups = rows_by_group(parse_attributes(sensitive_features, len(predicted), at_least=1))
@@ -238,11 +234,7 @@ def findings_by_cause(
     relevance: float = RELEVANCE,
     time_unit: str = "",
 ) -> list[tuple[int | str, FindingRow]]:
-    """Return what is found about the number of events of each cause, adjusted for all causes and groups.
-
-    `members` are the rows of the patients of each group, by attribute and label; everybody is judged too. A ratio
-    within the factor `relevance` of 1 is no problem.
-    """
+    """Return what is found about the events of each cause, of everybody and of `members`, adjusted for all."""
     causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
     everybody = {(EVERYONE, ALL): np.arange(n)}
     masks = {key: np.isin(np.arange(n), own) for key, own in {**everybody, **members}.items()}

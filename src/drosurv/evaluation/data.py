@@ -1,15 +1,12 @@
 """What metrics are computed from: outcomes and predictions of all patients, and of any subset of them.
 
-A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
-entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
-definition. Predictions at few times are not known at common times since entry: such patients are ranked, and have
-findings from the first predicted time, but no Brier scores.
+A patient who came under observation at V is evaluated from then on: time counts from entry, and the prediction is the
+survival S(V + u | x) / S(V | x), so that every metric has its usual definition. Predictions at few times are not known
+at common times since entry: such patients are ranked, and have findings, but no Brier scores.
 
-One of several causes is an event by itself, so that metrics of survival are those of its incidence. A patient who had
-an event of another cause is known never to have this one (`other` in :class:`~drosurv.patients.target.Target`):
-observed survival is that of Aalen-Johansen, and Brier scores and concordance are those by cause.
-
-Features are standardised for distances between patients, and for plain Cox, the reference if no other model is given.
+One of several causes is an event by itself. A patient who had an event of another cause is known never to have this one
+(`other` in :class:`~drosurv.patients.target.Target`): observed survival is that of Aalen-Johansen, and Brier scores and
+concordance are those by cause.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
 from drosurv.patients.arrays import on_host
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
-from drosurv.predictions import Predicted, ScoreType
+from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import fitted_plain_cox
 from drosurv.solvers.neighborhoods import standardise
 
@@ -89,29 +86,20 @@ class EvaluationData:
         """Events and times since entry."""
         return self.outcome.since_entry
 
-    @property
-    def has_risk(self) -> bool:
-        """Whether there are scores that rank patients."""
-        return self.ranked_at is not None or self.predicted.has_risk
-
-    @property
-    def score_type(self) -> ScoreType:
-        """What the scores are."""
-        return self.predicted.score_type if self.ranked_at is None else "other"
-
-    @property
-    def has_log_hazards(self) -> bool:
-        """Whether there are scores that are log hazards."""
-        return self.has_risk and self.score_type == "log hazard"
-
     @cached_property
-    def risk(self) -> FloatArray:
-        """Scores (n,) that rank patients, higher for earlier events."""
+    def scores(self) -> Predicted:
+        """The scores that rank patients: those of the model, or its log cumulative hazards at `ranked_at`."""
         if self.ranked_at is None:
-            return self.predicted.risk
+            return self.predicted
         # Without curves since entry, the time is one of the predictions, which count from time 0.
         curves = self.predicted.survival_curves if self._since_entry is None else self._since_entry
-        return log_hazard(curves.survival(np.array([self.ranked_at]))[:, 0])
+        hazards = log_hazard(curves.survival(np.array([self.ranked_at]))[:, 0])
+        return as_predictions(Predictions(hazards, score_type="other"), None, len(hazards))
+
+    @property
+    def risk(self) -> FloatArray:
+        """Scores (n,) that rank patients, higher for earlier events."""
+        return self.scores.risk
 
     @cached_property
     def judged(self) -> Judged:

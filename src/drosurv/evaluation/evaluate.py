@@ -384,7 +384,7 @@ def prepare(
     )
     # Predict now, so that errors come before any other work.
     _ = cause is None and predicted.curves, data.is_judged and data.judged, data.calibration_times
-    _ = data.has_risk and data.risk, data.has_curves and data.curves, data.reference_risk
+    _ = data.scores.has_risk and data.risk, data.has_curves and data.curves, data.reference_risk
     marks: dict[str, Any] = {"clusters": rows.cluster_codes, "patients": rows.patient_codes}
     evaluator = Evaluator(Subset(data), attributes, wanted, paper=paper, **marks)
     if (paper and features.test is None) or _shows_individual_disparity(evaluator):
@@ -553,14 +553,14 @@ def _left_out(evaluator: Evaluator) -> Iterator[str]:
         yield "the calibration slope is left out: the predictions of all patients are equal."
     if data.is_judged and data.judged.cohort.several_events:
         yield "observed risks are left out: some patients had several events."
-    needed = {"log hazard", "hazards"} if data.has_risk else {"risk", "log hazard", "hazards"}
+    needed = {"log hazard", "hazards"} if data.scores.has_risk else {"risk", "log hazard", "hazards"}
     labels = [one.label for one in evaluator.asked if needed & {*one.needs}]
-    if labels and not data.has_risk:
+    if labels and not data.scores.has_risk:
         yield f"{', '.join(labels)} are left out: no risk scores were given."
-    elif labels and not data.has_log_hazards:
+    elif labels and not data.scores.has_log_hazards:
         yield (
             f"{', '.join(labels)} are left out: they need scores that are log hazards, and these are "
-            f"{_SCORES[data.score_type]}."
+            f"{_SCORES[data.scores.score_type]}."
         )
     elif any("hazards" in one.needs for one in evaluator.asked) and not evaluator.has_hazards:
         risk = data.risk

@@ -63,7 +63,7 @@ class Evaluator:
     @cached_property
     def has_hazards(self) -> bool:
         """Whether every exp(risk) is a positive number; differences of hazards have no value otherwise."""
-        return self.everyone.data.has_log_hazards and hazards_exist(self.everyone.risk)
+        return self.everyone.data.scores.has_log_hazards and hazards_exist(self.everyone.risk)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -81,9 +81,11 @@ class Evaluator:
         """Whether the metric needs something that these patients do not have."""
         data = self.everyone.data
         has: dict[Need, Callable[[], bool]] = {
-            "risk": lambda: data.has_risk,
-            "log hazard": lambda: data.has_log_hazards,
-            "slope": lambda: bool(np.ptp(data.judged.score)) if data.is_judged else data.has_log_hazards,
+            "risk": lambda: data.scores.has_risk,
+            "log hazard": lambda: data.scores.has_log_hazards,
+            "slope": lambda: (
+                bool(np.ptp(data.judged.score)) if data.is_judged else data.scores.has_log_hazards
+            ),
             "gains": lambda: data.is_judged,
             "survival": lambda: data.has_curves,
             "curves": lambda: data.has_curves and data.few_times is None,

@@ -107,11 +107,7 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 def rows_of(
     evaluator: Evaluator, small: Collection[Key], level: float
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return all rows, everybody first, then the groups and gaps of each attribute; and gaps between large groups.
-
-    `small` groups are given by attribute and label. Gaps are tested between large groups, so a gap of an attribute with
-    small groups has no test.
-    """
+    """Return all rows: everybody, then groups and gaps by attribute; and gaps between groups that are not `small`."""
     unknown = Interval(np.nan, np.nan, np.nan, level)
     numbers = evaluator.intervals(level) | {
         key: replace(unknown, estimate=value) for key, value in evaluator.papers_metrics.items()
@@ -291,7 +287,7 @@ def group_table(
     elif (EVERYONE, ALL) in c_index:
         ranked = c_index[EVERYONE, ALL]
         asked = [ranking(ranked.value, ranked.standard_error, ranked.events, evaluator.clusters)]
-        if everyone.data.has_log_hazards:
+        if everyone.data.scores.has_log_hazards:
             asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
     clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters
     how = {"searched": inference.searched, "clusters": clusters, "relevance": inference.relevance}
@@ -320,7 +316,7 @@ def _row(
     row["observed"] = patients.target.n_events
     if c_index is not None:
         row |= {"c_index": c_index.value, "c_index_low": c_index.low, "c_index_high": c_index.high}
-    if key[0] == SUBGROUP and patients.data.has_risk:
+    if key[0] == SUBGROUP and patients.data.scores.has_risk:
         row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
@@ -445,7 +441,7 @@ def group_tables(evaluator: Evaluator, level: float) -> dict[str, Any]:
 def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
     """Return the concordance of pairs between groups, by the group with the earlier event and the other group."""
     rows = []
-    for attribute in evaluator.attributes if evaluator.everyone.data.has_risk else ():
+    for attribute in evaluator.attributes if evaluator.everyone.data.scores.has_risk else ():
         patients = evaluator.kept[attribute.name]
         codes = attribute.kept_groups.codes
         sums = patients.harrell.harrell_between(codes, len(attribute.labels), np.ones(len(patients)))

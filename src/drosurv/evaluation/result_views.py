@@ -77,11 +77,7 @@ def statements(result: Any, reference: str) -> tuple[Statement, ...]:
 
 
 def _of_everybody(overall: Mapping[str, Row], settings: Any) -> str:
-    """Say how many patients there are, and how well they are predicted.
-
-    Patients with an event of another cause are not censored. Where patients have several rows, events are those of the
-    rows.
-    """
+    """Say how many patients there are, and how well they are predicted; other causes are not censored."""
     first, others = next(iter(overall.values())), settings.other_events
     numbers = [f"{CATALOGUE[name].label} {overall[name].text}" for name in _OVERALL if name in overall]
     whole = max(settings.rows, first.patients)

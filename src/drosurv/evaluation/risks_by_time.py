@@ -64,11 +64,7 @@ def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
 def risks_by_time(
     evaluator: Evaluator, level: float, subgroups: Mapping[str, IntArray], *, alone: bool = False
 ) -> pd.DataFrame:
-    """Return predicted and observed risk by each named time; empty for a model without survival curves.
-
-    `subgroups` are the rows of patients of more groups, by name; `alone` leaves out everybody and the named groups.
-    Observed risks are those of :mod:`drosurv.metrics.risk_strata`, with intervals that are not adjusted.
-    """
+    """Return predicted and observed risk by each time of groups and `subgroups` (rows by name), or these `alone`."""
     data = evaluator.everyone.data
     if not data.is_judged or data.judged.cohort.several_events:
         return no_risks()

@@ -184,10 +184,7 @@ def is_wrong(test: Question, estimate: JudgedValue, p: float, level: float) -> b
 
 
 def is_relevant(estimate: JudgedValue, relevance: float) -> bool:
-    """Whether a ratio differs from 1 by more than a factor, a slope by more than the factor less 1; gains always do.
-
-    A c-index (right: 0.5) differs by its odds.
-    """
+    """Whether a ratio, or the odds of a c-index, is beyond a factor, or a slope beyond it less 1; gains always are."""
     if estimate.right == 0.5:
         return is_beyond(estimate.value / max(1 - estimate.value, 1e-12), relevance)
     if estimate.right != 1:

@@ -358,11 +358,7 @@ def _overall(
     level: float,
     relevance: float,
 ) -> tuple[dict[str, float], dict[str, Any] | None, tuple[bool, bool]]:
-    """Return the events of all patients together, those of the most extreme part, and which of the two are wrong.
-
-    Both tests are adjusted for each other and for the search of subgroups, as in an audit. The part is None if the
-    timing of events is not tested.
-    """
+    """Return the events of all patients, those of the most extreme part if it is tested, and which are wrong."""
     sums = group_sums(residuals, everybody, error)
     assert sums is not None
     ends = residuals.ends[: len(sums.observed)]

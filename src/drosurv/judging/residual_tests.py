@@ -169,11 +169,7 @@ def mean_estimate(
     own_curve: OwnCurve | None = None,
     freedom: float = np.inf,
 ) -> Estimate:
-    """Return the mean of :func:`mean` with the influence (n,) of each patient; its variance is that of `mean`.
-
-    Over an `own_curve`, influences are multiplied by one factor so that their squares have the sum of
-    :func:`standard_error`.
-    """
+    """Return the mean of :func:`mean` with the influence (n,) of each patient, scaled to the same variance."""
     inside = weight * member
     total = float(inside.sum())
     if not total > 0:
@@ -446,11 +442,7 @@ def _spread(values: FloatArray, member: BoolArray) -> FloatArray:
 def slope_at_one_time(
     hazard: FloatArray, score: FloatArray, happened: FloatArray, weight: FloatArray
 ) -> float:
-    """Return the slope b for which events by one time have the cumulative hazards exp(a + (b - 1) score) hazard.
-
-    `happened` (n,) says who had the event, or are pseudo-values of it, and `weight` (n,) counts patients. NaN if scores
-    do not vary or the slope is infinite.
-    """
+    """Return the slope b with which hazards exp(a + (b - 1) score) hazard fit events by one time; NaN for none."""
     x = score - np.average(score, weights=weight) if weight.sum() > 0 else score
     found = fit_at_one_time(hazard, np.column_stack([np.ones(len(x)), x]), happened, weight)
     return float("nan") if found is None else float(1 + found[1])

@@ -197,11 +197,7 @@ def _calibration_chart(
     top: float,
     peak: float,
 ) -> Chart:
-    """Return the chart of a group: observed against predicted risk, with a histogram of predicted risks below.
-
-    A spline is a curve with a band; outcomes in parts of the predicted risk are dots with intervals. Curves end at the
-    risk `top`, and intervals are drawn up to `peak`.
-    """
+    """Return the chart of a group, with a histogram below; curves end at the risk `top`, intervals at `peak`."""
     is_curve = points[0]["kind"] == "spline"
     largest = max(points, key=lambda point: abs(point["predicted"] - point["observed"]))
     inside = [point for point in points if point["predicted"] <= top]

@@ -104,11 +104,7 @@ MEASURED = (
 
 
 def find_remedy(evidence: Evidence) -> Part | None:
-    """Compare the repair of the audited model with other remedies, in the repaired groups.
-
-    Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
-    evaluated on the patients left out.
-    """
+    """Compare the repair with other remedies, fitted on folds, in the repaired groups; None without survival curves."""
     refit = evidence.refit
     repaired, cause, evidence = evidence.repaired, evidence.cause, evidence.sample
     target = evidence.target
