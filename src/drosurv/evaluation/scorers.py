@@ -43,7 +43,7 @@ def known_scores() -> dict[str, Score]:
     """
     found: dict[str, Score] = {}
     for metric in CATALOGUE.values():
-        needs_more = {"features", "reference"} & set(metric.needs)
+        needs_more = {"features", "reference"} & {*metric.needs}
         if metric.better not in ("higher", "lower") or needs_more or metric.p_value:
             continue
         sign, prefix = (1, "") if metric.better == "higher" else (-1, "neg_")
@@ -51,8 +51,7 @@ def known_scores() -> dict[str, Score]:
         if metric.of == "patients":
             found[prefix + short] = Score(metric, "all", sign)
             if metric.by_group:
-                name = f"worst_group_{prefix}{short.removesuffix('_index')}"
-                found[name] = Score(metric, "groups", sign)
+                found[f"worst_group_{prefix}{short.removesuffix('_index')}"] = Score(metric, "groups", sign)
         elif metric.of in ("attribute", "everybody"):
             found[prefix + short] = Score(metric, "attributes", sign)
     # Not negated, for reports.
@@ -97,16 +96,13 @@ class SurvivalScorer:
             _ = patients.data.curves
         found = _values(evaluator, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
+        is_undefined = f"{self.name} is undefined (NaN)"
         if evaluator.lacks(score.metric):
             needs = ", ".join(score.metric.needs)
-            warn_undefined(
-                f"{self.name} is undefined (NaN): it needs {needs}, which the predictions do not give."
-            )
+            warn_undefined(f"{is_undefined}: it needs {needs}, which the predictions do not give.")
         elif undefined:
-            warn_undefined(
-                f"{self.name} is undefined (NaN) for {', '.join(undefined)}, which it leaves out: too few patients "
-                "or events in this fold."
-            )
+            few = "too few patients or events in this fold"
+            warn_undefined(f"{is_undefined} for {', '.join(undefined)}, which it leaves out: {few}.")
         defined = [score.sign * value for value in found.values() if not np.isnan(value)]
         if score.over == "attributes":
             return max(defined, key=abs, default=float("nan"))

@@ -95,11 +95,11 @@ class Adjusted(NamedTuple):
     """
 
     test: Question
-    value: float
-    low: float
-    high: float
-    p: float
-    wrong: bool
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    wrong: bool = False
     significant: bool = False
     alpha: float = np.nan
 
@@ -127,8 +127,7 @@ def adjust(
         places = np.flatnonzero(family).tolist()
         own = [tests[k] for k in places]
         found |= dict(zip(places, _family(own, level, part, clusters, relevance), strict=True))
-    unknown = (np.nan, np.nan, np.nan, np.nan)
-    return [found.get(k, Adjusted(test, *unknown, wrong=False)) for k, test in enumerate(tests)]
+    return [found.get(k, Adjusted(test)) for k, test in enumerate(tests)]
 
 
 def _family(
@@ -151,7 +150,7 @@ def _family(
 
 def _adjusted(test: Question, p: float, alpha: float, level: float, relevance: float) -> Adjusted:
     if test.estimate is None:
-        return Adjusted(test, np.nan, np.nan, np.nan, np.nan, wrong=False, alpha=alpha)
+        return Adjusted(test, alpha=alpha)
     low, high = test.estimate.interval(alpha)
     significant = is_wrong(test, test.estimate, p, level)
     wrong = significant and is_relevant(test.estimate, relevance)

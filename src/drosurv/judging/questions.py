@@ -343,8 +343,7 @@ def _mean(group: JudgedGroup, values: FloatArray, own_curve: OwnCurve | None = N
     contributions=lambda group, _: _by_horizon_of(group, group.judged.risk >= group.threshold),
 )
 def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
-    threshold = group.threshold
-    return None if threshold is None else _by_horizon(group, group.judged.risk >= threshold)
+    return None if group.threshold is None else _by_horizon(group, group.judged.risk >= group.threshold)
 
 
 @question(
@@ -358,8 +357,7 @@ def _above_threshold(group: JudgedGroup) -> JudgedValue | None:
     contributions=lambda group, _: _by_horizon_of(group, group.judged.risk < group.threshold),
 )
 def _below_threshold(group: JudgedGroup) -> JudgedValue | None:
-    threshold = group.threshold
-    return None if threshold is None else _by_horizon(group, group.judged.risk < threshold)
+    return None if group.threshold is None else _by_horizon(group, group.judged.risk < group.threshold)
 
 
 def _by_horizon_of(group: JudgedGroup, side: BoolArray) -> FloatArray:
