@@ -236,12 +236,13 @@ def evaluate_rows(
     if cause is not None and not has_causes(y):
         given = arg("cause", cause)
         raise ArgumentError("cause", f"{given} needs causes in y: build it with Surv.competing.")
-    by_group: dict[str, Any] = {"sensitive_features": sensitive_features}
-    by_cause = table_by_cause(predicted, y, at.horizon, **by_group, level=inference.level)
+    by_cause = table_by_cause(
+        predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
+    )
     evaluator = prepare(
         predicted,
         y,
-        **by_group,
+        sensitive_features=sensitive_features,
         reference=reference,
         horizon=at.horizon,
         cause=cause,

@@ -56,6 +56,7 @@ DECISIONS = {
     "npv": "negative predictive value",
     "net_benefit": "net benefit",
 }
+_IN_SENTENCES = DECISIONS | {name: f"the {DECISIONS[name]}" for name in ("ppv", "npv")}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
@@ -92,9 +93,9 @@ def unknown_decisions(table: pd.DataFrame) -> Iterator[Statement]:
     """State which measures of decisions cannot be estimated."""
     unknown = table[table["value"].isna() & (table["group"] != "gap")]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = [f"{'the ' * (metric in ('ppv', 'npv'))}{DECISIONS[metric]}" for metric in part["metric"]]
+        names = ", ".join(_IN_SENTENCES[metric] for metric in part["metric"])
         whom, why = who(str(attribute), str(group)), part["reason"].iloc[0]
-        yield Statement("decisions", first_upper(f"{', '.join(names)} of {whom} cannot be estimated: {why}."))
+        yield Statement("decisions", first_upper(f"{names} of {whom} cannot be estimated: {why}."))
 
 
 def _ranking(result: Any) -> list[Statement]:

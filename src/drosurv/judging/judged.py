@@ -243,17 +243,19 @@ def judge_curves(
         judged = replace(judged, risk=incidence(judged.horizon))
     if training_events is None and not cohort.folds:
         return judged
-    folds = np.zeros(len(cohort), np.intp)
+    folds, baseline = np.zeros(len(cohort), np.intp), isinstance(curves, StepCurves)
     for number, (rows, _) in enumerate(cohort.folds):
         folds[rows] = number
+    in_folds = folds if cohort.folds else None
 
     def error(residuals: PatientResiduals) -> EstimationError:
         percentiles = cohort.follow_up.event_percentiles
         below = np.interp(residuals.ends, percentiles, np.arange(101), left=0.0, right=100.0)
         below[-1] = 100.0
         in_parts = (training_events or 0.0) * np.diff(below, prepend=0.0) / 100
-        fitted = design, stratum, folds if cohort.folds else None
-        return EstimationError(residuals, in_parts, *fitted, isinstance(curves, StepCurves))
+        return EstimationError(
+            residuals, in_parts, design, stratum, in_folds, nonparametric_baseline=baseline
+        )
 
     return replace(judged, error=error(judged.residuals), error_at_horizon=error(judged.at_horizon))
 

@@ -171,8 +171,9 @@ class PatientResiduals:
             size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
             clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
             alone = each.T @ each
-        events = mass @ self.observed, mass @ self.expected, self.covariance(w)
-        return Sums(*events, clustered, alone, error, freedom, excess=np.array([self._excess(w)]))
+        observed, expected, model = mass @ self.observed, mass @ self.expected, self.covariance(w)
+        excess = np.array([self._excess(w)])
+        return Sums(observed, expected, model, clustered, alone, error, freedom, excess=excess)
 
     def _excess(self, w: FloatArray) -> float:
         """Return the sum of squared residuals over that of their variances under the model; at least 1.

@@ -296,8 +296,8 @@ def _steps(
         if slopes and slopes[0] <= 0:
             yield "Check the sign of the scores: a higher score must mean a higher risk."
         else:
-            by = [f", such as by multiplying log hazard ratios by {ratio_text(one)}" for one in slopes[:1]]
-            yield f"Recalibrate the scores for {whom['miscalibrated']}{''.join(by)}."
+            by = f", such as by multiplying log hazard ratios by {ratio_text(slopes[0])}" if slopes else ""
+            yield f"Recalibrate the scores for {whom['miscalibrated']}{by}."
     elif whom["miscalibrated"]:
         yield _repair(whom["miscalibrated"], corrected, refit)
     if whom["worse_for_some"]:

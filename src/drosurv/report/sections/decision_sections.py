@@ -49,11 +49,9 @@ def curve_table(result: EvaluationResult, time_unit: str) -> Table:
         Column("treat_all", "Of treating everybody", "value"),
     )
     when = moment(result.settings.horizon, time_unit)
-    shown, known = (
-        judged_groups(result.groups),
-        plain_rows(result.decision_curves.dropna(subset="net_benefit")),
-    )
-    rows = tuple(named(row, result.headings) for row in known if (row["attribute"], row["group"]) in shown)
+    shown, known = judged_groups(result.groups), result.decision_curves.dropna(subset="net_benefit")
+    kept = (row for row in plain_rows(known) if (row["attribute"], row["group"]) in shown)
+    rows = tuple(named(row, result.headings) for row in kept)
     return Table("decision_curves", f"Net benefit by risk at {when} from which one treats", columns, rows)
 
 
