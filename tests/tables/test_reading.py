@@ -110,6 +110,17 @@ def test_a_few_texts_among_numbers_are_asked_about_with_their_row(write, decimal
     assert as_category.X["wmi"].nunique() == 102
 
 
+def test_commas_in_one_column_of_a_table_with_points_are_asked_about_by_check_too(write):
+    lines = [f'{k}.5,{k % 2},"{k % 90},5",{50 + k % 7}.25' for k in range(1, 101)]
+    path = write("\n".join(["days,died,lab,age", *lines]))
+    for reading in (
+        lambda: prepare_table(path, WantedColumns(), None, "t"),
+        lambda: TableEncoder().fit(read_frame(path)),
+    ):
+        with pytest.raises(ArgumentError, match="column 'lab' holds numbers such as '1,5'"):
+            reading()
+
+
 def test_a_text_among_times_is_asked_about_and_not_left_out(write):
     lines = [f"{k}{'+' if k == 7 else ''},{k % 2},{k % 13}" for k in range(1, 101)]
     path = write("\n".join(["months,died,age", *lines]))

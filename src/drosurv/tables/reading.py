@@ -398,17 +398,19 @@ def _missing_texts(missing: Sequence[str], columns: Mapping[str, Column]) -> dic
 def _refuse_second_header(columns: Mapping[str, Column]) -> None:
     """Raise if the first row holds no number, and texts in columns that hold numbers in all other rows."""
     texts: list[str] = []
-    for name, column in columns.items():
-        if not isinstance(column, Cells) or len(column.places) == 0:
+    for name, cells in columns.items():
+        if not isinstance(cells, Cells) or len(cells.places) == 0:
             continue
-        first, values = column.places[0], column.values
-        others = [*values[:first], *values[first + 1 :]] if first >= 0 else values
-        if not others or not all(isinstance(one, (int, float)) or like_number(str(one)) for one in others):
-            continue
-        if first >= 0:
-            if not isinstance(values[first], str) or like_number(values[first]):
+        first = cells.places[0]
+        # Where all cells are plain numbers, none need be looked at.
+        others = [] if cells.plain else [one for place, one in enumerate(cells.values) if place != first]
+        if others and all(isinstance(one, (int, float)) or like_number(str(one)) for one in others):
+            if first >= 0 and isinstance(cells.values[first], str) and not like_number(cells.values[first]):
+                texts.append(f"{cells.values[first]!r} in {name!r}")
+            elif first >= 0:
                 return
-            texts.append(f"{values[first]!r} in {name!r}")
+        elif first >= 0 and cells.plain:
+            return
     if len(texts) > 1:
         raise InputError(
             f"the row below the names of the columns holds {listing(texts, 4)}, and all other rows hold numbers there: "
