@@ -43,7 +43,7 @@ from drosurv.tables.encoder import checked_features, encode_features
 MOST_STEPS = 100_000
 # Most Newton steps to the best factor of recalibration, and the relative size of the last one: the error that it leaves
 # is about its square.
-_NEWTON_STEPS, _PRECISION = 100, 1e-7
+_NEWTON_STEPS, _PRECISION = 100, 1e-4
 
 
 def features_on_device(estimator: Any, X: Any, y: Any) -> Any:

@@ -305,7 +305,7 @@ class NetworkEstimator(CoefficientInference, abstract=True):
                 del part
             rows, rest = np.flatnonzero(fold == k), order[in_order == k]
             for part in batches(len(rows), _TOGETHER):
-                scores[rows[part]] = network_scores(network, data.X[rows[part]])
+                scores[rows[part]] = network_scores(network, data.X.take(rows[part], axis=0))
             loss, left_out = data.cox_loss(self.ties, rest), scores[rest]
             if not constant_features(left_out[:, None], loss.compared)[0]:
                 mass = data.mass[rest[loss.rows]]

@@ -42,7 +42,7 @@ _SMALLEST_STEP = 1e-24
 _RIDGE = 1e-12
 # After convergence take at most this many further steps, until the gap is this share of the tolerance.
 _POLISHING_STEPS = 3
-POLISHED = 1e-5
+_POLISHED = 1e-5
 # In these steps the objective may increase by this share, the rounding error of features in float32.
 _NOISE = 1e-8
 # Iterations before a differentiable objective is smoothed: if it takes longer, its optimum is at a kink.
@@ -69,6 +69,8 @@ _BLOCK = 2048
 _SORTED = 200_000
 # The Hessian for similar problems is computed from so many patients per feature: it is not computed again.
 _PER_FEATURE = 200
+# It is computed from all patients if events times features are at most this.
+_FEW_EVENTS = 1.5e5
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
@@ -291,7 +293,7 @@ def _minimise_smooth(problem: ConvexProblem, x: FloatArray, tol: float, max_iter
             lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
             status = "converged"
-        polished_enough = gap <= POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
+        polished_enough = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
         if status == "converged" and polished_enough:
             break
         if problem.separated:
@@ -422,9 +424,10 @@ class LinearProblem(ConvexProblem):
             return None
         if not np.array_equal(self._z, theta):
             self.value(theta)
-        at, more = self, min(_PER_FEATURE * self.size, self.n // 4)
-        if isinstance(self.sample, LinearProblem) and more > self.sample.n:
-            at = copy.copy(self)
+        at, more = copy.copy(self), min(_PER_FEATURE * self.size, self.n // 4)
+        if len(self.criterion.loss.rows) * self.size <= _FEW_EVENTS:
+            at.sample = None
+        elif isinstance(self.sample, LinearProblem) and more > self.sample.n:
             at.sample = self._sampled(more)
         if self.last_smoothing:
             # With less smoothing too few losses of a sample would have weights that change.
@@ -475,6 +478,8 @@ class LinearProblem(ConvexProblem):
             constant = constant_features(other.X, other.criterion.loss.compared)
             other.X = centred(other.X, other.criterion.patient_mass @ other.X, constant)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
+        if self.sample is not None:
+            return other
         # Along a feature that varies in the data but not in the sample, Newton steps would be infinite.
         other.value(np.zeros(self.size))
         diagonal = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)

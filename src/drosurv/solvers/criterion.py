@@ -55,15 +55,27 @@ class Criterion:
         self.penalty_weight = np.ones(1) if penalty_weight is None else penalty_weight
         self.whole, self._blocks = blocks is None, blocks
         self.merges_censored = neighborhoods is None and null_losses is None and not objective.by_patient
-        members, self.mass = blocks, mass
-        if self.merges_censored and blocks is None:
-            censored = np.ones(loss.n, dtype=np.bool_)
-            censored[loss.rows] = False
-            self.mass = np.append(mass[loss.rows], np.sum(mass, where=censored))
-        elif self.merges_censored:
-            self.mass, members = _merge(self._loss_of, mass, loss.rows, self.blocks)
-        self._by_block = None if members is None else Blocks(objective, members)
-        self.objective: Objective = objective if self._by_block is None else self._by_block
+        # The block of each patient, -1 outside of all blocks.
+        self._block_of = np.full(loss.n, -1, dtype=np.int16)
+        for k, rows in enumerate(blocks or ()):
+            self._block_of[rows] = k
+        self.mass = mass
+        self.objective: Objective = objective if blocks is None else Blocks(objective, blocks)
+        if self.merges_censored:
+            self._merge(np.ones(loss.n, dtype=np.bool_))
+
+    def _merge(self, censored: BoolArray) -> None:
+        """Set masses and objective of the losses; patients without one are merged, of those in `censored` (n,)."""
+        rows, mass, objective = self.loss.rows, self.patient_mass, self.block_objective
+        censored[rows] = False
+        if self._blocks is None:
+            self.mass, self.objective = np.append(mass[rows], mass @ censored), objective
+            return
+        block, masses, members = self._block_of[rows], [mass[rows]], []
+        for k, patients in enumerate(self._blocks):
+            masses.append(np.atleast_1d(mass[patients] @ censored[patients]))
+            members.append(np.append(np.flatnonzero(block == k), len(rows) + k))
+        self.mass, self.objective = np.concatenate(masses), Blocks(objective, members)
 
     @property
     def blocks(self) -> Sequence[IntArray]:
@@ -122,28 +134,15 @@ class Criterion:
         weights = evaluation.weights
         if not self.merges_censored:
             return weights if self.neighborhoods is None else self.neighborhoods.adjoint(weights)
-        share, loss_of = np.zeros(self.loss.n), self._loss_of
-        used = loss_of >= 0
-        total = self.mass[loss_of[used]]
-        share[used] = self.patient_mass[used] / np.where(total > 0, total, 1.0)
-        return np.where(used, weights[:, np.maximum(loss_of, 0)] * share, 0.0)
-
-    @property
-    def _loss_of(self) -> IntArray:
-        """The loss number (n,) of each patient if censored patients are merged; -1 outside of all blocks."""
-        loss_of = np.full(self.loss.n, -1, dtype=np.intp)
-        for k, rows in enumerate(self.blocks):
-            loss_of[rows] = len(self.loss.rows) + k
-        loss_of[self.loss.rows] = np.arange(len(self.loss.rows))
-        return loss_of
+        events, out = len(self.loss.rows), np.zeros((len(weights), self.loss.n))
+        for k, rows in enumerate(self.blocks, start=events):
+            out[:, rows] = weights[:, k, None] * (self.patient_mass[rows] / (self.mass[k] or 1.0))
+        out[:, self.loss.rows] = weights[:, :events]
+        return out
 
     def block_masses(self) -> list[FloatArray]:
         """Return the masses in each block, summing to one, in the order of the losses, the merged loss last."""
-        if self._by_block is None:
-            return [self.mass]
-        # A block lists its losses by patient; the merged loss has the highest number.
-        shares = zip(self._by_block.shares(self.mass), self._by_block.rows, strict=True)
-        return [share[np.argsort(rows)] for share, rows in shares]
+        return self.objective.shares(self.mass) if isinstance(self.objective, Blocks) else [self.mass]
 
     def curvature(
         self, X: FloatArray, losses: FloatArray, evaluation: Evaluation
@@ -189,6 +188,7 @@ class Criterion:
         # Losses keep their order, so that the objective and their masses stay the same.
         other, (other.loss, order) = copy.copy(self), found
         position, other.patient_mass = inverse(order), self.patient_mass[order]
+        other._block_of = self._block_of[order]
         other._blocks = None if self.whole else [np.sort(position[rows]) for rows in self.blocks]
         return other, order
 
@@ -200,20 +200,13 @@ class Criterion:
         loss = self.loss.without(left_out) if self.merges_censored and self.penalty is None else None
         if loss is None or len(loss.rows) == 0:
             return None
-        blocks = None if self.whole else [rows[~left_out[rows]] for rows in self.blocks]
-        if blocks is not None and not all(np.isin(loss.rows, rows).any() for rows in blocks):
-            return None
+        other = copy.copy(self)
         # A copy, because an objective stores its last threshold.
-        objective = copy.copy(self.block_objective)
-        if blocks is not None:
-            mass = self.patient_mass * ~left_out
-            return Criterion(loss, objective, mass / mass.sum(), blocks)
-        # Without another array of all patients.
-        other, censored = copy.copy(self), ~left_out
-        other.loss, other.block_objective, other.objective = loss, objective, objective
-        censored[loss.rows] = False
-        mass = np.append(self.patient_mass[loss.rows], self.patient_mass @ censored)
-        other.mass = mass / mass.sum()
+        other.loss, other.block_objective = loss, copy.copy(self.block_objective)
+        other._merge(~left_out)
+        other.mass /= other.mass.sum()
+        if isinstance(other.objective, Blocks) and min(map(len, other.objective.rows)) == 1:
+            return None
         return other
 
     @property
@@ -244,19 +237,6 @@ class Criterion:
             penalty=None if self.penalty is None else self.penalty.subset(rows),
             penalty_weight=self.penalty_weight,
         )
-
-
-def _merge(
-    loss_of: IntArray, mass: FloatArray, events: IntArray, blocks: Sequence[IntArray]
-) -> tuple[FloatArray, list[IntArray]]:
-    """Merge the patients without a loss, given loss numbers (n,): return masses and the losses of each block."""
-    masses, members = [mass[events]], []
-    for k, rows in enumerate(blocks):
-        found, merged = loss_of[rows], len(events) + k
-        own = found != merged
-        masses.append(np.array([mass[rows[~own]].sum()]))
-        members.append(np.append(found[own], merged))
-    return np.concatenate(masses), members
 
 
 def validation_criterion(
