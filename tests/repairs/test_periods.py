@@ -280,7 +280,7 @@ def test_patients_of_a_cluster_count_as_their_mean():
         None,
         replace(
             at.over_time,
-            expected=np.repeat(at.over_time.expected, 2, axis=0),
+            unscaled=np.repeat(at.over_time.expected, 2, axis=0),
             interval=np.repeat(at.over_time.interval, 2),
         ),
     ).averaged(Clusters(np.arange(600) // 2))

@@ -188,19 +188,13 @@ class CoxPHCV(SurvivalModel):
             training = training.observed(rows, name=type(self).__name__, robust=False)
         self.n_patients_, self.n_events_ = _count(training, patients)
         folds, linear = self._folds(training), self.splines == "auto"
-        # In the order of times, the losses read memory in order.
-        by_time = training.target.order
-        search = Search(
-            training.take(by_time), folds[by_time], self.ties, self._knots, linear, self.n_events_
-        )
+        search = Search(training, folds, self.ties, self._knots, linear, self.n_events_)
         if self.l2s is None:
             search.try_default_penalties(near)
         else:
             search.try_penalties([float(l2) for l2 in self.l2s])
         self.cv_results_, chosen = search.results(), search.best
         self.l2_, self.nonlinear_penalty_ = chosen.l2, chosen.nonlinear_penalty
-        # Its copy of the patients is not needed beside the columns below.
-        del search
         design = SplineDesign.learn(training.X, training.weight, chosen.knots)
         self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
         self.knots_ = dict(zip(feature_names(self), self._design.knots, strict=True))
@@ -481,9 +475,8 @@ class CoxPHCV(SurvivalModel):
 
     def _frame(self, features: FloatArray) -> pd.DataFrame:
         """Return the standardised design columns (n, p) with their names."""
-        return pd.DataFrame(
-            self._design.standardised(features), columns=self._design.names(feature_names(self))
-        )
+        names = self._design.names(feature_names(self))
+        return pd.DataFrame(self._design.standardised(features), columns=names, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and fitted attributes with intervals and tests and without the training data."""

@@ -185,20 +185,25 @@ def cross_validated_likelihood(
     too. The penalty of the summed loss is that of the fit to all patients, so that with fewer patients the penalty per
     patient is larger: the best penalty of a sum hardly depends on their number.
     """
-    of_all = training.cox_loss(ties)
+    # In the order of times, the losses read memory in order.
+    order = training.target.order
+    of_all, folds = training.cox_loss(ties, order), folds[order]
     out = np.empty((len(choices), int(folds.max()) + 1))
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     starts: dict[tuple[int, int], Start] = {}
     for k in range(out.shape[1]):
         rows, left_out = np.flatnonzero(folds != k), np.flatnonzero(folds == k)
-        part = training.take(rows)
-        per_patient = l2 / training.mass[rows].sum()
-        loss = part.cox_loss(ties)
+        inside, outside = order[rows], order[left_out]
+        part = training.take(inside)
+        per_patient = l2 / training.mass[inside].sum()
+        loss, mass = part.cox_loss(ties), part.mass
         splined = SplineDesign.learn(part.X, part.weight, int(knots.max()))
+        # Not in memory beside its columns.
+        del part
         for n_knots in np.unique(knots):
             # The linear design consists of the linear columns of the design with knots.
             design = splined if n_knots else splined.linear()
-            X = design.standardised(part.X)
+            X = design.standardised(training.X, inside)
             path = np.flatnonzero(knots == n_knots)
             # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
             # decreases, for the second it increases, and so on; l2 = 0 is last.
@@ -207,19 +212,19 @@ def cross_validated_likelihood(
             path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
             ridges = per_patient[path, None] * np.where(design.nonlinear, factor[path, None], 1.0)
             if len(rows) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
-                coef = ridge_path(X, loss, part.mass, ridges)[0]
+                coef = ridge_path(X, loss, mass, ridges)[0]
             else:
                 # Each fold starts where the one before it began, if it has as many columns.
                 size = (int(n_knots), X.shape[1])
-                coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
-            outside, scores = np.empty((len(path), len(left_out))), np.empty(len(folds))
+                coef, starts[size] = ridge_fits(X, loss, mass, ridges, starts.get(size))
+            held_out, scores = np.empty((len(path), len(left_out))), np.empty(len(folds))
             for some in batches(len(left_out), _ROWS):
-                outside[:, some] = coef @ design.standardised(training.X[left_out[some]]).T
+                held_out[:, some] = coef @ design.standardised(training.X, outside[some]).T
             for low in range(0, len(path), _TOGETHER):
                 some = slice(low, low + _TOGETHER)
-                for i, inside, held_out in zip(path[some], coef[some] @ X.T, outside[some], strict=True):
-                    scores[rows], scores[left_out] = inside, held_out
-                    out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, inside)
+                for i, own, others in zip(path[some], coef[some] @ X.T, held_out[some], strict=True):
+                    scores[rows], scores[left_out] = own, others
+                    out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, own)
             # Not in memory beside the next design.
             del X
     return out

@@ -10,6 +10,7 @@ import numpy as np
 
 from drosurv.metrics.calibration import write_spline
 from drosurv.metrics.nonparametric import weighted_quantiles
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # A numeric column needs more distinct values than this for a spline.
@@ -26,6 +27,8 @@ HARRELL = {
 _ROUNDING = 1e-12
 # Patients whose columns are computed together, in the cache.
 _BLOCK = 256
+# Patients whose features are copied at a time.
+_TOGETHER = 4096
 # A column is a linear combination of earlier ones if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
 
@@ -108,19 +111,21 @@ class SplineDesign:
         centre, basis = tuple(part[:1] for part in self.centre), tuple(part[:1, :1] for part in self.basis)
         return replace(self, knots=knots, centre=centre, basis=basis)
 
-    def standardised(self, X: FloatArray) -> FloatArray:
-        """Return the standardised design columns (n, p) of rows (n, d)."""
+    def standardised(self, X: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Return the standardised design columns (n, p) of X (n, d), or of some of its `rows`."""
         sizes = np.array([len(centre) for centre in self.centre])
         starts = np.append(0, np.cumsum(sizes))
         weights = np.zeros((starts[-1], sizes.max(initial=1)))
         for start, basis in zip(starts[:-1], self.basis, strict=True):
             weights[start : start + len(basis), : len(basis)] = basis.T
-        out = np.empty((len(X), starts[-1]))
-        # numba would compile the loops again for arrays stored otherwise.
-        given = np.require(X, np.float64, ["C", "W"])
+        n = len(X) if rows is None else len(rows)
+        out = np.empty((n, starts[-1]))
         knots, ends = np.concatenate([np.empty(0), *self.knots]), np.cumsum([0, *map(len, self.knots)])
         centre = np.concatenate([np.empty(0), *self.centre])
-        _write_design(given, self.low, self.high, knots, ends, starts, centre, weights, out)
+        for part in batches(n, _TOGETHER):
+            # numba would compile the loops again for arrays stored otherwise.
+            given = np.require(X[part] if rows is None else X[rows[part]], np.float64, ["C", "W"])
+            _write_design(given, self.low, self.high, knots, ends, starts, centre, weights, out[part])
         return out
 
     def in_units(self, coef: FloatArray) -> FloatArray:

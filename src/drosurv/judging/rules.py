@@ -203,7 +203,7 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
     values = given if isinstance(given, pd.DataFrame) else np.asarray(on_host(given))
     require(values.ndim == 2, name, "be a table with one row per patient", given)
     # Tables of other libraries may hold numbers as objects.
-    table = pd.DataFrame(values).reset_index(drop=True).infer_objects()
+    table = pd.DataFrame(values, copy=False).reset_index(drop=True).infer_objects()
     known = names is not None and len(names) == table.shape[1]
     others = names if known else [f"x{j}" for j in range(table.shape[1])]
     table.columns = [

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.judging.rules import BLOCK, Atom, CodedTable, Codes, Condition, RuleSearch, sums_by_code
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 # Prior standard deviation of a log hazard ratio that differs, per standard deviation of its column.
@@ -64,17 +65,30 @@ class Clusters:
 class OverTime:
     """Expected events (n, m) of patients in m intervals of time, and the `interval` (n,) in which follow-up ended.
 
-    Intervals begin at the `edges` (m,). The effect of the log risk is 1 per `scale` of its column.
+    Intervals begin at the `edges` (m,). The effect of the log risk is 1 per `scale` of its column. Expected events are
+    those of `unscaled` (n, m), times a `factor` (n,) if there is one.
     """
 
-    expected: FloatArray
+    unscaled: FloatArray
     interval: IntArray
     edges: FloatArray
     scale: float
+    factor: FloatArray | None = None
+
+    @property
+    def expected(self) -> FloatArray:
+        """Expected events (n, m)."""
+        return self.unscaled if self.factor is None else self.factor[:, None] * self.unscaled
 
     def times(self, factor: FloatArray) -> OverTime:
         """Return the same with expected events multiplied by a factor for each patient, (n,)."""
-        return replace(self, expected=factor[:, None] * self.expected)
+        return replace(self, factor=factor if self.factor is None else factor * self.factor)
+
+    def joined(self, first: IntArray) -> OverTime:
+        """Return the same in the longer intervals that begin with the intervals `first` (k,)."""
+        unscaled = np.add.reduceat(self.unscaled, first, axis=1)
+        interval = np.searchsorted(first, self.interval, side="right") - 1
+        return replace(self, unscaled=unscaled, interval=interval, edges=self.edges[first])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +98,8 @@ class Residuals:
     `events` (n,) are 1 if the event was observed; `expected` (n,) is the cumulative hazard at the patient's time, from
     a model that was fitted without the patient; `columns` (n, p) are ones, the model's log risk, and features, centred
     and scaled. `cluster` (n,) is the number of each row's cluster; without it, each row is a cluster. `over_time` has
-    the expected events by interval of time, if they are known.
+    the expected events by interval of time, if they are known. `log_risk` (n,) is the log risk of this model if that of
+    the columns is of another one: models share their columns, which take as much memory as the table.
 
     Rows of one cluster may be correlated. Their events and expected events are divided by the number of its patients
     (see :meth:`averaged`), so that a cluster has the mean log likelihood ratio of its patients.
@@ -95,12 +110,27 @@ class Residuals:
     columns: FloatArray
     cluster: IntArray | None = None
     over_time: OverTime | None = None
+    log_risk: FloatArray | None = None
+
+    def complete(self) -> Residuals:
+        """Return the residuals with the log risk in columns of their own."""
+        if self.log_risk is None:
+            return self
+        columns = self.columns.copy()
+        columns[:, 1] = self.log_risk
+        return replace(self, columns=columns, log_risk=None)
+
+    @property
+    def risk(self) -> FloatArray:
+        """The column (n,) of the log risk."""
+        return self.columns[:, 1] if self.log_risk is None else self.log_risk
 
     def averaged(self, clusters: Clusters) -> Residuals:
         """Return the residuals with the mean of the patients of each cluster in place of their sum."""
         share = clusters.share
         over_time = None if self.over_time is None else self.over_time.times(share)
-        return Residuals(share * self.events, share * self.expected, self.columns, clusters.number, over_time)
+        events, expected = share * self.events, share * self.expected
+        return replace(self, events=events, expected=expected, cluster=clusters.number, over_time=over_time)
 
     def after(self, r: FloatArray) -> Residuals:
         """Return the residuals after hazards are multiplied by exp(r)."""
@@ -252,6 +282,8 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
 # Linear predictors are clipped here; larger ones occur only in Newton steps that will be halved.
 LARGEST = 20.0
 MOST_STEPS = 30
+# Patients whose columns are multiplied at a time, in the cache.
+_TOGETHER = 4096
 
 
 def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
@@ -286,7 +318,9 @@ def poisson_ridge(
     value, mean = at(theta)
     for _ in range(MOST_STEPS):
         gradient = columns @ (events - mean) - penalty * theta
-        curvature = (columns * mean) @ columns.T + diagonal
+        curvature = diagonal.copy()
+        for part in batches(len(mean), _TOGETHER):
+            curvature += (columns[:, part] * mean[part]) @ columns[:, part].T
         # Without a penalty columns may depend on each other; with one, the faster solution is the same.
         if penalty.all():
             step = np.linalg.solve(curvature, gradient)

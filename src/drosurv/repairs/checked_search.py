@@ -16,7 +16,7 @@ from drosurv.judging.rules import CodedTable, Rule
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation.drawing import ProgressCallback
 from drosurv.repairs.bayes_factors import LARGEST, Limits, Residuals, likelihood_gains_of, poisson_ridge
-from drosurv.repairs.periods import Periods, Version
+from drosurv.repairs.periods import Periods, Version, periods_of
 from drosurv.repairs.repair_search import AtTimes, Correction, Found, Kind, RepairSearch
 
 # Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
@@ -120,6 +120,13 @@ class CheckedSearch:
         # Whether likelihood ratios of a fold are relative to the best level and slope there, not to the model.
         self.against_best_level = False
 
+    @property
+    def period_starts(self) -> IntArray:
+        """The intervals of time with which a period begins in one of the searches, (k,)."""
+        searches = (self.on_all, *self.without_fold, *self.on_first.values())
+        starts = [periods_of(self.residuals, search.counted) for search in searches]
+        return np.unique(np.concatenate(starts))
+
     def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
         """Find the next repair of a kind and test it; an accepted one is applied in every repetition of the search.
 
@@ -148,7 +155,7 @@ class CheckedSearch:
             if again is not None:
                 same, shared = _same_side(found.inside, again.inside, ~out)
                 inside[out] = again.inside[out] if same else ~again.inside[out]
-                ratios[:, out] = again.ratios[:, out]
+                ratios[:, out] = search.ratios(again, out)
             overlaps.append(shared)
         overlap = float(np.mean(overlaps))
         if kind == "timing":
@@ -184,7 +191,7 @@ class CheckedSearch:
         over_time, r_after = self.residuals.over_time, r_before + ratios[best]
         held_out: FloatArray | None = None
         if periods is not None and over_time is not None:
-            held_out = np.zeros_like(over_time.expected)
+            held_out = np.zeros((n, len(over_time.edges)))
             for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
                 out = self.folds == fold
                 if again is not None and again.periods is not None:
@@ -212,7 +219,8 @@ class CheckedSearch:
             inside=inside,
             r_before=r_before,
             r_after=r_after,
-            gains=gains[best],
+            # A view would keep the gains of all choices.
+            gains=gains[best].copy(),
             factor=np.divide(expected, before, out=np.ones(n), where=before > 0),
             periods=periods,
             held_out=held_out,
@@ -277,10 +285,10 @@ class CheckedSearch:
         """Return what `_log_ratio` does, of predictions at few times."""
         if found is None:
             return np.zeros(1)
-        ratio = at_times.log_ratios(search.r, search.r + found.ratios, out)
+        ratio = at_times.log_ratios(search.r, search.r + search.ratios(found), out)
         if not self.against_best_level:
             return ratio
-        best, z = search.r.copy(), search.residuals.columns[out, :2]
+        best, z = search.r.copy(), search.residuals.complete().columns[out, :2]
         theta = at_times.fit(np.zeros(len(best)), np.flatnonzero(out), z, np.zeros(2))
         best[out] = _best_level(search.residuals, out) if theta is None else z @ theta
         return np.asarray(ratio - at_times.log_ratios(search.r, best[None], out), np.float64)
@@ -294,7 +302,7 @@ class CheckedSearch:
 
 def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
     """Return the log hazard ratios of some rows with the level and slope that fit them best."""
-    Z = residuals.columns[rows, :2]
+    Z = np.column_stack([residuals.columns[rows, 0], residuals.risk[rows]])
     r: FloatArray = Z @ poisson_ridge(Z, residuals.events[rows], residuals.expected[rows], np.zeros(2))
     return np.clip(r, -LARGEST, LARGEST)
 

@@ -51,10 +51,22 @@ class Expected:
     @staticmethod
     def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
         """Join the predictions of the models of all folds, in the order of the patients."""
-        positions = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
-        names = ["events", "hazard", "log_risk"] + ["by_interval"] * (parts[0].by_interval is not None)
-        fields = ([getattr(part, name) for part in parts] for name in names)
-        return Expected(*(np.concatenate(field)[positions] for field in fields))
+        names, found = (
+            ["events", "hazard", "log_risk"] + ["by_interval"] * (parts[0].by_interval is not None),
+            [],
+        )
+        for name in names:
+            joined = np.empty((len(folds), *getattr(parts[0], name).shape[1:]))
+            for fold, part in enumerate(parts):
+                joined[folds == fold] = getattr(part, name)
+            found.append(joined)
+        return Expected(*found)
+
+    def part(self, rows: BoolArray, first: IntArray) -> Expected:
+        """Return the expected events of some rows (n,), in the longer intervals that begin with those in `first`."""
+        assert self.by_interval is not None
+        by_interval = np.add.reduceat(self.by_interval[rows], first, axis=1)
+        return Expected(self.events[rows], self.hazard[rows], self.log_risk[rows], by_interval)
 
     def clipped(self, low: float, high: float) -> Expected:
         """Return the same with cumulative hazards clipped to [low, high]."""
@@ -102,7 +114,7 @@ def expected_of_fitted(
     if edges is not None:
         # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
         at_edges = np.clip(minus_log(curves.survival(edges)), begun[:, None], until[:, None])
-        intervals = np.diff(np.column_stack([begun, at_edges, until]), axis=1)
+        intervals = np.diff(at_edges, axis=1, prepend=begun[:, None], append=until[:, None])
     return Expected(target.event.astype(np.float64), until - begun, log_risk(curves, times), intervals)
 
 

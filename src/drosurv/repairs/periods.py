@@ -73,16 +73,19 @@ class FoundPeriods:
 def after_periods(at: Residuals, periods: Periods, score: FloatArray) -> Residuals:
     """Return the residuals after a correction of the timing of events, given the log risks (n,)."""
     assert at.over_time is not None
-    expected = at.over_time.expected * np.exp(periods.at_intervals(at.over_time.edges, score))
-    return replace(at, expected=expected.sum(axis=1), over_time=replace(at.over_time, expected=expected))
+    over_time = at.over_time.joined(np.append(0, np.searchsorted(at.over_time.edges, periods.cuts)))
+    expected = over_time.expected * np.exp(periods.log_ratios(score))
+    return replace(
+        at, expected=expected.sum(axis=1), over_time=replace(over_time, unscaled=expected, factor=None)
+    )
 
 
 def in_periods(at: Residuals, first: IntArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return observed and expected events of some rows in the periods that begin with the intervals `first`, (m, k)."""
     assert at.over_time is not None
-    expected = np.add.reduceat(at.over_time.expected[rows], first, axis=1)
-    period = np.searchsorted(first, at.over_time.interval[rows], side="right") - 1
-    return np.where(period[:, None] == np.arange(len(first)), at.events[rows, None], 0.0), expected
+    over_time = at.over_time.joined(first)
+    observed = over_time.interval[rows, None] == np.arange(len(first))
+    return np.where(observed, at.events[rows, None], 0.0), over_time.expected[rows]
 
 
 def find_periods(
@@ -95,7 +98,7 @@ def find_periods(
     the risk. Those of a `frozen` model are compared with one level.
     """
     assert at.over_time is not None
-    first = _periods_of(at, counted)
+    first = periods_of(at, counted)
     if len(first) < 2:
         return None
     cuts = at.over_time.edges[first[1:]]
@@ -112,10 +115,10 @@ def find_periods(
     return FoundPeriods(first, versions, common, log_odds) if log_odds > 0 else None
 
 
-def _periods_of(at: Residuals, counted: BoolArray) -> IntArray:
+def periods_of(at: Residuals, counted: BoolArray) -> IntArray:
     """Return the first interval of each period: those whose beginnings are nearest to quartiles of the event times."""
     assert at.over_time is not None
-    m = at.over_time.expected.shape[1]
+    m = len(at.over_time.edges)
     events = np.bincount(at.over_time.interval[counted], at.events[counted], minlength=m)
     before = np.cumsum(events)[:-1] / max(events.sum(), 1e-12)
     inner = [int(abs(before - q).argmin()) + 1 for q in np.arange(1, N_PERIODS) / N_PERIODS] if m > 1 else []

@@ -171,8 +171,8 @@ class Repair:
         hazards = [trial.factor * expected.hazard * np.exp(r) for r in (trial.r_before, trial.r_after)]
         if trial.held_out is not None:
             assert expected.by_interval is not None
-            ratios = np.exp(trial.r_before[:, None] + trial.held_out)
-            hazards[1] = (expected.by_interval * ratios).sum(axis=1)
+            by_interval = np.einsum("ij,ij->i", expected.by_interval, np.exp(trial.held_out))
+            hazards[1] = np.exp(trial.r_before) * by_interval
         group = trial.group
         number = clusters.number if clusters.of_several else None
         own, others = (None if number is None else number[rows] for rows in (inside, ~inside))

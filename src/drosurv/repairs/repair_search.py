@@ -67,21 +67,20 @@ class Correction:
 class Found:
     """A group that was found, and each version of its repair.
 
-    `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
-    (v, n) are the log hazard ratios of every choice of version and strength; `log_odds` are the log posterior odds. A
-    correction of the timing of events (`periods`) changes no log hazard ratios that hold at all times.
+    `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `log_odds`
+    are the log posterior odds. A correction of the timing of events (`periods`) changes no log hazard ratios that hold
+    at all times.
     """
 
     atoms: tuple[Atom, ...]
     inside: BoolArray
     corrections: Mapping[Version, Correction]
-    ratios: FloatArray
     log_odds: float = 0.0
     periods: FoundPeriods | None = None
 
     @property
     def choices(self) -> list[tuple[Version, float]]:
-        """Version and strength of each row of the ratios."""
+        """Every version and strength."""
         strengths = STRENGTHS if self.periods is None else (1.0,)
         return [(version, strength) for version in self.corrections for strength in strengths]
 
@@ -117,9 +116,9 @@ class RepairSearch:
         return self._found[kind, limits]
 
     def _find(self, kind: Kind, limits: Limits) -> Found | None:
-        now = self.now
         if kind == "timing":
-            return self._find_periods(now)
+            return self._find_periods(self.now)
+        now = self.now.complete()
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
             log_odds = 0.0
@@ -136,9 +135,13 @@ class RepairSearch:
             version: fit_version(version, now, inside, self.counted, inclusion, limits, fit)
             for version in VERSIONS[kind]
         }
-        whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
-        ratios = np.stack([strength * whole[version] for version in whole for strength in STRENGTHS])
-        return Found(atoms, inside, corrections, ratios, log_odds)
+        return Found(atoms, inside, corrections, log_odds)
+
+    def ratios(self, found: Found, rows: BoolArray | slice = slice(None)) -> FloatArray:
+        """Return the log hazard ratios (v, m) of some rows with every choice of version and strength."""
+        z, inside = self.residuals.complete().columns[rows], found.inside[rows]
+        whole = {version: correction.of(z, inside) for version, correction in found.corrections.items()}
+        return np.stack([strength * whole[version] for version, strength in found.choices])
 
     @property
     def now(self) -> Residuals:
@@ -154,14 +157,13 @@ class RepairSearch:
             return None
         n, p = now.columns.shape
         unchanged: dict[Version, Correction] = dict.fromkeys(found.versions, Correction(*np.zeros((2, p))))
-        ratios = np.zeros((len(unchanged), n))
-        return Found((), np.ones(n, dtype=np.bool_), unchanged, ratios, found.log_odds, found)
+        return Found((), np.ones(n, dtype=np.bool_), unchanged, found.log_odds, found)
 
     @property
     def score(self) -> FloatArray:
         """Log risk (n,) of all patients with the repairs so far: centred, and clipped before repairs."""
         assert self.residuals.over_time is not None
-        return self.residuals.over_time.scale * self.residuals.columns[:, 1] + self.r
+        return self.residuals.over_time.scale * self.residuals.risk + self.r
 
     def gains(self, found: Found | None, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return gains in log likelihood of m rows: of each choice (v, m), and of one slope for all times (m,).
@@ -174,7 +176,7 @@ class RepairSearch:
         if found.periods is not None:
             *gains, common = found.periods.gains(now, self.score, rows)
             return np.stack(gains), common
-        return likelihood_gains_of(found.ratios[:, rows], now.events[rows], now.expected[rows]), none
+        return likelihood_gains_of(self.ratios(found, rows), now.events[rows], now.expected[rows]), none
 
     def keep(self, found: Found | None, choice: int) -> None:
         """Apply a repair, if one was found; the next search starts from the repaired model."""
@@ -185,7 +187,7 @@ class RepairSearch:
         if found.periods is not None:
             self.residuals = after_periods(self.residuals, found.periods.versions[version], self.score)
         correction = found.corrections[version]
-        self.r = self.r + found.ratios[choice]
+        self.r = self.r + self.ratios(found)[choice]
         # Without conditions, effects of the group are those of everyone.
         self.slope += strength * float(correction.everywhere[1] + (not found.atoms) * correction.own[1])
 
@@ -211,8 +213,12 @@ def fit_version(
     penalty = 1 / (limits.tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
     # Versions that change only the group are fitted there only.
     rows = np.flatnonzero(counted if version == "full" else counted & inside)
-    z = residuals.columns[np.ix_(rows, columns)]
-    design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
+    # One row of memory per column, as :func:`poisson_ridge` needs it.
+    design = np.empty((len(columns) * (2 if version == "full" else 1), len(rows))).T
+    for j, column in enumerate(columns):
+        design[:, j] = residuals.columns[rows, column]
+        if version == "full":
+            design[:, len(columns) + j] = design[:, j] * inside[rows]
     for_everyone = version == "full" or bool(inside.all())
     penalty = np.tile(penalty, design.shape[1] // len(columns))
     theta = None if fit is None else fit(rows, design, penalty)

@@ -215,22 +215,26 @@ class RepairedCox(RepairedPredictions):
         fits = FoldFits(base, self.base_, X, np.asarray(y), folds, self._times, edges[1:])
         over_time = (edges, intervals_of(target.time, edges))
         with bar("", shown=self.verbose) as progress:
-            alone = fits.out_of_fold(progress)
-            expected = fits.joined(alone)
-            accepted = self._find(expected.weighted(weight), tables, folds, clusters, progress, over_time)
+            expected = fits.joined(fits.out_of_fold(progress))
+            weighted = expected.weighted(weight)
+            accepted, starts = self._find(weighted, tables, folds, clusters, progress, over_time)
             if accepted:
-                # Once more, with predictions that do not depend on the fold on which a repair is checked.
+                # Once more, with predictions that do not depend on the fold on which a repair is checked. They are
+                # needed by period only.
+                alone = [expected.part(folds == fold, starts) for fold in range(fits.n_folds)]
+                fits = replace(fits, edges=edges[starts[1:]])
                 parts = fits.without_each_fold(alone, progress)
-                del alone
                 # Each part is freed when its patients are joined.
                 without = [fits.joined(parts.pop(0)).weighted(weight) for _ in range(len(parts))]
-                accepted = self._find(
-                    expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
+                accepted, _ = self._find(
+                    weighted, tables, folds, clusters, progress, over_time, without=(starts, without)
                 )
         if accepted:
-            by_period = next((trial.held_out for trial in accepted if trial.held_out is not None), 0.0)
-            r = self.held_out_[:, None] + by_period
-            by_interval = np.exp(r) * expected.by_interval
+            assert expected.by_interval is not None
+            by_interval = np.exp(self.held_out_)[:, None] * expected.by_interval
+            for trial in accepted:
+                if trial.held_out is not None:
+                    by_interval *= np.exp(trial.held_out)
             self._factor = BaselineFactor.learn(edges, by_interval, target, weight)
         self._add_changes(X, tables[0])
         return self
@@ -273,7 +277,7 @@ class RepairedCox(RepairedPredictions):
                 expected = expected_of_frozen(model, X, target, self._times, rows.entry, cuts, self._cause)
             else:
                 expected = few_times.expected(self._times)
-            trials = self._find(
+            trials, _ = self._find(
                 expected, tables, folds, clusters, progress, over_time, frozen=True, at_times=few_times
             )
         if few_times is not None and not any(repair.periods for repair in self.repairs_):
@@ -374,28 +378,33 @@ class RepairedCox(RepairedPredictions):
         over_time: tuple[FloatArray, IntArray],
         *,
         frozen: bool = False,
-        without: Sequence[Expected] | None = None,
+        without: tuple[IntArray, Sequence[Expected]] | None = None,
         at_times: AtTimes | None = None,
-    ) -> list[Trial]:
-        """Find repairs, set the fitted attributes, and return the accepted trials.
+    ) -> tuple[list[Trial], IntArray]:
+        """Find repairs, set the fitted attributes, and return the accepted trials and the intervals that begin periods.
 
         `over_time` are the beginnings (m,) of the intervals of time, and the interval (n,) in which each patient's time
-        lies. `without` are the expected events that do not depend on each of the folds; by default the same for all.
+        lies. `without` are the expected events that do not depend on each of the folds, and the intervals that begin
+        longer ones in which they are counted; by default the same for all.
         `at_times` are predictions at few times.
         """
         rules, effects = tables
         edges, interval = over_time
         self._columns = EffectColumns.learn(effects, expected.log_risk)
 
-        def residuals_of(part: Expected) -> Residuals:
+        risk, columns = self._columns.columns[0], self._columns.of(effects, expected.log_risk)
+
+        def residuals_of(part: Expected, starts: IntArray) -> Residuals:
             by_time = None
             if part.by_interval is not None:
-                by_time = OverTime(part.by_interval, interval, edges, self._columns.columns[0].scale)
-            columns = self._columns.of(effects, part.log_risk)
+                longer = np.searchsorted(starts, interval, side="right") - 1
+                by_time = OverTime(part.by_interval, longer, edges[starts], risk.scale)
             found = Residuals(part.events, part.hazard, columns, over_time=by_time)
+            if part is not expected:
+                found = replace(found, log_risk=risk.scaled(part.log_risk))
             return found.averaged(clusters) if clusters.of_several else found
 
-        residuals = residuals_of(expected)
+        residuals = residuals_of(expected, np.arange(len(edges)))
         checked = CheckedSearch(
             CodedTable.from_table(rules),
             residuals,
@@ -404,7 +413,7 @@ class RepairedCox(RepairedPredictions):
             float(self.evidence),
             progress,
             frozen=frozen,
-            without=None if without is None else [residuals_of(part) for part in without],
+            without=None if without is None else [residuals_of(part, without[0]) for part in without[1]],
             at_times=at_times,
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
@@ -426,7 +435,7 @@ class RepairedCox(RepairedPredictions):
                 f" The {self.n_patients_:,} rows are {of} {clusters.counted}, each of {which} counts once in the tests "
                 "of a correction."
             )
-        return accepted
+        return accepted, checked.period_starts if residuals.over_time is not None else np.empty(0, np.intp)
 
     def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
         """Add to each repair the hazard ratios that it changes."""

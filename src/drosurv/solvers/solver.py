@@ -51,9 +51,9 @@ FEWEST_EVENTS = 5
 # Patients times weights from which torch uses several threads. Relative to one thread, a step with two threads takes 4
 # times as long for 50,000 patients and 400 weights, as long for 500,000 and 400, 0.6 times for 200,000 and 70,000.
 _WORTH_THREADS = 1e9
-# Square of the relative error of coefficients without a part of the patients: it changes the factor of recalibration by
-# less than 1e-6.
-_ENOUGH = 5e-12
+# Squared relative error of coefficients without a part of so many patients, in proportion smaller of fewer: the factor
+# of recalibration then changes by less than 1e-6.
+_ENOUGH, _OF_PATIENTS = 5e-12, 20_000
 _REMEDIES = {
     "max_iter": "it reached max_iter; raise max_iter or scale the features",
     "stalled": (
@@ -114,7 +114,8 @@ def coefficients_without(
     smooth = [problem.smoothed(smoothing) for problem in there] if smoothing else there
     for problem in smooth:
         problem.sample = near
-    together = iter(minimise_together(smooth, near, min(_ENOUGH, 1e-3 * tol)))
+    precision = min(_ENOUGH * min(linear.n / _OF_PATIENTS, 1.0), 1e-3 * tol)
+    together = iter(minimise_together(smooth, near, precision))
     found = [None if problem is None else next(together) for problem in problems]
     return [
         minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x
