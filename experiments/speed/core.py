@@ -3,6 +3,7 @@
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from drosurv import CoxPH, DROCox, DROCoxSplit
 from experiments.grid import fit_grid
 from experiments.speed import peers, textbook
-from experiments.speed.clock import best
+from experiments.speed.clock import best, in_turns
 from experiments.speed.data import correlated, flc
 from experiments.speed.memory import UNKNOWN, peak_above_data
-from experiments.speed.rows import Row, faster, missing
+from experiments.speed.rows import Row, at_most, faster, missing
 
 PART = "core"
 ALPHA = 0.2
@@ -23,6 +24,10 @@ REPEATS = 10
 GRID_LIMIT = 12.0
 MEMORY_LIMIT = 2e9
 AGREEMENT = 1e-5
+# Sizes at which recalibration may at most double the time of a fit, and at which a fit may take three times the memory
+# of its table.
+RECALIBRATED = ((20_000, 10), (20_000, 50), (100_000, 20), (1_000_000, 20))
+IN_TABLES = {"DROCox": (100_000, 1_000_000), "CoxPHCV": (100_000,), "RepairedCox": (100_000,)}
 # How many times faster than each program the fit of plain Cox should be.
 COX_PEERS = {"lifelines": 60, "scikit-survival": 60, "R": 5, "skglm": 3}
 
@@ -31,7 +36,9 @@ def rows():
     """Every target of the core."""
     yield from training_rows()
     yield from split_rows()
+    yield from recalibration_rows()
     yield from memory_rows()
+    yield from table_rows()
     yield from cox_rows()
     yield grid_row()
 
@@ -85,6 +92,29 @@ def split_rows():
         200,
         f"coefficients differ by {apart:.0e} (the masks are float32)",
     )
+
+
+def recalibration_rows():
+    """Fits with recalibration, against those without."""
+    for (n, d), model in product(RECALIBRATED, (DROCox, DROCoxSplit)):
+        X, y = correlated(n, d)
+        fits = [partial(model(recalibrate=given, device="cpu").fit, X, y) for given in (True, False)]
+        whole, alone = in_turns(fits, 7 if n <= 20_000 else 3)
+        what = f"{model.__name__}, n = {n:,}, d = {d}, with recalibration against without"
+        yield at_most(PART, what, whole.cpu, alone.cpu, 2)
+
+
+def table_rows(d=20):
+    """Memory of default models above that of their table."""
+    for name, sizes in IN_TABLES.items():
+        for n in sizes:
+            what, target = f"{name}, n = {n:,}, d = {d}: peak memory above the table", "at most 3 tables"
+            peak = peak_above_data("default", n, d, name)
+            if peak is None:
+                yield missing(PART, what, target, UNKNOWN)
+                continue
+            tables = peak / (8 * n * d)
+            yield Row(PART, what, target, f"{tables:.1f} tables", tables <= 3, numbers={"tables": tables})
 
 
 def memory_rows():

@@ -37,7 +37,19 @@ def _repaired(n, d, base):
     return RepairedCox(CoxPH(), random_state=1)
 
 
-MODELS = {"repaired": _repaired, "split": _split, "penalised": _penalised, "subgroup": _subgroup}
+def _default(n, d, name):
+    import drosurv
+
+    return getattr(drosurv, name)()
+
+
+MODELS = {
+    "default": _default,
+    "repaired": _repaired,
+    "split": _split,
+    "penalised": _penalised,
+    "subgroup": _subgroup,
+}
 
 
 def peak_above_data(model, n, d, option):

@@ -158,8 +158,11 @@ class _Fits:
         """Fit one slope, and one level for all periods of a frozen model, else one for each."""
         k = self.events.shape[1]
         patient, period = np.nonzero((self.expected > 0) | (self.events > 0))
-        levels = np.ones((len(period), 1)) if self.frozen else np.eye(k)[period]
-        Z = np.column_stack([levels, self.score[patient]])
+        # One row of memory per column, as `poisson_ridge` needs it.
+        Z = np.ones((2, len(period))).T if self.frozen else np.zeros((k + 1, len(period))).T
+        if not self.frozen:
+            Z[np.arange(len(period)), period] = 1.0
+        Z[:, -1] = self.score[patient]
         events, expected = self.events[patient, period], self.expected[patient, period]
         effects, evidence = self._fitted(Z, events, expected, max(TAUS))
         return Periods(self.cuts, np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence

@@ -15,7 +15,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -224,10 +224,9 @@ def _minimise_smoothed(
         scale = problem.scale(value)
         best = Minimum(x, value, lower, "max_iter", used, np.array(history), scale)
         if best.gap <= tol:
-            return Minimum(x, value, lower, "converged", used, best.history, scale)
+            return replace(best, status="converged")
         if inner.status == "separated" or smoothing < 1e-13 * scale:
-            status = inner.status if inner.status == "separated" else "stalled"
-            return Minimum(x, value, lower, status, used, best.history, scale)
+            return replace(best, status=inner.status if inner.status == "separated" else "stalled")
         smoothing *= 0.1
     return best
 
