@@ -290,7 +290,6 @@ class NetworkEstimator(CoefficientInference, abstract=True):
         # Not needed any more.
         vars(data).pop("order", None)
         networks: list[Any] = coefficients_without(result, options, [fold == k for k in folds])
-        result.linear = None
         # In the order of times, the losses read memory in order.
         order, scores = data.target.order, np.empty(len(fold))
         in_order = fold[order]

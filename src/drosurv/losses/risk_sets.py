@@ -141,6 +141,7 @@ class RiskSets(RiskSums):
     def without(self, left_out: BoolArray) -> Self:
         """See :meth:`RiskSums.without`; both share the memory for what derivatives need."""
         part = copy(self)
+        part.forget()
         part.order, part.first, part.sorted_weight = _kept(
             self.order, self.first, self.sorted_weight, left_out
         )

@@ -458,6 +458,7 @@ class LinearProblem(ConvexProblem):
             return None
         other = copy.copy(self)
         other.criterion, other._first = criterion, np.nan
+        other.forget()
         return other
 
     def _sampled(self, size: int | None) -> Self | None:

@@ -56,7 +56,7 @@ class Criterion:
         self.whole, self._blocks = blocks is None, blocks
         self.merges_censored = neighborhoods is None and null_losses is None and not objective.by_patient
         # The block of each patient, -1 outside of all blocks.
-        self._block_of = np.full(loss.n, -1, dtype=np.int16)
+        self._block_of = np.full(0 if blocks is None else loss.n, -1, dtype=np.int16)
         for k, rows in enumerate(blocks or ()):
             self._block_of[rows] = k
         self.mass = mass
@@ -188,8 +188,9 @@ class Criterion:
         # Losses keep their order, so that the objective and their masses stay the same.
         other, (other.loss, order) = copy.copy(self), found
         position, other.patient_mass = inverse(order), self.patient_mass[order]
-        other._block_of = self._block_of[order]
-        other._blocks = None if self.whole else [np.sort(position[rows]) for rows in self.blocks]
+        if not self.whole:
+            other._block_of = self._block_of[order]
+            other._blocks = [np.sort(position[rows]) for rows in self.blocks]
         return other, order
 
     def without(self, left_out: BoolArray) -> Criterion | None:

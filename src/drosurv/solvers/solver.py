@@ -98,23 +98,24 @@ def coefficients_without(
 
     They are found from those of all patients. None where the model has to be trained anew.
     """
-    linear = result.linear
+    # Its loss is not in memory beside those without the parts.
+    linear, result.linear = result.linear, None
     found: list[FloatArray | None] = [None] * len(parts)
     near = linear.nearby(result.network) if linear is not None and result.status == "converged" else None
     if linear is None or near is None:
         return found
     problems = [linear.without(part) for part in parts]
-    linear.forget()
     linear.criterion.loss.forget()
+    n, smoothing = linear.n, linear.last_smoothing
+    del linear, parts
     there = [problem for problem in problems if problem is not None]
     if not there:
         return found
     tol = there[0].tol if options.tol is None else options.tol
-    smoothing = linear.last_smoothing
     smooth = [problem.smoothed(smoothing) for problem in there] if smoothing else there
     for problem in smooth:
         problem.sample = near
-    precision = min(_ENOUGH * min(linear.n / _OF_PATIENTS, 1.0), 1e-3 * tol)
+    precision = min(_ENOUGH * min(n / _OF_PATIENTS, 1.0), 1e-3 * tol)
     together = iter(minimise_together(smooth, near, precision))
     found = [None if problem is None else next(together) for problem in problems]
     return [
