@@ -22,7 +22,7 @@ SAID = [
         "men have 0.34 times the hazard of women (the truth is a third); elsewhere 0.94",
     ),
     ("certify", "No subgroup differs significantly", "No subgroup differs significantly, and"),
-    ("certify", "none has more than 2.79 times", "none has more than 2.79 times the predicted events"),
+    ("certify", "none has more than 2.76 times", "none has more than 2.76 times the predicted events"),
     (
         "monitor",
         "Alarm on 2024-11-30, sex f: 309 events where",
