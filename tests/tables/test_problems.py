@@ -107,6 +107,8 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
         "id='patient_id'."
     )
     assert said(frame, features=["age"], id="patient_id") == []
+    # Two eyes of a patient, for example.
+    assert not any("names 190" in text for text in said(frame, features=["age"], clusters="patient_id"))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def row_problems(table: Any, name: str, categorical: Sequence[str] = ()) -> Iter
         yield from repeated_outcomes(frame, features, table.y)
     yield from copied_rows(frame, columns.names, name, id)
     if id is None:
-        yield from repeated_ids(frame)
+        yield from repeated_ids(frame if table.clusters is None else frame.drop(columns=table.clusters))
     yield from units_of_time(frame, [one for one in features if one not in categorical], columns.time)
 
 
