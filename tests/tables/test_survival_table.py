@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.errors import ArgumentWarning
 from drosurv.patients.observation import Rows
 from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable, read_survival_table
@@ -87,7 +88,10 @@ def test_a_column_that_names_patients_is_no_feature(path):
     twice = pd.read_csv(path)
     twice["id"] = np.repeat(twice["id"][:20], 2).to_numpy()
     twice.to_csv(path, index=False)
-    with pytest.warns(TableNote, match="column 'id' names 20 patients in 40 rows, and was taken as id"):
+    with (
+        pytest.warns(TableNote, match="column 'id' names 20 patients in 40 rows, and was taken as id"),
+        pytest.warns(ArgumentWarning, match="that all count from time 0"),
+    ):
         table = read(path)
     assert (table.n_patients, table.size) == (20, "40 rows of 20 patients")
     assert list(table.X.columns) == ["age", "sex"]

@@ -118,6 +118,8 @@ def row_problems(table: Any, name: str, categorical: Sequence[str] = ()) -> Iter
         yield from entry_not_given(frame, features, columns.time)
     if columns.entry is None and id is None and table.clusters is None:
         yield from repeated_outcomes(frame, features, table.y)
+    if columns.entry is None and columns.time is not None and id is not None:
+        yield from rows_from_zero(frame[id], table.y)
     yield from copied_rows(frame, columns.names, name, id)
     if id is None:
         yield from repeated_ids(frame if table.clusters is None else frame.drop(columns=table.clusters))
@@ -168,6 +170,21 @@ def repeated_outcomes(frame: pd.DataFrame, features: Sequence[str], y: Any) -> I
             "id",
             f"{sign}: rows seem to repeat patients, whose events then count several times. Keep one row for each "
             f"patient, or pass {arg('id', text='COLUMN')}.",
+        )
+
+
+def rows_from_zero(id: pd.Series, y: Any) -> Iterator[ArgumentWarning]:
+    """Warn if rows of one patient all count from time 0 and end at different times."""
+    ends = pd.Series(y[field_names(y)[1]]).groupby(id.to_numpy()).agg(["min", "max"])
+    several = int((ends["min"] < ends["max"]).sum())
+    if several:
+        have = "patient has" if several == 1 else "patients have"
+        yield ArgumentWarning(
+            "id",
+            f"{several:,} {have} rows (column {id.name!r}) that all count from time 0 and end at different times: each "
+            "is taken as a follow-up of its own. If rows are visits, a patient then counts several times: pass "
+            f"{arg('entry', text='COLUMN')} with the time at which each row starts, or keep the last row. If they are "
+            f"eyes or teeth, pass {arg('clusters', str(id.name))} in place of {arg('id')}.",
         )
 
 
