@@ -140,6 +140,9 @@ import warnings
 from importlib import import_module
 from importlib.metadata import distribution
 
+# pandas 2.2 warns of its own next version.
+import pandas
+
 warnings.simplefilter("error")
 demo = import_module("drosurv.workflows.demo")
 print(demo.__file__)
