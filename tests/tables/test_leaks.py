@@ -117,21 +117,29 @@ def test_the_day_of_something_during_follow_up_is_found():
     assert find_leaks(pd.DataFrame({"c": np.random.default_rng(3).random(400)}), late) == {}
 
 
-def test_the_status_of_something_during_follow_up_is_found_beside_its_day():
+@pytest.mark.parametrize(
+    "kind", ["plain", "some on the last day", "some missing", "two kinds", "day of those who had it"]
+)
+def test_the_status_of_something_during_follow_up_is_found_beside_its_day(kind):
     """As platelet recovery of transplanted patients: it is 1 for those who lived until then."""
     rng = np.random.default_rng(0)
     death, recovery = rng.exponential(900, (2, 600))
     end = np.minimum(death, rng.uniform(300, 2000, 600))
-    frame = pd.DataFrame(
-        {
-            "prtime": np.minimum(recovery, end),
-            "prstat": np.where(recovery < end, "yes", "no"),
-            "sex": rng.choice(["f", "m"], 600),
-        }
-    )
+    status = np.where(recovery < end, "yes", "no").astype(object)
+    by_chance = rng.random(600) < 0.1
+    if kind == "some on the last day":
+        recovery = np.where(by_chance & (recovery < end), end, recovery)
+    elif kind == "some missing":
+        status[by_chance] = None
+    elif kind == "two kinds":
+        status[by_chance & (status == "yes")] = "partly"
+    day, told = np.minimum(recovery, end), "it tells for whom 'prtime' equals the time"
+    if kind == "day of those who had it":
+        day, told = np.where(recovery < end, recovery, np.nan), "it tells for whom 'prtime' is known"
+    frame = pd.DataFrame({"prtime": day, "prstat": status, "sex": rng.choice(["f", "m"], 600)})
     found = find_leaks(frame, Surv.from_arrays(death <= end, end))
     assert list(found) == ["prtime", "prstat"]
-    assert found["prstat"] == "it tells for whom 'prtime' equals the time"
+    assert found["prstat"] == told
 
 
 def test_the_day_of_something_early_is_found_by_the_short_times_of_those_who_never_had_it():

@@ -24,6 +24,8 @@ _FEWEST_BESIDE_CUT = 20
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
+# The status of something during follow-up has at most so many levels.
+_MOST_STATES = 5
 # A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
 # _CHANCE; so is a column that is never above the time. No column of 31 real datasets is one by mistake.
 _FEWEST_SURE = 30
@@ -93,21 +95,28 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
             how = _cut_tells_event(numbers[str(name)], target.event)
         if how:
             found[str(name)] = how
-    ends = {} if few else {name: numbers[name] == target.time for name in found if name in numbers}
+    left_out = {} if few else {name: numbers[name] for name in found if name in numbers}
+    states = {f"{name!r} equals the time": values == target.time for name, values in left_out.items()}
+    states |= {f"{name!r} is known": np.isfinite(values) for name, values in left_out.items()}
     for name in (one for one in frame.columns if str(one) not in found):
-        of = next((end for end, ended in ends.items() if _tells_which(frame[name], ended)), None)
-        if of is not None:
-            found[str(name)] = f"it tells for whom {of!r} equals the time"
+        told = next((state for state, holds in states.items() if _tells_which(frame[name], holds)), None)
+        if told is not None:
+            found[str(name)] = f"it tells for whom {told}"
     return found
 
 
-def _tells_which(column: pd.Series[Any], ended: BoolArray) -> bool:
-    """Whether at least half the patients of one of two levels `ended` (n,), and hardly any of the other."""
+def _tells_which(column: pd.Series[Any], state: BoolArray) -> bool:
+    """Whether the levels of most patients in a `state` (n,), or those of the others, tell the state."""
     codes, levels = coded(column)
-    if len(levels) != 2 or (codes < 0).any():
+    if not 2 <= len(levels) <= _MOST_STATES:
         return False
-    shares = np.bincount(codes, ended) / np.bincount(codes)
-    return bool(shares.min() <= 1 - _AGREEMENT and shares.max() >= 0.5)
+    known = codes >= 0
+    patients = np.bincount(codes[known])
+    most = np.bincount(codes[known], state[known]) >= patients / 2
+    if most.all() or not most.any():
+        return False
+    right = float(state[known & most[codes]].mean()), 1 - float(state[known & ~most[codes]].mean())
+    return max(right) >= _AGREEMENT
 
 
 def _is_year_of_start(column: pd.Series[Any], time: FloatArray) -> bool:
