@@ -1,11 +1,15 @@
 """Ridge paths against scikit-survival's elastic net, and against single fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from drosurv import CoxPH, Surv
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.target import parse_target
+from drosurv.solvers import Problem, TrainingData
+from drosurv.solvers.convex import LinearProblem, minimise
 from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
 
 
@@ -98,3 +102,43 @@ def test_separated_patients_are_fitted_by_their_penalties():
     loss, mass = CoxPartial(parse_target(y)), np.full(60, 1 / 60)
     wanted = ridge_path(X, loss, mass, ridges, 1e-12)[0]
     np.testing.assert_allclose(ridge_fits(X, loss, mass, ridges, tol=1e-12)[0], wanted, rtol=1e-5)
+
+
+class ReadRows:
+    """Features that are not an array: rows are copied when they are read."""
+
+    def __init__(self, X):
+        self.given, self.shape = X, X.shape
+
+    def __len__(self):
+        return len(self.given)
+
+    def __getitem__(self, rows):
+        return self.given[rows].copy()
+
+    def __array__(self, dtype=None, copy=None):
+        return self.given
+
+
+@pytest.mark.parametrize(("features", "late"), [(3, False), (30, False), (3, True)])
+def test_rows_that_are_computed_when_read_give_the_same_models(features, late):
+    X, y = sample(1200, features, seed=7)
+    target = parse_target(y)
+    target = replace(target, entry=0.1 * target.time) if late else target
+    loss, mass = CoxPartial(target), np.full(1200, 1 / 1200)
+    ridges = np.outer(np.geomspace(1.0, 1e-3, 4), np.ones(features))
+    wanted = ridge_fits(X, loss, mass, ridges, tol=1e-12)[0]
+    np.testing.assert_allclose(ridge_fits(ReadRows(X), loss, mass, ridges, tol=1e-12)[0], wanted, atol=1e-9)
+
+
+def test_the_optimum_is_that_of_features_in_memory():
+    X, y = sample(20_000, 13, seed=8)
+    # One feature is constant among compared patients.
+    X[:, 3] = np.arange(20_000) % 2
+    target = replace(parse_target(y), stratum=np.arange(20_000) % 2)
+    criterion = Problem(TrainingData.parse(X, target, None), CoxPartial(target)).criterion
+    problems = [LinearProblem(given, criterion, 0.01) for given in (X, ReadRows(X))]
+    wanted, found = (minimise(problem, max_iter=100) for problem in problems)
+    assert found.status == wanted.status == "converged"
+    assert found.x[3] == 0.0
+    np.testing.assert_allclose(found.x, wanted.x, atol=1e-9)

@@ -457,9 +457,12 @@ class SolvedModel(SurvivalModel, ABC, abstract=True):
         if given := given_rows(y, strata, offset):
             data = self._observed(data, given, Rows.parse(y, strata=strata, offset=offset, judged=False))
         if not self._fit_on_accelerator(data):
-            data = data.in_double()
-            self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
+            self._fit_data(data.in_double())
         return self
+
+    def _fit_data(self, data: TrainingData) -> None:
+        """Solve the problem of checked data, and set the fitted attributes."""
+        self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
 
     def _fit_on_accelerator(self, data: TrainingData) -> bool:
         """Solve a linear model on an accelerator if its parameters allow it; return whether it was done."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,8 +32,14 @@ from drosurv.estimators.coefficient_inference import (
 from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names, show_ratios
 from drosurv.estimators.column_effects import UNPENALISED, ColumnInference, EffectTable
 from drosurv.estimators.cox import CoxPH
-from drosurv.estimators.penalty_choice import Search
-from drosurv.estimators.spline_design import HARRELL, SplineDesign, column_quantiles, knots_for_events
+from drosurv.estimators.penalty_choice import MANY_ROWS, Search
+from drosurv.estimators.spline_design import (
+    HARRELL,
+    DesignRows,
+    SplineDesign,
+    column_quantiles,
+    knots_for_events,
+)
 from drosurv.losses.cox_partial import TIES
 from drosurv.metrics.calibration import spline_columns
 from drosurv.patients.draws import draw_folds
@@ -182,9 +187,7 @@ class CoxPHCV(SurvivalModel):
                 y = with_fields(y, id=None, clusters=patients)
         training = TrainingData.parse(features, target, given_weight(y, sample_weight))
         if given_rows(y, strata, offset):
-            # The fit of CoxPH below gives these warnings.
-            with warnings.catch_warnings(action="ignore"):
-                rows = Rows.parse(y, strata=strata, offset=offset, judged=False)
+            rows = Rows.parse(y, strata=strata, offset=offset, judged=False)
             training = training.observed(rows, name=type(self).__name__, robust=False)
         self.n_patients_, self.n_events_ = _count(training, patients)
         folds, linear = self._folds(training), self.splines == "auto"
@@ -198,9 +201,7 @@ class CoxPHCV(SurvivalModel):
         design = SplineDesign.learn(training.X, training.weight, chosen.knots)
         self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
         self.knots_ = dict(zip(feature_names(self), self._design.knots, strict=True))
-        self.estimator_ = CoxPH(l2=self.l2_, ties=self.ties).fit(
-            self._frame(features), y, sample_weight, strata=strata, offset=offset
-        )
+        self.estimator_ = self._fitted_cox(training)
         self.coef_: FloatArray = self._design.in_units(self.estimator_.coef_)
         self.follow_up_ = self.estimator_.follow_up_
         # What the summary and the plots need from the training patients.
@@ -210,6 +211,15 @@ class CoxPHCV(SurvivalModel):
         self._counted = f"Based on {size.patients} and {size.events}. {size.weights}".rstrip()
         self._kept_training = training
         return self
+
+    def _fitted_cox(self, training: TrainingData) -> CoxPH:
+        """Fit a Cox model to the standardised design columns, which are not in memory for many patients."""
+        columns, cox = DesignRows(self._design, training.X), CoxPH(l2=self.l2_, ties=self.ties)
+        names = self._design.names(feature_names(self))
+        cox.feature_names_in_, cox.n_features_in_ = np.array(names, dtype=object), len(names)
+        X = columns if len(columns) >= MANY_ROWS else np.asarray(columns)
+        cox._fit_data(replace(training, X=X, names=names))
+        return cox
 
     def begin_near(self, fitted: CoxPHCV) -> None:
         """Let the next fit, on many rows, first try penalties near that of a model fitted on similar patients."""

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.estimators.spline_design import SplineDesign, find_knots
+from drosurv.estimators.spline_design import DesignRows, SplineDesign, find_knots
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.arrays import batches
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import TrainingData
+from drosurv.solvers.networks import products
 from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
 
 # Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
@@ -32,9 +33,7 @@ _CLEAR_GAIN, _KEPT = 2.0, 0.75
 # Models of this many rows and at most as many columns are fitted together, from one start.
 MANY_ROWS, MOST_COLUMNS = 20_000, 400
 # The scores of at most this many models are in memory together.
-_TOGETHER = 8
-# Held-out patients whose design is computed at a time.
-_ROWS = 4096
+_TOGETHER = 9
 # Penalties that are tried first on either side of one near the best.
 _AROUND = 2
 
@@ -185,48 +184,72 @@ def cross_validated_likelihood(
     too. The penalty of the summed loss is that of the fit to all patients, so that with fewer patients the penalty per
     patient is larger: the best penalty of a sum hardly depends on their number.
     """
-    # In the order of times, the losses read memory in order.
     order = training.target.order
+    # In the order of times, the losses read memory in order.
     of_all, folds = training.cox_loss(ties, order), folds[order]
-    out = np.empty((len(choices), int(folds.max()) + 1))
-    l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     starts: dict[tuple[int, int], Start] = {}
-    for k in range(out.shape[1]):
-        rows, left_out = np.flatnonzero(folds != k), np.flatnonzero(folds == k)
-        inside, outside = order[rows], order[left_out]
-        part = training.take(inside)
-        per_patient = l2 / training.mass[inside].sum()
-        loss, mass = part.cox_loss(ties), part.mass
-        splined = SplineDesign.learn(part.X, part.weight, int(knots.max()))
-        # Not in memory beside its columns.
-        del part
-        for n_knots in np.unique(knots):
-            # The linear design consists of the linear columns of the design with knots.
-            design = splined if n_knots else splined.linear()
-            X = design.standardised(training.X, inside)
-            path = np.flatnonzero(knots == n_knots)
-            # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
-            # decreases, for the second it increases, and so on; l2 = 0 is last.
-            ridge, by = l2[path], factor[path]
-            increases = np.searchsorted(np.unique(by[ridge > 0]), by) % 2 == 1
-            path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
-            ridges = per_patient[path, None] * np.where(design.nonlinear, factor[path, None], 1.0)
-            if len(rows) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
-                coef = ridge_path(X, loss, mass, ridges)[0]
-            else:
-                # Each fold starts where the one before it began, if it has as many columns.
-                size = (int(n_knots), X.shape[1])
-                coef, starts[size] = ridge_fits(X, loss, mass, ridges, starts.get(size))
-            held_out, scores = np.empty((len(path), len(left_out))), np.empty(len(folds))
-            for some in batches(len(left_out), _ROWS):
-                held_out[:, some] = coef @ design.standardised(training.X, outside[some]).T
-            for low in range(0, len(path), _TOGETHER):
-                some = slice(low, low + _TOGETHER)
-                for i, own, others in zip(path[some], coef[some] @ X.T, held_out[some], strict=True):
-                    scores[rows], scores[left_out] = own, others
-                    out[i, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, own)
-            # Not in memory beside the next design.
-            del X
+    parts = [
+        _likelihood_of_fold(training, of_all, order, folds == k, choices, starts)
+        for k in range(folds.max() + 1)
+    ]
+    return np.stack(parts, axis=1)
+
+
+def _likelihood_of_fold(
+    training: TrainingData,
+    of_all: CoxPartial,
+    order: IntArray,
+    in_fold: BoolArray,
+    choices: Sequence[CandidateModel],
+    starts: dict[tuple[int, int], Start],
+) -> FloatArray:
+    """Return the part (choices,) of a fold in the cross-validated log partial likelihood; `in_fold` (n,) is in order.
+
+    A fold's fits start where those of the fold before began, if they have as many columns; `starts` are changed.
+    """
+    l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
+    inside, out = order[~in_fold], np.empty(len(choices))
+    part = training.take(inside)
+    per_patient = l2 / training.mass[inside].sum()
+    loss = part.cox_loss(of_all.ties)
+    splined = SplineDesign.learn(part.X, part.weight, int(knots.max()))
+    for n_knots in np.unique(knots):
+        # The linear design consists of the linear columns of the design with knots.
+        design = splined if n_knots else splined.linear()
+        X: Any = DesignRows(design, part.X)
+        path = np.flatnonzero(knots == n_knots)
+        # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
+        # decreases, for the second it increases, and so on; l2 = 0 is last.
+        ridge, by = l2[path], factor[path]
+        increases = np.searchsorted(np.unique(by[ridge > 0]), by) % 2 == 1
+        path = path[np.lexsort((np.where(increases, ridge, -ridge), by, ridge == 0))]
+        ridges = per_patient[path, None] * np.where(design.nonlinear, factor[path, None], 1.0)
+        if len(X) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
+            X = np.asarray(X)
+            coef = ridge_path(X, loss, part.mass, ridges)[0]
+        else:
+            size = (int(n_knots), X.shape[1])
+            coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
+        others = DesignRows(design, training.X[order[in_fold]])
+        for some in batches(len(path), _TOGETHER):
+            out[path[some]] = _gains(
+                of_all, loss, in_fold, products(coef[some], X), products(coef[some], others)
+            )
+    return out
+
+
+def _gains(
+    of_all: CoxPartial, loss: CoxPartial, in_fold: BoolArray, own: FloatArray, held_out: FloatArray
+) -> FloatArray:
+    """Return the log partial likelihood of all patients minus that of the patients outside the fold, (K,).
+
+    Scores are those `own` (K, m) of the latter, and `held_out` (K, n - m).
+    """
+    scores, out = np.empty(len(in_fold)), np.empty(len(own))
+    for k in range(len(own)):
+        scores[~in_fold], scores[in_fold] = own[k], held_out[k]
+        # A copy, because the loss stores its scores, with the array that they are part of.
+        out[k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, own[k].copy())
     return out
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numba
 import numpy as np
@@ -27,8 +29,6 @@ HARRELL = {
 _ROUNDING = 1e-12
 # Patients whose columns are computed together, in the cache.
 _BLOCK = 256
-# Patients whose features are copied at a time.
-_TOGETHER = 4096
 # A column is a linear combination of earlier ones if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
 
@@ -111,22 +111,21 @@ class SplineDesign:
         centre, basis = tuple(part[:1] for part in self.centre), tuple(part[:1, :1] for part in self.basis)
         return replace(self, knots=knots, centre=centre, basis=basis)
 
-    def standardised(self, X: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        """Return the standardised design columns (n, p) of X (n, d), or of some of its `rows`."""
+    @cached_property
+    def layout(self) -> Any:
+        """What :func:`_write_columns` needs from the design."""
         sizes = np.array([len(centre) for centre in self.centre])
         starts = np.append(0, np.cumsum(sizes))
         weights = np.zeros((starts[-1], sizes.max(initial=1)))
         for start, basis in zip(starts[:-1], self.basis, strict=True):
             weights[start : start + len(basis), : len(basis)] = basis.T
-        n = len(X) if rows is None else len(rows)
-        out = np.empty((n, starts[-1]))
         knots, ends = np.concatenate([np.empty(0), *self.knots]), np.cumsum([0, *map(len, self.knots)])
         centre = np.concatenate([np.empty(0), *self.centre])
-        for part in batches(n, _TOGETHER):
-            # numba would compile the loops again for arrays stored otherwise.
-            given = np.require(X[part] if rows is None else X[rows[part]], np.float64, ["C", "W"])
-            _write_design(given, self.low, self.high, knots, ends, starts, centre, weights, out[part])
-        return out
+        return self.low, self.high, knots, ends, starts, centre, weights
+
+    def standardised(self, X: FloatArray) -> FloatArray:
+        """Return the standardised design columns (n, p) of X (n, d)."""
+        return np.asarray(DesignRows(self, X))
 
     def in_units(self, coef: FloatArray) -> FloatArray:
         """Convert coefficients (p,) or (p, k) of the standardised columns to those of the design columns."""
@@ -155,6 +154,34 @@ class SplineDesign:
                     nonlinear += "'"
                 taken.add(nonlinear)
                 out.append(nonlinear)
+        return out
+
+
+class DesignRows:
+    """The standardised design columns (n, p) of X (n, d), computed when rows are read.
+
+    They take several times the memory of X: ``self[rows]`` are those of a few rows, ``np.asarray(self)`` of all.
+    """
+
+    def __init__(self, design: SplineDesign, X: FloatArray) -> None:
+        # numba would compile the loops again for arrays stored otherwise.
+        self.X, self.layout = np.require(X, np.float64, ["C", "W"]), design.layout
+        self.shape = (len(X), len(self.layout[-1]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice | IntArray) -> FloatArray:
+        X = self.X[part]
+        out = np.empty((self.shape[1], len(X)))
+        low, high, knots, ends, starts, centre, weights = self.layout
+        _write_columns(X, low, high, knots, ends, starts, centre, weights, out)
+        return out.T
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        out = np.empty(self.shape)
+        for part in batches(len(self), min(_BLOCK, max(16, 65536 // (self.shape[1] + 1)))):
+            out[part] = self[part]
         return out
 
 
@@ -241,7 +268,7 @@ def _spline_moments(
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _write_design(
+def _write_columns(
     X: FloatArray,
     low: FloatArray,
     high: FloatArray,
@@ -252,39 +279,31 @@ def _write_design(
     weights: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the design columns (n, p) of the features X (n, d), clipped to [low, high].
+    """Write the design columns (p, n) of the features X (n, d), clipped to [low, high].
 
     Feature j has knots[ends[j] : ends[j + 1]] and the columns from starts[j] to starts[j + 1]; each is a weighted sum
     of the feature's centred spline columns, with a row of the weights (p, m).
     """
     n, d = X.shape
-    # As many rows as fit into the cache.
-    block = min(_BLOCK, max(16, 65536 // (out.shape[1] + 1)))
-    x, columns = np.empty(block), np.empty((weights.shape[1], block))
-    for top in range(0, n, block):
-        size = min(block, n - top)
-        for j in range(d):
-            first, m = starts[j], starts[j + 1] - starts[j]
-            for i in range(size):
-                value = X[top + i, j]
-                value = value if value > low[j] else low[j]
-                x[i] = value if value < high[j] else high[j]
-            if m == 1:
-                for i in range(size):
-                    out[top + i, first] = (x[i] - centre[first]) * weights[first, 0]
-                continue
-            for i in range(size):
-                columns[0, i] = x[i]
-            write_spline(x[:size], knots[ends[j] : ends[j + 1]], columns)
-            for k in range(m):
-                for i in range(size):
-                    columns[k, i] -= centre[first + k]
-            for k in range(m):
-                # A column consists of the spline columns up to its own.
-                x[:size] = 0.0
-                for part in range(k + 1):
-                    weight = weights[first + k, part]
-                    for i in range(size):
-                        x[i] += weight * columns[part, i]
-                for i in range(size):
-                    out[top + i, first + k] = x[i]
+    columns = np.empty((weights.shape[1], n))
+    for j in range(d):
+        first, m, least, most = starts[j], starts[j + 1] - starts[j], low[j], high[j]
+        for i in range(n):
+            value = X[i, j]
+            value = value if value > least else least
+            columns[0, i] = value if value < most else most
+        if m > 1:
+            write_spline(columns[0], knots[ends[j] : ends[j + 1]], columns)
+        for k in range(m):
+            column, mean = columns[k], centre[first + k]
+            for i in range(n):
+                column[i] -= mean
+        for k in range(m):
+            # A column consists of the spline columns up to its own.
+            total, column, weight = out[first + k], columns[0], weights[first + k, 0]
+            for i in range(n):
+                total[i] = weight * column[i]
+            for part in range(1, k + 1):
+                column, weight = columns[part], weights[first + k, part]
+                for i in range(n):
+                    total[i] += weight * column[i]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NOTHING: FloatArray = np.zeros(0)
 # A feature whose relative variation is smaller is constant up to rounding.
 _CONSTANT = 1e-14
+# Patients whose features are compared at a time.
+_MOST_READ = 4096
 
 
 class Loss(ABC):
@@ -257,8 +259,8 @@ def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolAr
     # Usually one of the first few patients differs from the first of the set.
     while low < len(inside) and constant.any():
         left, part = np.flatnonzero(constant), slice(low, low + rows)
-        value, before = X[inside[part, None], left], X[first[sets[part, None]], left]
+        value, before = X[inside[part]][:, left], X[first[sets[part]]][:, left]
         size = np.maximum(np.abs(value), np.abs(before))
         constant[left] = (np.abs(value - before) <= _CONSTANT * size).all(axis=0)
-        low, rows = low + rows, 4 * rows
+        low, rows = low + rows, min(4 * rows, _MOST_READ)
     return constant

@@ -44,8 +44,9 @@ _CHUNK = 1024
 _FEW = 8
 # The Hessian in one pass (the right side above) is faster with more than 24 and fewer than 100 features.
 _NARROW, _WIDE = 24, 100
-# Patients per matrix product, whose features then stay in the cache.
+# Patients per matrix product, whose features then stay in the cache, and patients whose features are read at a time.
 _PATIENTS = 100
+_READ = 4000
 # Exponentials and logarithms.
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
@@ -187,13 +188,21 @@ class RiskSets(RiskSums):
         """See :meth:`RiskSums.hessian`; in one pass where that is faster."""
         (n, d), times = X.shape, len(self.first)
         inside = self.pullback(weights[None, :], np.zeros((1, n)))[0]
-        if self._means is not None or not (_NARROW < d < _WIDE and 4 * times > len(self.order)):
+        fast = _NARROW < d < _WIDE and 4 * times > len(self.order)
+        # Means over all risk sets take more memory than rows that are computed when they are read.
+        if self._means is not None or (isinstance(X, np.ndarray) and not fast):
             return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
         risks, levels, sums = self._saved
         middle = np.zeros(d) if centre is None else centre
-        return _hessian_in_one_pass(
-            by_rows(X), self.order, self.first, risks[0], levels[0], sums[0], weights, inside, middle
-        )
+        out, total, k, base = np.zeros((d, d)), np.zeros(d), times - 1, -np.inf
+        for high in range(len(self.order), self.first[0], -_READ):
+            low = max(high - _READ, self.first[0])
+            rows, risk = self.order[low:high], risks[0, low:high]
+            k, base = _add_to_hessian(
+                by_rows(X[rows]), risk, inside[rows], middle, low, self.first, levels[0], sums[0], weights,
+                total, k, base, out,
+            )  # fmt: skip
+        return (out + out.T) / 2
 
 
 @numba.njit(cache=True, nogil=True)
@@ -351,40 +360,45 @@ def _risk_means(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _hessian_in_one_pass(
+def _add_to_hessian(
     X: FloatArray,
-    order: IntArray,
-    first: IntArray,
     risk: FloatArray,
+    inside: FloatArray,
+    centre: FloatArray,
+    begin: int,
+    first: IntArray,
     level: FloatArray,
     sums: FloatArray,
     weights: FloatArray,
-    inside: FloatArray,
-    centre: FloatArray,
-) -> FloatArray:
-    """Return the Hessian (d, d) of the log sums weighted by c (K,), by the right side of the formula in the module.
+    total: FloatArray,
+    k: int,
+    base: float,
+    out: FloatArray,
+) -> tuple[int, float]:
+    """Add some patients' terms to the Hessian (d, d) of log sums weighted by c (K,), by the right side in the module.
 
-    `order`, `first`, `risk`, `level` and `sums` are those of :class:`RiskSets`; `inside` (n,) is the gradient in the
-    scores, r_j a_j; `centre` (d,) is subtracted from the features.
+    They are the patients from `begin` on in the order of :class:`RiskSets`, with features X (m, d), of which the
+    `centre` (d,) is subtracted, risks (m,), and `inside` (m,), their gradient in the scores, r_j a_j. Those with the
+    longest times are added first. `total` (d,) is the sum of the risk-weighted features of all who were added, `base`
+    its level, and k the last event time that was not passed; k and the level after this call are returned.
     """
-    d, k, base = X.shape[1], first.shape[0] - 1, -np.inf
+    d = X.shape[1]
     features, pulled = np.empty((_PATIENTS + 1, d)), np.empty((_PATIENTS + 1, d))
     share, height = np.empty(_PATIENTS), np.empty(_PATIENTS + 1)
-    out, product = np.zeros((d, d)), np.empty((d, d))
-    total, u = np.zeros(d), np.empty(d)
-    for high in range(order.shape[0], first[0], -_PATIENTS):
-        low = max(high - _PATIENTS, first[0])
+    product, u = np.empty((d, d)), np.empty(d)
+    for high in range(X.shape[0], 0, -_PATIENTS):
+        low = max(high - _PATIENTS, 0)
         size = high - low
         # All later patients are treated as one patient, whose features are their risk-weighted sum.
         np.positive(total, features[size])
         height[size] = base
         for i in range(size):
-            row = order[low + i]
             for j in range(d):
-                features[i, j] = X[row, j] - centre[j]
+                features[i, j] = X[low + i, j] - centre[j]
         # Backwards: sums over the patients at risk, and the term of each event time in u.
         for i in range(size - 1, -1, -1):
-            while first[k] > low + i:
+            place = begin + low + i
+            while first[k] > place:
                 k -= 1
             if level[k] != base:
                 total *= math.exp(base - level[k])
@@ -392,9 +406,9 @@ def _hessian_in_one_pass(
             r, pull = risk[low + i], 0.0
             for j in range(d):
                 total[j] += r * features[i, j]
-            if first[k] == low + i and sums[k] > 0.0:
+            if first[k] == place and sums[k] > 0.0:
                 inverse, same = 1.0 / sums[k], k
-                while same >= 0 and first[same] == low + i:
+                while same >= 0 and first[same] == place:
                     pull += weights[same] * inverse
                     same -= 1
                 # Divide before multiplying: the square of a sum of small risks may underflow.
@@ -407,7 +421,7 @@ def _hessian_in_one_pass(
             if share[i] != 0.0:
                 for j in range(d):
                     u[j] += pulled[i, j]
-            both, r = inside[order[low + i]], risk[low + i]
+            both, r = inside[low + i], risk[low + i]
             for j in range(d):
                 pulled[i, j] = both * features[i, j] - r * u[j]
             if height[i + 1] != height[i]:
@@ -415,7 +429,7 @@ def _hessian_in_one_pass(
         np.negative(u, pulled[size])
         np.dot(features[: size + 1].T, pulled[: size + 1], product)
         out += product
-    return (out + out.T) / 2
+    return k, base
 
 
 def by_rows(X: FloatArray) -> FloatArray:
@@ -423,7 +437,7 @@ def by_rows(X: FloatArray) -> FloatArray:
 
     numba would compile these loops again for arrays stored otherwise.
     """
-    return X if X.flags.carray else X.copy()
+    return np.require(X, requirements=["C", "A", "W"])
 
 
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:

@@ -296,13 +296,17 @@ def write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
     # In units of the knots' range: cubes of large numbers would lose digits.
     size = last - knots[0]
     per_size = 1.0 / size
+    cubes = np.empty((2, x.shape[0]))
+    for i in range(x.shape[0]):
+        b, c = (x[i] - before) * per_size, (x[i] - last) * per_size
+        b = b if b > 0.0 else 0.0
+        c = c if c > 0.0 else 0.0
+        cubes[0, i], cubes[1, i] = b * b * b, c * c * c
     for j in range(out.shape[0] - 1):
         first, column = knots[j], out[j + 1]
         by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
         # Without branches, so that the compiler can use vector instructions.
         for i in range(x.shape[0]):
-            a, b, c = (x[i] - first) * per_size, (x[i] - before) * per_size, (x[i] - last) * per_size
+            a = (x[i] - first) * per_size
             a = a if a > 0.0 else 0.0
-            b = b if b > 0.0 else 0.0
-            c = c if c > 0.0 else 0.0
-            column[i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))
+            column[i] = size * (a * a * a - by_before * cubes[0, i] + by_last * cubes[1, i])

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
-from drosurv.solvers.networks import Linear
+from drosurv.solvers.networks import Linear, LinearRows, sums
 
 # Number of last steps that L-BFGS uses.
 _MEMORY = 10
@@ -356,20 +356,21 @@ class LinearProblem(ConvexProblem):
 
     _evaluation: Evaluation
 
-    def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
+    def __init__(self, X: Any, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
         self._order: IntArray | None = None
         self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
         self.n, self.d = X.shape
         loss, self.centre = criterion.loss, np.zeros(self.d)
         if loss.shift is not None:
-            self.centre = criterion.patient_mass @ X
+            self.centre = sums(criterion.patient_mass[None], X)[0]
         # A constant feature matters if adding a constant to the scores changes the loss.
         constants_matter = loss.shift is None and loss.compared is None
         self._constant = (
             np.zeros(self.d, np.bool_) if constants_matter else constant_features(X, loss.compared)
         )
-        if len(X) >= _SORTED and (found := criterion.sorted_by_time()):
+        whole = isinstance(X, np.ndarray)
+        if whole and len(X) >= _SORTED and (found := criterion.sorted_by_time()):
             self.criterion, self._order = found
         self._given, self._rotation = X, None
         if self.d > len(X):
@@ -389,11 +390,14 @@ class LinearProblem(ConvexProblem):
         ridges = np.full(self.n_coefficients, l2), np.full(n_extra, criterion.loss.extra_ridge)
         self.ridge: FloatArray = np.concatenate(ridges)
         start = np.zeros((self.outputs, self.d))
-        if self._rotation is None:
+        self.network: Any
+        if self._rotation is not None:
+            self.network = Linear(self.X, start)
+        elif whole:
             self.network = Linear(X, start, self.centre, self._order)
             self.network.columns[self._constant] = 0.0
         else:
-            self.network = Linear(self.X, start)
+            self.network = LinearRows(X, start, self.centre, self._constant)
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
         self.sample = self._sampled(self._sample_size())
@@ -483,8 +487,7 @@ class LinearProblem(ConvexProblem):
         # Along a feature that varies in the data but not in the sample, Newton steps would be infinite.
         other.value(np.zeros(self.size))
         diagonal = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
-        ranges = np.ptp(self.network.columns, axis=1)
-        return None if (diagonal < _FLAT * ranges**2).any() else other
+        return None if (diagonal < _FLAT * self.network.ranges**2).any() else other
 
     def _sample_size(self) -> int | None:
         """Return the number of patients from which to compute the Hessian; None for all."""

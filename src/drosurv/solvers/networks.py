@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, arg, require_extra
-from drosurv.patients.target import FloatArray, IntArray
+from drosurv.patients.arrays import batches
+from drosurv.patients.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Patients transposed at a time, so that their data stay in the cache.
 _TRANSPOSED = 512
+# Patients whose features are read at a time, for the same reason.
+_READ = 512
 # LightGBM stores at most 256 bins in one byte; bins of fewer patients do not give better splits.
 _MOST_BINS = 255
 _PATIENTS_PER_BIN = 8
@@ -60,12 +63,64 @@ class Linear:
         """Return the gradient in the coefficients (B, d), given the gradient in the scores (B, n)."""
         return [gradient @ self.columns.T]
 
+    @property
+    def ranges(self) -> FloatArray:
+        """The difference (d,) between the largest and the smallest value of each feature."""
+        return np.asarray(np.ptp(self.columns, axis=1))
+
     # Scores in training and in evaluation mode are equal.
     evaluated = scores
 
     def take(self, rows: IntArray) -> Linear:
         """Return the same models on a subset of the patients, sharing the coefficients."""
         return Linear(self.columns[:, rows].T, self.parameters[0])
+
+
+class LinearRows:
+    """One linear model on features (n, d) that are computed whenever rows are read, because they take too much memory.
+
+    `X` has a shape, and `X[rows]` are the features of some rows. The centre (d,) is subtracted; features that are
+    `constant` (d,) become zero.
+    """
+
+    def __init__(self, X: Any, theta: FloatArray, centre: FloatArray, constant: BoolArray) -> None:
+        self.X, self.centre, self.constant = X, centre, constant
+        self.parameters: list[FloatArray] = [theta]
+
+    def scores(self) -> FloatArray:
+        """See :meth:`Linear.scores`."""
+        theta = np.where(self.constant, 0.0, self.parameters[0])
+        return products(theta, self.X) - (theta @ self.centre)[:, None]
+
+    def pullback(self, gradient: FloatArray) -> list[FloatArray]:
+        """See :meth:`Linear.pullback`."""
+        slope = sums(gradient, self.X) - gradient.sum(axis=1)[:, None] * self.centre
+        return [np.where(self.constant, 0.0, slope)]
+
+    @property
+    def ranges(self) -> FloatArray:
+        """See :attr:`Linear.ranges`."""
+        low, high = self.X[:1].min(axis=0), self.X[:1].max(axis=0)
+        for rows in batches(len(self.X), _READ):
+            part = self.X[rows]
+            low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        return np.where(self.constant, 0.0, high - low)
+
+
+def products(theta: FloatArray, X: Any) -> FloatArray:
+    """Return the products (K, n) of coefficients (K, d) with the rows of X (n, d), which are read block by block."""
+    out = np.empty((len(theta), len(X)))
+    for rows in batches(len(X), _READ):
+        out[:, rows] = theta @ X[rows].T
+    return out
+
+
+def sums(values: FloatArray, X: Any) -> FloatArray:
+    """Return the sums (K, d) of the rows of X (n, d), multiplied by values (K, n), which are read block by block."""
+    out = np.zeros((len(values), X.shape[1]))
+    for rows in batches(len(X), _READ):
+        out += values[:, rows] @ X[rows]
+    return out
 
 
 class DeviceLinear:

@@ -169,7 +169,8 @@ class TrainingData:
 
     def in_double(self) -> TrainingData:
         """Convert the features to double precision."""
-        return self if self.X.dtype == np.float64 else replace(self, X=self.X.astype(np.float64))
+        X = np.asarray(self.X, dtype=np.float64)
+        return self if X is self.X else replace(self, X=X)
 
     def take(self, rows: IntArray) -> TrainingData:
         """Return the given rows."""

@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dposv
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.patients.target import FloatArray
 from drosurv.solvers.convex import SEPARATED
+from drosurv.solvers.networks import products, sums
 
 # The Hessian depends only on the scores. It is recomputed when the scores have changed by this root mean square. In
 # between it is updated from the gradients (BFGS), which takes a tenth of the time.
@@ -25,7 +26,7 @@ _SUFFICIENT, _ROUNDING = 1e-4, 1e-15
 _JITTER = 1e-11
 
 # The scores of at most this many models are in memory together.
-_MODELS = 8
+_MODELS = 13
 
 
 def ridge_path(
@@ -98,6 +99,8 @@ def ridge_fits(
 ) -> tuple[FloatArray, Start]:
     """Return the coefficients (K, d) of :func:`ridge_path` for many rows X (n, d) and few columns.
 
+    X may be rows that are computed when they are read, as in :class:`drosurv.solvers.networks.LinearRows`.
+
     The model in the middle of the penalties is fitted first, from the `start` if one is given. All others take their
     Newton steps from there together: the matrix products of several models take a fraction of the time of one product
     for each. Also return where it began, which is a start for similar patients.
@@ -153,13 +156,13 @@ class _Path:
 
     def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray, start: Start | None = None) -> None:
         self.X, self.loss, self.all_mass = X, loss, mass
-        self.centre, self.mass = mass @ X, mass[loss.rows]
+        self.centre, self.mass = sums(mass[None], X)[0], mass[loss.rows]
         self._start(start)
 
     def _start(self, start: Start | None = None) -> None:
         """Move to the start, or to coefficients of zero."""
         self.theta = np.zeros(self.X.shape[1]) if start is None else start.theta
-        self.scores = self.X @ self.theta
+        self.scores = products(self.theta[None], self.X)[0]
         self.value = self._mean_loss(self.scores)
         self.gradient = self._gradient()
         self.hessian = self._hessian() if start is None else start.hessian
@@ -200,7 +203,7 @@ class _Path:
     def _move(self, step: FloatArray, ridge: FloatArray, gain: float) -> bool:
         """Take the step, halved until the criterion decreases; return False if even the smallest step does not."""
         before = self.value + 0.5 * float(ridge @ self.theta**2)
-        score_step, step_size = self.X @ step, 1.0
+        score_step, step_size = products(step[None], self.X)[0], 1.0
         while step_size >= _SMALLEST_STEP:
             theta, scores = self.theta + step_size * step, self.scores + step_size * score_step
             value = self._mean_loss(scores)
@@ -217,11 +220,12 @@ class _Path:
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean losses (K,) and their gradients (K, d) at coefficients (K, d)."""
-        scores, value = theta @ self.X.T, np.empty(len(theta))
+        scores, value = products(theta, self.X), np.empty(len(theta))
         for k in range(len(theta)):
-            value[k] = self._mean_loss(scores[k])
+            # A copy, because the loss stores its scores, with the array that they are part of.
+            value[k] = self._mean_loss(scores[k].copy())
             scores[k] = self.loss.pullback(self.mass[None])[0][0]
-        return value, scores @ self.X
+        return value, sums(scores, self.X)
 
     def update_hessian(self) -> None:
         """Compute the Hessian at the current point."""
@@ -232,7 +236,7 @@ class _Path:
         return float(self.mass @ self.loss(scores[None])[0])
 
     def _gradient(self) -> FloatArray:
-        gradient: FloatArray = self.loss.pullback(self.mass[None])[0][0] @ self.X
+        gradient: FloatArray = sums(self.loss.pullback(self.mass[None])[0], self.X)[0]
         return gradient
 
     def _hessian(self) -> FloatArray:

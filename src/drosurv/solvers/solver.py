@@ -39,6 +39,7 @@ from drosurv.solvers.networks import (
     ModuleBatch,
     coefficients,
     network_scores,
+    products,
     recordable,
     seeded,
     squared_norm,
@@ -194,7 +195,9 @@ def _linear_result(problem: Problem, linear: LinearProblem, found: Minimum) -> R
     if loss.shift is not None:
         # The features were centred: subtract from the extra parameters what the centre adds to the scores.
         extra = extra - np.atleast_1d(theta @ linear.centre) @ np.atleast_2d(loss.shift)
-    return Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
+    scores = products(np.atleast_2d(theta), X)
+    scores = scores[0] if theta.ndim == 1 else scores.T
+    return Result(problem, theta, scores, extra, found.n_iter, found.status, found.gap, found.history)
 
 
 def warn_unless_converged(name: str, found: Minimum, objective: Objective | None = None) -> None:
