@@ -238,15 +238,14 @@ def learn_column(
         return LeftOutColumn(name, f"its only value is {label(distinct[0])!r}", n_missing)
     if holds_numbers(column) and not categorical:
         return _learn_number(column, n_missing, standardize)
-    counts = label_counts(column)
     if names_people(name, column) and not categorical:
         warn_caller(f"column {name!r} holds names and is no feature.", argument="drop")
         return LeftOutColumn(name, "it holds names", n_missing)
     if not (categorical or _is_declared(column)):
         if error := _texts_among_numbers(column):
             raise error
-        _check_texts(counts, name)
-    return _learn_category(column, counts, n_missing, standardize, reference)
+        _check_texts(label_counts(column), name)
+    return _learn_category(column, n_missing, standardize, reference)
 
 
 def _learn_number(column: pd.Series[Any], n_missing: int, standardize: bool) -> Column:
@@ -274,14 +273,10 @@ def _learn_number(column: pd.Series[Any], n_missing: int, standardize: bool) -> 
 
 
 def _learn_category(
-    column: pd.Series[Any],
-    counts: Mapping[str, int],
-    n_missing: int,
-    standardize: bool,
-    reference: str | None,
-) -> Column:
+    column: pd.Series[Any], n_missing: int, standardize: bool, reference: str | None
+) -> CategoryColumn:
     """Return how a column of categories is encoded: one feature for each level but the reference."""
-    name = str(column.name)
+    name, counts = str(column.name), label_counts(column)
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = [level for level in dict.fromkeys(map(label, column.dtype.categories)) if level in counts]
     else:
@@ -313,12 +308,11 @@ def _learn_category(
 def refuse_texts(frame: pd.DataFrame) -> None:
     """Raise if columns hold mostly numbers, and other texts."""
     if told := [str(error) for name in frame.columns if (error := _texts_among_numbers(frame[name]))]:
-        more = [
-            f"{counted(len(told) - 4, 'more column')} {'holds' if len(told) == 5 else 'hold'} such texts."
-        ]
-        raise ArgumentError(
-            "missing", " ".join([told[0], *map(first_upper, told[1:4]), *more[: len(told) > 4]])
-        )
+        if len(told) > 4:
+            told[4:] = [
+                f"{counted(len(told) - 4, 'more column')} {'holds' if len(told) == 5 else 'hold'} such texts."
+            ]
+        raise ArgumentError("missing", " ".join([told[0], *map(first_upper, told[1:])]))
 
 
 def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:

@@ -9,6 +9,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg
+from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.tables.cells import Cells
 from drosurv.tables.number_texts import like_number
 from drosurv.tables.values import label
@@ -43,7 +44,41 @@ _FORMULA = re.compile(r"[=+\-@\t\r].*\w", re.DOTALL)
 _WAS_FORMULA = re.compile(r"'[=+\-@\t\r].*\w", re.DOTALL)
 
 
-def content(path: Path) -> bytes:
+def read_csv(
+    path: Path, separator: str | None, decimal: str | None, encoding: str | None, header_row: int | None
+) -> tuple[dict[str, Cells], dict[str, Any]]:
+    """Return the cells of a CSV file, and separator, encoding and header row with which it was read.
+
+    Those that are None are recognised; the header row stays None if it is the first row of the table. Lines without any
+    value are left out.
+    """
+    for name, mark in (("separator", separator), ("decimal", decimal)):
+        require(mark is None or len(mark) == 1, name, "be one character", mark)
+    data = _content(path)
+    encoding = encoding or _encoding_of(data)
+    try:
+        # A byte order mark is no part of the first column's name.
+        codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    except LookupError:
+        raise ArgumentError.must("encoding", "be one that Python knows, such as cp1252", encoding) from None
+    # Reading the whole file will report a byte that cannot be decoded.
+    text = data[:_SAMPLE_BYTES].decode(codec, errors="replace")
+    separator = separator or _separator_of(text, decimal)
+    rows = list(_sampled(text, separator))
+    header = header_row or (rows[header_place([row for _, row in rows])][0] if rows else 1)
+    try:
+        columns = _cells(data, path, separator, codec, header)
+    except UnicodeError as error:
+        raise _undecodable(data, path, encoding) from error
+    except csv.Error as error:
+        raise InputError(
+            f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
+        ) from error
+    named = header if header > _first_row(text) else header_row
+    return columns, {"separator": separator, "encoding": encoding, "header_row": named}
+
+
+def _content(path: Path) -> bytes:
     """Return the bytes of a file, decompressed where it is gzip."""
     data = path.read_bytes()
     if not data.startswith(b"\x1f\x8b"):
@@ -54,7 +89,7 @@ def content(path: Path) -> bytes:
         raise InputError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
 
 
-def encoding_of(data: bytes) -> str:
+def _encoding_of(data: bytes) -> str:
     """Return UTF-16 if a file has its byte order mark, or begins with two of its letters; else UTF-8 or cp1252.
 
     It is UTF-8 if most characters beyond ASCII are valid, so that reading it names the byte that is not.
@@ -72,29 +107,24 @@ def encoding_of(data: bytes) -> str:
     return "utf-8"
 
 
-def sample_of(data: bytes, codec: str) -> str:
-    """Return the first lines of a file as text; reading all will report a byte that cannot be decoded."""
-    return data[:_SAMPLE_BYTES].decode(codec, errors="replace")
-
-
-def separator_of(text: str, decimal: str | None) -> str:
+def _separator_of(text: str, decimal: str | None) -> str:
     """Return the separator with which most lines have the same number of fields; if tied, with most fields."""
     if line := _SEPARATOR_LINE.match(text):
         return line[1]
     best, most = ",", (0.0, 1)
     for separator in _SEPARATORS:
-        if separator == decimal or separator not in text or not (rows := _sampled(text, separator)):
+        if separator == decimal or separator not in text or not (rows := _whole_rows(text, separator)):
             continue
         width, lines = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]))
         score = (lines / len(rows), width)
         if width > 1 and score > most:
             best, most = separator, score
-    rows = _sampled(text, " ") if most[1] == 1 else []
+    rows = _whole_rows(text, " ") if most[1] == 1 else []
     # R's write.table separates by spaces.
     return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
 
 
-def first_row(text: str) -> int:
+def _first_row(text: str) -> int:
     """Return the number of the first line of the table, which is the second if the first names the separator."""
     return 2 if _SEPARATOR_LINE.match(text) else 1
 
@@ -128,41 +158,31 @@ def _filled(row: Sequence[Any]) -> list[str]:
     return [text for cell in row if cell is not None and (text := str(cell).strip())]
 
 
-def header_row_of(text: str, separator: str) -> int:
-    """Return the number of the line that names the columns, counted from 1."""
-    rows = list(_numbered(text, separator))
-    return rows[header_place([row for _, row in rows])][0] if rows else 1
+def _rows(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of the lines of a CSV file, each with the number of its last line."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    return ((reader.line_num, row) for row in reader)
 
 
-def _numbered(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first lines of a CSV file with their numbers, without blank ones and that of the separator."""
-    line = _SEPARATOR_LINE.match(text)
-    reader = csv.reader(
-        io.StringIO(text[line.end() :] if line else text, newline=""),
-        delimiter=separator,
-        skipinitialspace=True,
-    )
-    before = first_row(text) - 1
-    try:
-        rows = (row for row in reader if any(map(str.strip, row)))
-        for row in islice(rows, _SAMPLE_LINES):
-            yield reader.line_num + before, row
-    except csv.Error:
-        return
+def _sampled(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first rows of a CSV file with their numbers, without blank ones and that of the separator."""
+    first, rows = _first_row(text), _rows(io.StringIO(text, newline=""), separator)
+    filled = ((place, row) for place, row in rows if place >= first and any(map(str.strip, row)))
+    with suppress(csv.Error):
+        yield from islice(filled, _SAMPLE_LINES)
 
 
-def _sampled(text: str, separator: str) -> list[list[str]]:
-    rows = [row for _, row in _numbered(text, separator)]
+def _whole_rows(text: str, separator: str) -> list[list[str]]:
+    rows = [row for _, row in _sampled(text, separator)]
     # The sample may end within a line.
     return rows[:-1] if len(rows) > 2 else rows
 
 
-def csv_cells(data: bytes, path: Path, separator: str, codec: str, header_row: int) -> dict[str, Cells]:
-    """Read the cells of a CSV file; `header_row` is the number of the line that names the columns.
-
-    Lines without any value are left out.
-    """
-    lines = _lines(data, separator, codec)
+def _cells(data: bytes, path: Path, separator: str, codec: str, header_row: int) -> dict[str, Cells]:
+    """Read the cells of a CSV file; `header_row` is the number of the line that names the columns."""
+    text = io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline="")
+    # The last row marks the end.
+    lines = _rows(chain(text, [_END]), separator)
     first = next((row for number, row in lines if number >= header_row), [_END])
     names = _header([] if first == [_END] else first, path, separator)
     blocks: list[list[Cells]] = [[] for _ in names]
@@ -219,15 +239,7 @@ def harmless(text: Any) -> Any:
     return f"'{text}" if runs else text
 
 
-def _lines(data: bytes, separator: str, codec: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a CSV file with their numbers, the last of which marks the end."""
-    text = io.TextIOWrapper(io.BytesIO(data), encoding=codec, newline="")
-    reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
-    for row in reader:
-        yield reader.line_num, row
-
-
-def undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:
+def _undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:
     """Return the error of a file that is not text in this encoding, with the encoding that may be its own."""
     position = ""
     try:

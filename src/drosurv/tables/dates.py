@@ -135,10 +135,10 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     else:
         first, last = to_dates(start, "start", end), to_dates(end, "end", start)
         if unit == "months":
-            first, last = (12 * one.dt.year + one.dt.month for one in (first, last))
-            time = (last - first).to_numpy(dtype=np.float64)
+            between = 12 * (last.dt.year - first.dt.year) + last.dt.month - first.dt.month
         else:
-            time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
+            between = (last - first).dt.total_seconds() / 86_400
+        time = between.to_numpy(dtype=np.float64)
     for wrong, fault in (
         (time < 0, "lies before"),
         (time > _LONGEST.get(unit, np.inf), "lies more than 120 years after"),
@@ -210,10 +210,10 @@ def in_future(column: pd.Series[Any], argument: str, other: pd.Series[Any]) -> B
 
     The `other` column is as in :func:`to_dates`.
     """
-    if dates_in_numbers(column) or column.dtype.kind == "M" or holds_dates(column):
-        days = to_dates(column, argument, other).dt.tz_localize(None).dt.normalize()
-        return np.asarray(days > latest_date(), np.bool_)
-    return np.zeros(len(column), dtype=np.bool_)
+    if not (dates_in_numbers(column) or holds_dates(column)):
+        return np.zeros(len(column), dtype=np.bool_)
+    days = to_dates(column, argument, other).dt.tz_localize(None).dt.normalize()
+    return np.asarray(days > latest_date(), np.bool_)
 
 
 def how_read(column: pd.Series[Any], argument: str, other: pd.Series[Any] | None = None) -> str:

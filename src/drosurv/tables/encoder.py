@@ -116,11 +116,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         require(self.unseen in UNSEEN, "unseen", f"be one of {UNSEEN}", self.unseen)
         X = in_pandas(X)
         frame = _as_frame(X)
-        drop = as_names(self.drop)
-        require_columns(frame, as_names(self.categorical), "categorical")
-        require_columns(frame, drop, "drop")
-        require_columns(frame, list(self.reference or {}), "reference")
-        columns = self._learn(frame.drop(columns=drop))
+        for role in ("categorical", "drop", "reference"):
+            require_columns(frame, as_names(getattr(self, role) or ()), role)
+        columns = self._learn(frame.drop(columns=as_names(self.drop)))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
             # scikit-learn's checks of estimators look for the number of samples.
@@ -188,7 +186,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Columns are found by name, in any order; columns that training did not have are ignored. An array must
             have the columns of the training table in their order.
         """
-        check_is_fitted(self)
         frame = self._checked(X)
         parts = [column.encode(frame[column.name], self.unseen) for column in self._used()]
         return pd.DataFrame(np.hstack(parts), columns=self.get_feature_names_out(), index=frame.index)
@@ -210,14 +207,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def scale_(self) -> FloatArray:
         """What each feature was divided by, (features,)."""
-        check_is_fitted(self)
         used = self._used()
         return np.hstack([c.deviations if isinstance(c, CategoryColumn) else c.deviation for c in used])
 
     @property
     def center_(self) -> FloatArray:
         """What was subtracted from each feature before dividing, (features,)."""
-        check_is_fitted(self)
         used = self._used()
         return np.hstack([c.means if isinstance(c, CategoryColumn) else c.mean for c in used])
 
@@ -257,7 +252,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         DataFrame
             One row per finding: ``column``, number of ``rows``, and what was ``done``, in words.
         """
-        check_is_fitted(self)
         frame = self._checked(X)
         found: list[tuple[str, int, str]] = []
         for column in self._used():
@@ -274,10 +268,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(found, columns=["column", "rows", "done"])
 
     def _used(self) -> list[NumberColumn | CategoryColumn]:
+        check_is_fitted(self)
         return [column for column in self.columns_ if not isinstance(column, LeftOutColumn)]
 
     def _checked(self, X: Any) -> pd.DataFrame:
         """Return X as a DataFrame; raise if a column that is needed is missing."""
+        check_is_fitted(self)
         X = in_pandas(X)
         frame = _as_frame(X)
         if isinstance(X, pd.DataFrame):

@@ -27,7 +27,7 @@ from drosurv.presentation import first_upper, listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates, holds_years
 from drosurv.tables.groups import guess_groups
 from drosurv.tables.ids import counts_rows, names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import dates_as_numbers, entry_not_given, interval_start, start_dates
+from drosurv.tables.problems import entry_not_given, interval_start, named_as_end_date
 from drosurv.tables.reading import as_table, require_columns
 from drosurv.tables.values import coded, finite, floats, holds_numbers
 
@@ -130,11 +130,8 @@ def guess_columns(
         entry, time = _interval(frame, None, (event, id)) or (None, None)
     if time is None or event is None:
         found = _target(frame, time, event)
-        if time is None and (starts := start_dates(frame, found[0], found[1:])):
-            raise UnknownColumns(
-                None,
-                f"{dates_as_numbers(starts, found[0])} If it is a time, pass {arg('time', found[0])}.",
-            )
+        if time is None and (told := named_as_end_date(frame, found[0], found[1:])):
+            raise UnknownColumns(None, f"{told} If it is a time, pass {arg('time', found[0])}.")
         time, event = found
     if entry is None:
         entry, _ = _interval(frame, time, (event, id)) or (None, time)
@@ -353,8 +350,8 @@ def _advice(frame: pd.DataFrame) -> str:
         pair = f"{arg('start', text='COLUMN')} and {arg('end', text='COLUMN')}"
         advice += f" Columns {listing(dates)} hold dates: for times in days, pass {pair}."
     for name in (str(one) for one in frame.columns if holds_numbers(frame[one])):
-        if starts := start_dates(frame, name):
-            return f"{advice} {dates_as_numbers(starts, name)}"
+        if told := named_as_end_date(frame, name):
+            return f"{advice} {told}"
     return advice
 
 

@@ -80,13 +80,6 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     }
     if not few:
         found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
-    if entry is not None:
-        shares = {name: same_times(values, target.time - start) for name, values in numbers.items()}
-        found |= {
-            name: f"it equals the time since entry, in some unit, for {100 * share:.0f} % of the patients"
-            for name, share in shares.items()
-            if share > 0.5
-        }
     for name in (one for one in frame.columns if str(one) not in found):
         how = _tells_time(floats(frame[name]), target.time, start) if holds_numbers(frame[name]) else ""
         if not how and not few:
@@ -134,9 +127,12 @@ def _tells_time(values: FloatArray, time: FloatArray, entry: FloatArray) -> str:
     known = np.isfinite(values)
     levels = len(np.unique(values[known]))
     if levels > MOST_CODES:
-        same = same_times(values, time)
-        if same > (_SAME_TIMES if levels > MOST_LEVELS else 0.5):
-            return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
+        for of, times, most in (
+            ("the time", time, _SAME_TIMES if levels > MOST_LEVELS else 0.5),
+            ("the time since entry", time - entry, 0.5),
+        ):
+            if (same := same_times(values, times)) > most:
+                return f"it equals {of}, in some unit, for {100 * same:.0f} % of the patients"
         # Beside the times of all patients too: of something early, those who had it have few short times.
         if (values[known] > entry[known]).any():
             some = known & (time > 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 
 from drosurv.errors import ArgumentError, arg
@@ -86,8 +87,6 @@ def numbers(texts: Sequence[str], decimal: str | None, name: str) -> list[float]
 
     With `decimal` None, a column whose numbers may have two meanings is an error that asks for it.
     """
-    if decimal is not None and _plain_lines(texts, decimal) and (known := _floats(texts, decimal)):
-        return known
     plain = list(map(in_ascii, texts))
     # Such as 36 % beside 0.36.
     some_percent = len({text.endswith(_PERCENT) for text in texts}) > 1
@@ -115,27 +114,17 @@ def plain_numbers(texts: Sequence[str]) -> tuple[list[float], str | None] | None
 
     The mark is None if all are whole. This is the common case of :func:`numbers`, without a search in every text.
     """
-    for mark in (".", ","):
-        lines = _plain_lines(texts, mark)
-        if lines and ("." not in lines or _SURE_POINT.search(lines)) and (found := _floats(texts, mark)):
-            return found, mark if "." in lines else None
-    return None
-
-
-def _plain_lines(texts: Sequence[str], mark: str) -> str:
-    """Return texts as lines with decimal points; empty if they have other characters than plain numbers have."""
     lines = "\n".join(["", *texts, ""])
-    if mark != ".":
-        lines = lines.replace(".", "no number").replace(mark, ".")
-    plain = lines.isascii() and not lines.encode().translate(None, _PLAIN)
-    return lines if plain and not _CODES.search(lines) else ""
-
-
-def _floats(texts: Sequence[str], mark: str) -> list[float] | None:
-    try:
-        return list(map(float, texts if mark == "." else (text.replace(mark, ".") for text in texts)))
-    except ValueError:
-        return None
+    for mark in (".", ","):
+        if mark == ",":
+            lines = lines.replace(".", "no number").replace(",", ".")
+        # With decimal points, and no other characters than plain numbers have.
+        if not lines.isascii() or lines.encode().translate(None, _PLAIN) or _CODES.search(lines):
+            continue
+        if "." not in lines or _SURE_POINT.search(lines):
+            with suppress(ValueError):
+                return [float(text.replace(mark, ".")) for text in texts], mark if "." in lines else None
+    return None
 
 
 def decimal_mark(found: Sequence[str | None], separator: str) -> str | None:

@@ -66,24 +66,15 @@ _CHANCE = 1e-6
 
 
 def table_problems(
-    table: Any,
-    name: str,
-    *,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    keep_columns: Sequence[str] = (),
+    table: Any, name: str, categorical: Sequence[str], numeric: Sequence[str], keep_columns: Sequence[str]
 ) -> Iterator[ArgumentWarning]:
-    """Yield warnings about a training table, a :class:`SurvivalTable`; messages call it `name`.
-
-    The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
-    are; nor whether `keep_columns` are known when a prediction is made.
-    """
+    """Yield the warnings of :meth:`SurvivalTable.problems`, but for those about its target."""
     frame, features, id = table.frame, list(table.X.columns), table.id
     time = table.columns.time if table.columns.entry is None else None
     if time is not None:
         yield from _kinds_of_events(frame, features, id)
-        if starts := start_dates(frame, time, table.columns.names):
-            yield ArgumentWarning(None, dates_as_numbers(starts, time))
+        if told := named_as_end_date(frame, time, table.columns.names):
+            yield ArgumentWarning(None, told)
     yield from _known_later(frame, [one for one in features if one not in keep_columns])
     yield from row_problems(table, name, categorical)
     yield from mostly_missing(frame[list(features)])
@@ -107,7 +98,8 @@ def table_problems(
     for column in (one for one in features if frame[one].nunique() <= MOST_LEVELS):
         yield from different_spellings(frame[column])
     # Two numbers are determined as two codes are.
-    codes = [one for one in features if _is_text(frame[one]) or frame[one].nunique() == 2]
+    texts = [one for one in features if not (holds_numbers(frame[one]) or frame[one].dtype.kind in "mM")]
+    codes = [one for one in features if one in texts or frame[one].nunique() == 2]
     yield from _nested(frame, list(dict.fromkeys([*codes, *(one for one in categorical if one in features)])))
 
 
@@ -466,32 +458,31 @@ def _kinds_of_events(
         )
 
 
-def start_dates(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> list[str]:
-    """Return columns of numbers that look like start dates to the end date `time`, nearest first.
+def named_as_end_date(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> str:
+    """Say that the numbers of `time` look like end dates, which columns look like start dates, and what to do.
 
-    All values of both are far from 0, and the start is never above the end. Columns in `others` are no starts.
+    All values of both are far from 0, and the start is never above the end. Columns in `others` are no starts. It is
+    empty if there is no such column.
     """
     ends = to_floats(frame[time])
     least = _FAR_FROM_ZERO * np.nanmax(ends)
     gaps: dict[str, float] = {}
     # Follow-up times are not compared with every column.
     if len(ends) < _FEWEST_ROWS or not np.nanmin(ends) > least:
-        return []
+        return ""
     for name, starts in amounts(frame.drop(columns=[one for one in (time, *others) if one in frame])).items():
         known = np.isfinite(starts) & np.isfinite(ends)
         gap = (ends - starts)[known]
         if known.mean() > 0.5 and gap.min() >= 0 and gap.max() > 0 and starts[known].min() > least:
             gaps[name] = float(np.median(gap))
-    return sorted(gaps, key=lambda name: gaps[name])
-
-
-def dates_as_numbers(starts: Sequence[str], end: str) -> str:
-    """Say that the column of times looks like an end date, which of the others like start dates, and what to do."""
-    also = f" (or {listing([repr(name) for name in starts[1:]], 3)})" if len(starts) > 1 else ""
+    if not gaps:
+        return ""
+    start, *more = sorted(gaps, key=lambda name: gaps[name])
+    also = f" (or {listing([repr(name) for name in more], 3)})" if more else ""
     return (
-        f"column {end!r} looks like an end date written as a number, not like a time: it is never small, and never "
-        f"below {starts[0]!r}{also}, which looks like a start date. For the time between them, pass "
-        f"{arg('start', starts[0])} {arg('end', end)}."
+        f"column {time!r} looks like an end date written as a number, not like a time: it is never small, and never "
+        f"below {start!r}{also}, which looks like a start date. For the time between them, pass "
+        f"{arg('start', start)} {arg('end', time)}."
     )
 
 
@@ -596,8 +587,3 @@ def _zero_is_outside(values: FloatArray) -> bool:
         return False
     step = np.diff(known[: len(known) // 2 + 1]).max()
     return bool(known[0] > max(np.median(rest) / 4, 3 * step))
-
-
-def _is_text(column: pd.Series[Any]) -> bool:
-    """Whether the encoder treats a column as categories."""
-    return not holds_numbers(column) and column.dtype.kind not in "mM"

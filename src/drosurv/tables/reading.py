@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import codecs
-import csv
 import os
 import re
 import shutil
@@ -34,18 +32,7 @@ from drosurv.files import whole_file
 from drosurv.patients.observation import in_pandas
 from drosurv.presentation import listing
 from drosurv.tables.cells import ANY_TEXT, MISSING, Cells, Column, typed, without
-from drosurv.tables.csv_file import (
-    content,
-    csv_cells,
-    encoding_of,
-    first_row,
-    harmless,
-    header_row_of,
-    refuse_repeated,
-    sample_of,
-    separator_of,
-    undecodable,
-)
+from drosurv.tables.csv_file import harmless, read_csv
 from drosurv.tables.number_texts import decimal_mark, like_number, number, refuse_contradiction
 from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
 from drosurv.tables.values import holds_numbers, labels
@@ -54,6 +41,8 @@ from drosurv.tables.workbook import read_workbook
 _WORKBOOKS = (".xlsx", ".xlsm")
 _NOT_TABLES = {b"PK\x03\x04": "a zip archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
 _NOT_TABLES |= dict.fromkeys((b"<htm", b"<!do", b"<tab", b"<?xm"), "an HTML or XML page")
+# Settings of CSV files that need no note.
+_USUAL = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": None}
 
 
 class TableNote(ArgumentWarning):
@@ -133,19 +122,15 @@ def _kind_of(path: Path) -> str:
         return "parquet"
     if path.suffix.lower() in READERS:
         return "other"
-    if path.suffix.lower() in _WORKBOOKS or (start == b"PK\x03\x04" and _is_workbook(path)):
+    if path.suffix.lower() in _WORKBOOKS:
         return "workbook"
+    if start == b"PK\x03\x04" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if "xl/workbook.xml" in archive.namelist():
+                return "workbook"
     if other := _NOT_TABLES.get(start) or _NOT_TABLES.get(start.lower()):
         raise InputError(f"{path} is {other}: save its table as .xlsx or CSV.")
     return "csv"
-
-
-def _is_workbook(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except zipfile.BadZipFile:
-        return False
 
 
 def _version(path: Path) -> tuple[Path, int, int]:
@@ -176,52 +161,7 @@ class FileFormat:
             raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it.")
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
-        columns, absent, found = self._columns(path)
-        refuse_repeated([*columns], path)
-        frame = pd.DataFrame(
-            {
-                name: typed(column, name, found.decimal, absent[name])
-                if isinstance(column, Cells)
-                else column
-                for name, column in columns.items()
-            }
-        )
-        if len(frame) == 0:
-            raise InputError(f"{path} has no rows.")
-        return frame, found
-
-    def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
-        """Return the format of a CSV file, in which settings that are None are recognised; give a note of unusual ones.
-
-        The decimal mark stays None where no cell shows it. A file that was read is not read again.
-        """
-        path = local_file(path)
-        if not path.is_file() or _kind_of(path) != "csv":
-            return self
-        return _recognised.get((self, _version(path))) or self._columns(path)[2]
-
-    def _columns(self, path: Path) -> tuple[dict[str, Column], dict[str, set[str]], FileFormat]:
-        """Return the columns of a file, without what means missing there, the texts that do, and the format."""
-        require(
-            self.header_row is None or self.header_row >= 1, "header_row", "be at least 1", self.header_row
-        )
-        kind = _kind_of(path)
-        require(
-            self.sheet is None or kind == "workbook",
-            "sheet",
-            "be given for an Excel workbook only",
-            self.sheet,
-        )
-        columns: Mapping[str, Column]
-        found = self
-        notes: list[str] = []
-        if kind == "csv":
-            columns, found, usual = self._csv(path)
-        elif kind == "workbook":
-            with read_by("openpyxl", path, "cannot be read as a .xlsx file"):
-                columns, notes = read_workbook(path, self.sheet, self.header_row)
-        else:
-            columns, notes = parquet(path) if kind == "parquet" else other_format(path)
+        columns, found, notes = self._columns(path)
         named = [number(name) or 0.0 for name in columns if like_number(name)]
         # Columns of predictions are named by times in order.
         if len(named) > len(columns) / 2 and named != sorted(set(named)):
@@ -235,54 +175,49 @@ class FileFormat:
         for name in (one for one in columns if ANY_TEXT in absent[one]):
             _refuse_all_missing(name, columns[name], present[name])
         _refuse_second_header(present)
-        cells = {} if self.decimal else {k: one for k, one in present.items() if isinstance(one, Cells)}
-        marks = {name: column.mark() for name, column in cells.items()}
+        cells = {name: column for name, column in present.items() if isinstance(column, Cells)}
+        marks = {} if self.decimal else {name: column.mark() for name, column in cells.items()}
         decimal = self.decimal or decimal_mark([*marks.values()], found.separator or "")
         for name, mark in marks.items():
             refuse_contradiction(cells[name].texts, mark, decimal, name)
         found = replace(found, decimal=decimal)
-        if kind == "csv":
+        if _kind_of(path) == "csv":
             _recognised[self, _version(path)] = found
-            told = {name: getattr(found, name) for name in usual if getattr(self, name) is None}
-            notes = [arg(name, value) for name, value in told.items() if value not in (usual[name], None)]
+            told = {name: getattr(found, name) for name in _USUAL if getattr(self, name) is None}
+            notes = [arg(name, value) for name, value in told.items() if value not in (_USUAL[name], None)]
             if notes:
                 warn_caller(f"{path} was read with {', '.join(notes)}.", category=Confirmation)
-        return present, absent, found
+        typed_cells = {name: typed(column, name, decimal, absent[name]) for name, column in cells.items()}
+        frame = pd.DataFrame({**present, **typed_cells})
+        if len(frame) == 0:
+            raise InputError(f"{path} has no rows.")
+        return frame, found
 
-    def _csv(self, path: Path) -> tuple[dict[str, Cells], FileFormat, dict[str, Any]]:
-        """Return the cells of a CSV file, its format but for the decimal mark, and the settings that need no note."""
-        for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
-            require(mark is None or len(mark) == 1, name, "be one character", mark)
-        data = content(path)
-        found = replace(self, encoding=self.encoding or encoding_of(data))
-        text = sample_of(data, found.codec)
-        separator = self.separator or separator_of(text, self.decimal)
-        header_row = self.header_row or header_row_of(text, separator)
-        try:
-            columns = csv_cells(data, path, separator, found.codec, header_row)
-        except UnicodeError as error:
-            raise undecodable(data, path, found.encoding or "utf-8") from error
-        except csv.Error as error:
-            raise InputError(
-                f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
-            ) from error
-        found = replace(
-            found, separator=separator, header_row=header_row if header_row > 1 else self.header_row
-        )
-        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": first_row(text)}
-        return columns, found, usual
+    def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
+        """Return the format of a CSV file, in which settings that are None are recognised; give a note of unusual ones.
 
-    @property
-    def codec(self) -> str:
-        """Name of the codec that decodes the file."""
-        encoding = self.encoding or "utf-8"
-        try:
-            # A byte order mark is no part of the first column's name.
-            return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-        except LookupError:
-            raise ArgumentError.must(
-                "encoding", "be one that Python knows, such as cp1252", encoding
-            ) from None
+        The decimal mark stays None where no cell shows it. A file that was read is not read again.
+        """
+        path = local_file(path)
+        if _kind_of(path) != "csv":
+            return self
+        return _recognised.get((self, _version(path))) or self.table(path)[1]
+
+    def _columns(self, path: Path) -> tuple[Mapping[str, Column], FileFormat, list[str]]:
+        """Return the columns of a file, the format but for the decimal mark, and notes."""
+        kind, wanted_row = _kind_of(path), self.header_row
+        require(wanted_row is None or wanted_row >= 1, "header_row", "be at least 1", wanted_row)
+        only = "be given for an Excel workbook only"
+        require(self.sheet is None or kind == "workbook", "sheet", only, self.sheet)
+        if kind == "csv":
+            cells, marks = read_csv(path, self.separator, self.decimal, self.encoding, wanted_row)
+            return cells, replace(self, **marks), []
+        if kind == "workbook":
+            with read_by("openpyxl", path, "cannot be read as a .xlsx file"):
+                cells, notes = read_workbook(path, self.sheet, wanted_row)
+            return cells, self, notes
+        columns, notes = parquet(path) if kind == "parquet" else other_format(path)
+        return columns, self, notes
 
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         """Write a table as a CSV file of this format; the file appears whole or not at all."""
@@ -399,18 +334,16 @@ def _refuse_second_header(columns: Mapping[str, Column]) -> None:
     """Raise if the first row holds no number, and texts in columns that hold numbers in all other rows."""
     texts: list[str] = []
     for name, cells in columns.items():
-        if not isinstance(cells, Cells) or len(cells.places) == 0:
+        if not isinstance(cells, Cells) or len(cells.places) == 0 or (first := cells.places[0]) < 0:
             continue
-        first = cells.places[0]
         # Where all cells are plain numbers, none need be looked at.
-        others = [] if cells.plain else [one for place, one in enumerate(cells.values) if place != first]
-        if others and all(isinstance(one, (int, float)) or like_number(str(one)) for one in others):
-            if first >= 0 and isinstance(cells.values[first], str) and not like_number(cells.values[first]):
-                texts.append(f"{cells.values[first]!r} in {name!r}")
-            elif first >= 0:
-                return
-        elif first >= 0 and cells.plain:
+        if cells.plain:
             return
+        others = [one for place, one in enumerate(cells.values) if place != first]
+        if others and all(isinstance(one, (int, float)) or like_number(str(one)) for one in others):
+            if not isinstance(cells.values[first], str) or like_number(cells.values[first]):
+                return
+            texts.append(f"{cells.values[first]!r} in {name!r}")
     if len(texts) > 1:
         raise InputError(
             f"the row below the names of the columns holds {listing(texts, 4)}, and all other rows hold numbers there: "

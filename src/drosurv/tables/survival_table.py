@@ -270,14 +270,21 @@ class SurvivalTable:
         for warning in row_problems(self, name):
             warn_caller(warning)
 
-    def problems(self, name: str = "the table", **columns: Any) -> Iterator[ArgumentWarning]:
+    def problems(
+        self,
+        name: str = "the table",
+        *,
+        categorical: Sequence[str] = (),
+        numeric: Sequence[str] = (),
+        keep_columns: Sequence[str] = (),
+    ) -> Iterator[ArgumentWarning]:
         """Yield warnings about the training table; messages call it `name`.
 
-        Columns `categorical`, `numeric` and `keep_columns` are as in :func:`table_problems`.
+        The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two
+        they are; nor whether `keep_columns` are known when a prediction is made.
         """
         yield from self._target_problems()
-        codes = [*columns.get("categorical", ()), *self.codes]
-        yield from table_problems(self, name, **{**columns, "categorical": codes})
+        yield from table_problems(self, name, [*categorical, *self.codes], numeric, keep_columns)
 
     def _target_problems(self) -> Iterator[ArgumentWarning]:
         """Yield warnings about times of 0, several events of a patient, nobody censored, and dates after today."""
@@ -337,18 +344,12 @@ class SurvivalTable:
         if changing := changing_columns(self.frame[[*self.X.columns, *strata]], first):
             used = "only the values of each patient's first row are used, because a prediction is made from one row."
             warn_caller(f"{changing}: {used}", category=TableNote)
-
-        def carried(table: pd.DataFrame) -> pd.DataFrame:
-            return table.iloc[first].set_axis(table.index)
-
         own = [name for name in (*self.columns.names, self.id, self.clusters) if name is not None]
-        return replace(
-            self,
-            frame=carried(self.frame).assign(**{name: self.frame[name] for name in own}),
-            X=carried(self.X),
-            sensitive_features=carried(self.sensitive_features),
-            all_rows=self,
+        frame, X, groups = (
+            table.iloc[first].set_axis(table.index) for table in (self.frame, self.X, self.sensitive_features)
         )
+        frame = frame.assign(**{name: self.frame[name] for name in own})
+        return replace(self, frame=frame, X=X, sensitive_features=groups, all_rows=self)
 
     @property
     def as_read(self) -> SurvivalTable:

@@ -146,7 +146,12 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     `role` is the argument that names the column, for messages.
     """
     role = f"{arg(role)} " if role else ""
-    values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
+    values = floats(column) if column.dtype.kind in "iuf" else numbers_in(column)
+    wrong = np.isnan(values) & column.notna().to_numpy()
+    if wrong.any():
+        # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
+        others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
+        raise no_numbers(column, others if others.any() else wrong, role)
     if np.isinf(values).any():
         raise InputError(
             f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
@@ -161,16 +166,6 @@ def numbers_in(column: pd.Series[Any]) -> FloatArray:
     known = [float(one) if isinstance(one, (Real, Decimal)) else np.nan for one in found]
     # Missing values have the code -1, which takes the last element.
     return np.array([*known, np.nan], dtype=np.float64)[codes]
-
-
-def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
-    values = numbers_in(column)
-    wrong = np.isnan(values) & column.notna().to_numpy()
-    if wrong.any():
-        # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
-        others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
-        raise no_numbers(column, others if others.any() else wrong, role)
-    return values
 
 
 def no_numbers(column: pd.Series[Any], wrong: BoolArray, role: str = "", also: str = "") -> ArgumentError:

@@ -6,6 +6,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,24 +46,19 @@ def read_workbook(
         notes.append(
             f"{path} was read with {arg('header_row', at + 1)}: {counted(at, 'row')} above it named no columns."
         )
-    header = chosen.rows[at]
-    width = max(len(row) for row in chosen.rows[at:])
-    names = column_names([*header, *[None] * (width - len(header))])
-    body = [row for row in chosen.rows[at + 1 :] if any(cell is not None for cell in row)]
-    columns = [[row[place] if place < len(row) else None for row in body] for place in range(width)]
-    used = [
-        place
-        for place in range(width)
-        if (place < len(header) and header[place] is not None)
-        or any(cell is not None for cell in columns[place])
-    ]
-    refuse_repeated([names[place] for place in used], path)
+    header, *body = chosen.rows[at:]
+    filled = [row for row in body if any(cell is not None for cell in row)]
+    # The title of each column, and its cells.
+    columns = list(zip_longest(header, *filled))
+    named = zip(column_names(title for title, *_ in columns), columns, strict=True)
+    used = [(name, cells) for name, cells in named if any(cell is not None for cell in cells)]
+    refuse_repeated([name for name, _ in used], path)
     if empty := _formulas_without_value(path, chosen, at + 1):
         raise InputError(
             f"sheet {chosen.name!r} of {path} has {counted(len(empty), 'formula')} without a value in the file, in "
             f"{listing(empty, 6)}: open and save it in Excel or LibreOffice first."
         )
-    return {names[place]: Cells.of(columns[place]) for place in used}, notes
+    return {name: Cells.of(cells) for name, (_, *cells) in used}, notes
 
 
 def _sheets(path: Path) -> list[Sheet]:
