@@ -137,9 +137,8 @@ def typed(cells: Cells, name: str, decimal: str | None, absent: Iterable[str] = 
         return values[cells.places]
     if kinds == {"bool"}:
         listed = [*cells.values, None]
-        return pd.Series(
-            [listed[place] for place in cells.places], dtype=object if -1 in cells.places else bool
-        )
+        kind = object if -1 in cells.places else bool
+        return pd.Series([listed[place] for place in cells.places], dtype=kind)
     if kinds == {"date"}:
         moments = [pd.Timestamp(value) for value in cells.values]
         try:

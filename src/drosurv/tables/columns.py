@@ -326,9 +326,8 @@ def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:
     absent = numbers >= _FEWEST_AMOUNTS and all(map(means_absent, others))
     if not others or not (absent or numbers > max(_MOST_NUMBERS_AS_CODES, len(others))):
         return None
-    return no_numbers(
-        column, np.array([*(text in others for text in texts), False])[codes], also=_if_no_amount()
-    )
+    wrong = np.array([*(text in others for text in texts), False])[codes]
+    return no_numbers(column, wrong, also=_if_no_amount())
 
 
 def _is_declared(column: pd.Series[Any]) -> bool:

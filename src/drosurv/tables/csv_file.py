@@ -246,8 +246,8 @@ def _undecodable(data: bytes, path: Path, encoding: str) -> ArgumentError:
         data.decode(encoding)
     except UnicodeDecodeError as error:
         position = f" (byte {error.start:,})"
-    other = "utf-16" if data.startswith(_UTF_16) else "cp1252"
-    usual = ", which is usual for files from Windows" if other == "cp1252" else ""
+    windows = ("cp1252", ", which is usual for files from Windows")
+    other, usual = ("utf-16", "") if data.startswith(_UTF_16) else windows
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
     advice = "" if known else f", or pass {arg('encoding', other)}{usual}"
     return ArgumentError(

@@ -13,7 +13,7 @@ from drosurv.patients.target import BoolArray, FloatArray
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import in_ascii
 from drosurv.tables.values import (
-    factorized,
+    coded,
     finite,
     first_wrong,
     holds_numbers,
@@ -66,9 +66,7 @@ def dates_in_numbers(column: pd.Series[Any]) -> str:
     """
     if holds_numbers(column):
         known = finite(column)
-    elif column.dtype.kind in "OT" and all(
-        re.fullmatch(r"\d{8}", label(value)) for value in factorized(column)[1]
-    ):
+    elif column.dtype.kind in "OT" and all(re.fullmatch(r"\d{8}", one) for one in coded(column)[1]):
         known = numbers_in(column.dropna())
     else:
         return ""
@@ -139,10 +137,8 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
         else:
             between = (last - first).dt.total_seconds() / 86_400
         time = between.to_numpy(dtype=np.float64)
-    for wrong, fault in (
-        (time < 0, "lies before"),
-        (time > _LONGEST.get(unit, np.inf), "lies more than 120 years after"),
-    ):
+    late = time > _LONGEST.get(unit, np.inf)
+    for wrong, fault in ((time < 0, "lies before"), (late, "lies more than 120 years after")):
         if wrong.any():
             row = int(wrong.argmax())
             swapped = (time < 0).sum() > (time >= 0).sum()

@@ -127,10 +127,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)}), so there are "
                 f"no features: {listing(why)}."
             )
-        if names.duplicated().any():
-            raise InputError(
-                f"two features would be named {names[names.duplicated()].iloc[0]!r}: rename a column."
-            )
+        if len(twice := names[names.duplicated()]):
+            raise InputError(f"two features would be named {twice.iloc[0]!r}: rename a column.")
         if isinstance(X, pd.DataFrame):
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -232,17 +230,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = [
-            {
-                "column": column.name,
-                "kind": column.kind,
-                "done": column.done,
-                "missing": column.n_missing,
-                "filled_with": column.fill if column.n_missing and column.features else "",
-                "features": list(column.features),
-            }
-            for column in self.columns_
+            (c.name, c.kind, c.done, c.n_missing, c.fill if c.n_missing and c.features else "", [*c.features])
+            for c in self.columns_
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=["column", "kind", "done", "missing", "filled_with", "features"])
 
     def findings(self, X: Any) -> pd.DataFrame:
         """Return what :meth:`transform` fills in or ignores in a table.
@@ -369,9 +360,7 @@ def as_encoded(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
     if isinstance(encoder, TableEncoder):
         return encoder.as_encoded(frame)
     medians = training_medians(model) if frame.isna().to_numpy().any() else None
-    return (
-        frame if medians is None else frame.fillna(dict(zip(model.feature_names_in_, medians, strict=True)))
-    )
+    return frame if medians is None else frame.fillna(pd.Series(medians, model.feature_names_in_))
 
 
 def _validated(model: Any, X: Any, *, fit: bool, dtype: Any, **options: Any) -> Any:

@@ -86,11 +86,7 @@ class GuessedColumns:
         `event_value` is the value of `event` that was taken as the event.
         """
         values = {role: getattr(self, role) for role in self.guessed} | {"event_value": event_value}
-        parts = [
-            arg(role, list(value) if isinstance(value, tuple) else value)
-            for role, value in values.items()
-            if value
-        ]
+        parts = [arg(role, [*one] if isinstance(one, tuple) else one) for role, one in values.items() if one]
         guesses = f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
         return f"{guesses if parts else ''} {first_upper(self.question)}".strip()
 
@@ -164,9 +160,7 @@ def _interval(frame: pd.DataFrame, time: str | None, others: Sequence[str | None
 
     If the time is known, a column that is named as the beginning of observation, and lies before it, is enough.
     """
-    named = {
-        re.sub(r"[\W_]", "", plain(str(name))): str(name) for name in frame.columns if name not in others
-    }
+    named = {re.sub(r"[\W_]", "", plain(str(one))): str(one) for one in frame.columns if one not in others}
     for first, last in ((named[first], last) for first, last in _INTERVALS.items() if first in named):
         ends = [named[end] for end in last.split() if end in named]
         if time is not None:
@@ -177,10 +171,8 @@ def _interval(frame: pd.DataFrame, time: str | None, others: Sequence[str | None
                 continue
             # The time may be their difference: then they are ages or dates, and the difference is used.
             rest = [name for name in frame.columns if name not in (first, end) and names_time(str(name)) >= 2]
-            times = [_numbers(frame[name]) for name in rest if time is None]
-            if not any(
-                one is not None and np.isclose(one, stop - start).mean() > 1 - _SLIPS for one in times
-            ):
+            times, between = [_numbers(frame[name]) for name in rest if time is None], stop - start
+            if not any(one is not None and np.isclose(one, between).mean() > 1 - _SLIPS for one in times):
                 return first, end
     return None
 
@@ -208,13 +200,12 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     if not pairs:
         if event is None:
             _refuse_without_events(frame)
-        wanted = [
-            (role, one) for role, one in (("time", times), ("event", events)) if role in _missing(time, event)
-        ]
+        asked = _missing(time, event)
+        wanted = [(role, one) for role, one in (("time", times), ("event", events)) if role in asked]
         likely = [(role, [repr(name) for name, score in one.items() if score >= 2]) for role, one in wanted]
         maybe = "".join(f" The {role} may be {listing(found)}." for role, found in likely if found)
-        asked = " and ".join(arg(role, text="COLUMN") for role in _missing(time, event))
-        remedy = f"It cannot be guessed from names and values. Pass {asked}.{maybe}"
+        answer = " and ".join(arg(role, text="COLUMN") for role in asked)
+        remedy = f"It cannot be guessed from names and values. Pass {answer}.{maybe}"
         raise _unknown(frame, time, event, remedy)
     best = pairs[0]
     # The event may be of another endpoint than the time that is named best.
@@ -234,9 +225,7 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
         candidates = [best, *(apart[:1] or rivals[:2])]
         roles = _missing(time, event)
-        options = " or ".join(
-            " ".join(arg(role, getattr(pair, role)) for role in roles) for pair in candidates
-        )
+        options = " or ".join(" ".join(arg(role, getattr(one, role)) for role in roles) for one in candidates)
         error = _unknown(frame, time, event, f"Pass {options}.")
         error.pairs = tuple((pair.time, pair.event) for pair in candidates)
         raise error

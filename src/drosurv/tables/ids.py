@@ -180,12 +180,9 @@ def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArra
 
     Columns that number the rows are ignored, unless they are in `kept` or named as ids of patients.
     """
-    used = [
-        name
-        for name in frame.columns
-        if name in kept or names_patients(name, frame[name]) or not counts_rows(frame[name])
-    ]
-    return np.asarray(pd.factorize(hash_rows(frame[used]))[0], dtype=np.intp)
+    numbers = [one for one in frame if counts_rows(frame[one]) and not names_patients(one, frame[one])]
+    used = frame.drop(columns=[one for one in numbers if one not in kept])
+    return np.asarray(pd.factorize(hash_rows(used))[0], dtype=np.intp)
 
 
 def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:

@@ -69,15 +69,10 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
     if len(target) > _MOST_PATIENTS:
         rows = np.random.default_rng(0).choice(len(target), _MOST_PATIENTS, replace=False)
         frame, target, start = frame.iloc[rows], target.take(rows), start[rows]
-    frame = frame.drop(
-        columns=[name for name in frame.columns if _is_year_of_start(frame[name], target.time)]
-    )
+    frame = frame.drop(columns=[one for one in frame.columns if _is_year_of_start(frame[one], target.time)])
     numbers = amounts(frame)
-    found = {
-        name: "it is the time in other units"
-        for name, values in numbers.items()
-        if _in_other_units(values, target.time)
-    }
+    times = [name for name, values in numbers.items() if _in_other_units(values, target.time)]
+    found = dict.fromkeys(times, "it is the time in other units")
     if not few:
         found |= _later_ends({name: numbers[name] for name in numbers if name not in found}, target.time)
     for name in (one for one in frame.columns if str(one) not in found):
@@ -224,18 +219,15 @@ def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
     log_orders = gammaln(known.sum() + 1) - gammaln(np.bincount(codes) + 1).sum()
     if log_orders < -np.log(_CHANCE / 2):
         return False
-    return any(
-        bool((np.diff(signed[np.lexsort((signed, time[known]))]) >= 0).all()) for signed in (codes, -codes)
-    )
+    ordered = (signed[np.lexsort((signed, time[known]))] for signed in (codes, -codes))
+    return any(bool((np.diff(one) >= 0).all()) for one in ordered)
 
 
 def _later_ends(numbers: dict[str, FloatArray], time: FloatArray) -> dict[str, str]:
     """Return columns whose difference from another column is the time, as exit less entry is."""
     found: dict[str, str] = {}
-    if not 2 <= len(numbers) <= _MOST_SUBTRACTED:
-        return found
     some = np.flatnonzero(time > 0)[: 10 * _FEWEST_PATIENTS]
-    if len(some) == 0:
+    if len(some) == 0 or not 2 <= len(numbers) <= _MOST_SUBTRACTED:
         return found
     names, table = list(numbers), np.column_stack([values[some] for values in numbers.values()])
     for j, start in enumerate(names):

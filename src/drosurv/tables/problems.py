@@ -72,7 +72,7 @@ def table_problems(
     frame, features, id = table.frame, list(table.X.columns), table.id
     time = table.columns.time if table.columns.entry is None else None
     if time is not None:
-        yield from _kinds_of_events(frame, features, id)
+        yield from _event_kinds(frame, features, id)
         if told := named_as_end_date(frame, time, table.columns.names):
             yield ArgumentWarning(None, told)
     yield from _known_later(frame, [one for one in features if one not in keep_columns])
@@ -123,9 +123,7 @@ def refuse_totals(frame: pd.DataFrame) -> None:
     if len(frame) < _FEWEST_ROWS:
         return
     sums = {name: (values[-1], np.nansum(values[:-1])) for name, values in amounts(frame).items()}
-    found = [
-        repr(name) for name, (last, total) in sums.items() if total > 0 and np.isclose(last, total, 1e-9)
-    ]
+    found = [repr(one) for one, (last, total) in sums.items() if total > 0 and np.isclose(last, total, 1e-9)]
     if found:
         raise InputError(
             f"row {row_number(len(frame) - 1, frame)}, the last, holds the sum of {listing(found, 4)}: it is a row of "
@@ -355,14 +353,12 @@ def refuse_unnamed_ids(frame: pd.DataFrame, columns: Sequence[str], features: Se
     """Raise if one of some columns seems to number patients who have several rows, in which `features` are the same."""
     for name, constant in unnamed_ids(frame, columns, features):
         other = f"; if it is neither, in {arg('drop')}" if may_be_given("drop") else ""
-        same = (
-            f"{listing([repr(one) for one in constant], 4)} {'is' if len(constant) == 1 else 'are'} the same"
-        )
+        same, are = listing(list(map(repr, constant)), 4), "is" if len(constant) == 1 else "are"
         raise ArgumentError(
             "id",
-            f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} in all rows of a "
-            f"value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it in "
-            f"{arg('numeric')} or in {arg('categorical')}{other}.",
+            f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and {same} {are} the same "
+            f"in all rows of a value: it seems to number patients. Pass {arg('id', name)}; if it is a feature, name it "
+            f"in {arg('numeric')} or in {arg('categorical')}{other}.",
         )
 
 
@@ -437,9 +433,7 @@ def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> I
         return
 
 
-def _kinds_of_events(
-    frame: pd.DataFrame, features: Sequence[str], id: str | None
-) -> Iterator[ArgumentWarning]:
+def _event_kinds(frame: pd.DataFrame, features: Sequence[str], id: str | None) -> Iterator[ArgumentWarning]:
     """Warn if patients have one row for each kind of event, and only one column differs between these rows."""
     if id is None or not frame[id].duplicated().any():
         return

@@ -165,9 +165,7 @@ class FileFormat:
         named = [number(name) or 0.0 for name in columns if like_number(name)]
         # Columns of predictions are named by times in order.
         if len(named) > len(columns) / 2 and named != sorted(set(named)):
-            notes.append(
-                "most columns have numbers as names: if the first row is a patient, write names above."
-            )
+            notes += ["most columns have numbers as names: if the first row is a patient, write names above."]
         for note in notes:
             warn_caller(note, category=TableNote)
         absent = _missing_texts(self.missing, columns)
@@ -270,19 +268,20 @@ def as_table(given: Any, name: str = "table") -> pd.DataFrame:
         raise ArgumentError(name, f"{arg(name)} has two columns named {twice!r}: rename or drop one.")
     if len(frame) == 0 or frame.shape[1] == 0:
         raise ArgumentError(name, f"{arg(name)} must have rows and columns, got shape {frame.shape}.")
-    read = {name: _in_usual_digits(column) for name, column in frame.items() if column.dtype.kind == "O"}
-    return frame.assign(**{str(name): column for name, column in read.items() if column is not None})
+    return frame.assign(
+        **{str(name): _in_usual_digits(column) for name, column in frame.items() if column.dtype.kind == "O"}
+    )
 
 
-def _in_usual_digits(column: pd.Series[Any]) -> pd.Series[Any] | None:
-    """Return the numbers of a column in which some are typed with other digits, as full-width ones; else None."""
+def _in_usual_digits(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers if all are, and some are typed with other digits, as full-width ones."""
     declared = isinstance(column.dtype, pd.CategoricalDtype)
     texts = [] if declared else [cell for cell in column.to_numpy(dtype=object) if isinstance(cell, str)]
     if "".join(texts).isascii() or not any(not text.isascii() and like_number(text) for text in texts):
-        return None
+        return column
     known = column.astype(object).where(column.notna(), None)
     found = pd.Series(typed(Cells.of(known), str(column.name), "."), column.index, name=column.name)
-    return found if holds_numbers(found) else None
+    return found if holds_numbers(found) else column
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
@@ -353,9 +352,7 @@ def _refuse_second_header(columns: Mapping[str, Column]) -> None:
 
 def _refuse_all_missing(name: str, column: Column, present: Column) -> None:
     """Raise if every text of a column would be missing because it holds no number."""
-    held, rest = (
-        {*(one.values if isinstance(one, Cells) else one.dropna().tolist())} for one in (column, present)
-    )
+    held, rest = ({*(one.values if isinstance(one, Cells) else one.dropna())} for one in (column, present))
     if not rest and held.difference(MISSING):
         here = arg("missing", [f"{name}={ANY_TEXT}"])
         text = f"{here}: column {name!r} holds no number, so that all of it would be missing."

@@ -169,10 +169,8 @@ class SurvivalTable:
         late = since >= self.y["time"]
         if late.any():
             fault = first_wrong(column, late, "not before the time of the row")
-            raise ArgumentError(
-                "entry",
-                f"{arg('entry')} {fault}: such a row is never at risk. Drop it, or correct its times.",
-            )
+            told = f"{arg('entry')} {fault}: such a row is never at risk. Drop it, or correct its times."
+            raise ArgumentError("entry", told)
         return since
 
     @property
@@ -189,16 +187,14 @@ class SurvivalTable:
     def codes(self) -> tuple[str, ...]:
         """Columns of numbers that define groups, and so are categories, not amounts."""
         named = [name for name in self.sensitive_features.columns if name in self.frame.columns]
-        return tuple(
-            name for name in named if holds_numbers(self.frame[name]) and self.frame[name].nunique() > 2
-        )
+        return tuple(one for one in named if holds_numbers(self.frame[one]) and self.frame[one].nunique() > 2)
 
     @property
     def together(self) -> IntArray:
         """Numbers (n,) of clusters, or else of `patients`: their rows stay in one fold, or side of a hold-out."""
-        return (
-            self.patients if self.clusters is None else patient_numbers(self.frame, self.frame[self.clusters])
-        )
+        if self.clusters is None:
+            return self.patients
+        return patient_numbers(self.frame, self.frame[self.clusters])
 
     @property
     def order(self) -> IntArray:

@@ -169,10 +169,8 @@ class TargetColumns:
                     f"{told}: name the time and the event of one outcome. If they belong together, say so by naming "
                     f"the value that means the event too: {arg('event_value', text='VALUE')}.",
                 )
-            warn_caller(
-                f"{told}; they were taken as one outcome, as {arg('event_value')} is given.",
-                category=TableNote,
-            )
+            told += f"; they were taken as one outcome, as {arg('event_value')} is given."
+            warn_caller(told, category=TableNote)
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
         """Return which rows (n,) have an event and a time that is not negative."""
@@ -194,15 +192,12 @@ class TargetColumns:
             for note in self.dates_in_words(frame):
                 warn_caller(note, category=TableNote)
         columns = replace(self, time_unit=self.time_unit or unit if unit in ("", "time") else unit)
+        counts = labels(frame[self.event]).value_counts()
         if self.causes and not self.cause_names:
             self.refuse_unknown(frame[self.event])
-            columns = replace(
-                columns, cause_names=self._named_causes(labels(frame[self.event]).value_counts())
-            )
+            columns = replace(columns, cause_names=self._named_causes(counts))
         if self.event_value is not None or self.causes:
             return columns
-        held = labels(frame[self.event])
-        counts = held.value_counts()
         reading = value_of_event([str(value) for value in counts.index], self.event)
         if reading.value is None:
             self.refuse_unknown(frame[self.event])
@@ -244,9 +239,8 @@ class TargetColumns:
         held = labels(frame[self.event])
         times = self.times(frame) - (0 if self.entry is None else to_floats(frame[self.entry], "entry"))
         known = np.isfinite(times) & held.notna().to_numpy()
-        if why := doubt_of_event(
-            reading, times[known], (held == reading.value).to_numpy(dtype=np.bool_)[known]
-        ):
+        had = (held == reading.value).to_numpy(dtype=np.bool_)
+        if why := doubt_of_event(reading, times[known], had[known]):
             raise self._ambiguous(held.value_counts(), why)
 
     def causes_in(self, frame: pd.DataFrame) -> tuple[str, ...]:
@@ -347,13 +341,9 @@ class TargetColumns:
                 f"which holds {quoted(counts)}.",
             )
         self.refuse_unknown(column)
-        others = [
-            value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
-        ]
-        spellings = value_word((others or [""])[0]) in YES and all(
-            same_value(others[0], one) for one in others
-        )
-        if len(counts) > 2 and others and not (spellings and len(same) + len(others) == len(counts)):
+        others = [one for one in counts.index if one not in same and value_word(one) not in ALIVE | NO]
+        alike = value_word((others or [""])[0]) in YES and all(same_value(others[0], one) for one in others)
+        if len(counts) > 2 and others and not (alike and len(same) + len(others) == len(counts)):
             warn_caller(
                 f"event column {self.event!r} also holds {quoted(counts[others], rows=True)}, taken as censored. If it "
                 "is another cause that prevents the event, such as another death, it competes with the event, and "
@@ -372,11 +362,7 @@ class TargetColumns:
         `also` is the argument that leaves out rows without an event, None if they are always left out.
         """
         counts, wanted = labels(events).value_counts(), label(self.event_value).casefold()
-        unknown = [
-            value
-            for value in map(str, counts.index)
-            if value_word(value) in UNKNOWN and value.casefold() != wanted
-        ]
+        unknown = [one for one in counts.index if value_word(one) in UNKNOWN and one.casefold() != wanted]
         if unknown:
             here = [f"{self.event}={value}" for value in unknown]
             remedy = " and ".join([arg("missing", here), *([arg(also)] if also else [])])
@@ -416,9 +402,8 @@ class TargetColumns:
                 "mean censored: write 0 or censored there, and a code or text for each cause.",
             )
         numbered = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
-        warn_caller(
-            f"causes of event column {self.event!r}: {numbered}; all else is censored.", category=TableNote
-        )
+        told = f"causes of event column {self.event!r}: {numbered}; all else is censored."
+        warn_caller(told, category=TableNote)
         return tuple(causes)
 
     def _ambiguous(self, counts: pd.Series[int], why: str = "") -> ArgumentError:

@@ -98,14 +98,9 @@ def may_be_quoted(text: str, rows: int) -> bool:
     Numbers, dates, states such as dead, and usual texts for missing values are no free text.
     """
     plain = text.strip().casefold()
-    known = (
-        _ABSENT.fullmatch(plain)
-        or value_word(plain) in STATES
-        or like_number(plain)
-        or re.fullmatch(DATE, plain)
-        or LIMIT.fullmatch(plain)
-    )
-    return bool(known) or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
+    known = any(re.fullmatch(form, plain) for form in (_ABSENT, DATE, LIMIT))
+    known = known or value_word(plain) in STATES or like_number(plain)
+    return known or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
 
 
 def means_absent(text: str) -> bool:
@@ -135,9 +130,8 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
         return False
     if isinstance(column.dtype, pd.StringDtype):
         return bool(column.array.isna().all())
-    return all(
-        isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in factorized(column)[1]
-    )
+    known = factorized(column)[1]
+    return all(isinstance(one, (Real, Decimal)) and not isinstance(one, bool) for one in known)
 
 
 def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
@@ -152,10 +146,8 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         raise no_numbers(column, others if others.any() else wrong, role)
-    if np.isinf(values).any():
-        raise InputError(
-            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
-        )
+    if (infinite := np.isinf(values)).any():
+        raise InputError(f"{role}{first_wrong(column, infinite, 'infinite')}: correct or remove them.")
     return values
 
 
