@@ -85,14 +85,14 @@ def decision(metric):
 
 def in_strata(p, w, horizon=TIMES[2]):
     """Events by the horizon, weighted in three strata of predicted risk that do not depend on the weights."""
-    target = Target(p.target.event, p.target.time, other=p.target.other)
-    return EventsByTime(horizon, target, w, np.digitize(1 - p.survival[:, 2], [0.4, 0.6]))
+    target, risk = Target(p.target.event, p.target.time, other=p.target.other), 1 - p.survival[:, 2]
+    return EventsByTime(horizon, target, w, np.digitize(risk, [0.4, 0.6]), risk)
 
 
 def weighted_decision(metric):
     def estimate(p, w):
-        # The threshold is between strata: inside of one, pseudo-values have no such derivative.
-        thresholds = np.array([0.3, 0.4])
+        # The second threshold divides a stratum.
+        thresholds = np.array([0.4, 0.5])
         return weighted_decision_estimates(1 - p.survival[:, 2], in_strata(p, w), thresholds, [metric])[
             metric
         ][1]
@@ -160,30 +160,44 @@ def test_influences_are_the_numerical_derivative_in_any_direction_of_the_weights
 
 
 @pytest.mark.parametrize("depends", [0, 1])
-def test_influences_on_decisions_inside_of_a_stratum_are_nearly_the_derivative(depends):
-    # Pseudo-values use predicted risks for those who are censored: what that adds is no influence of a patient.
-    rng, n, thresholds, step = np.random.default_rng(depends), 400, np.array([0.15, 0.3, 0.5]), 1e-3
+@pytest.mark.parametrize("setting", ["plain", "tied", "causes", "weights", "not followed"])
+def test_influences_on_decisions_are_the_derivative_if_thresholds_divide_strata(setting, depends):
+    rng, n, thresholds = np.random.default_rng(depends), 400, np.array([0.15, 0.3, 0.5])
     x = rng.normal(size=n)
     risk = -np.expm1(-0.5 * np.exp(x))
     time, left = rng.exponential(np.exp(-x)), rng.exponential(np.exp(-depends * x))
-    one = EventsByTime.of(0.5, Target(time <= left, np.minimum(time, left)), risk)
-    assert one.stratum.max() > 3
+    if setting == "not followed":
+        # All patients of the strata with the threshold .15 are censored before the time.
+        left[risk < 0.2] = np.minimum(left, 0.3)[risk < 0.2]
+    event, time = time <= left, np.minimum(time, left)
+    if setting == "tied":
+        time, risk = np.ceil(20 * time) / 20, np.round(risk, 2)
+    other = event & (rng.random(n) < 0.3) if setting == "causes" else None
+    target = Target(event if other is None else event & ~other, time, other=other)
+    weight = rng.choice([0.0, 0.5, 1.0, 2.5], n) if setting == "weights" else np.ones(n)
+    one = EventsByTime.of(0.5, target, risk, weight)
+    for threshold in thresholds:
+        sides = [set(one.stratum[own].tolist()) for own in (risk >= threshold, risk < threshold)]
+        assert len(sides[0] & sides[1]) == 1
 
     def values(weight):
         found = weighted_decision_estimates(risk, replace(one, weight=weight), thresholds)
         return np.array([[number.value for number in numbers] for numbers in found.values()])
 
-    some = slice(0, n, 5)
-    changes = np.array([values(1 + step * own) - values(1 - step * own) for own in np.eye(n)[some]]) / (
-        2 * step
-    )
-    for metric, change in zip(DECISION_METRICS, changes.transpose(1, 2, 0), strict=True):
-        for number, derivative in zip(
-            weighted_decision_estimates(risk, one, thresholds, [metric])[metric], change, strict=True
-        ):
-            own = number.influence[some]
-            assert np.corrcoef(own, derivative)[0, 1] > 0.99
-            assert np.linalg.norm(own) == pytest.approx(np.linalg.norm(derivative), rel=0.03)
+    step, directions = 3e-6, rng.normal(size=(8, n))
+    changes = np.array(
+        [
+            np.tensordot([8, -8, -1, 1], [values(weight * (1 + k * step * own)) for k in (1, -1, 2, -2)], 1)
+            for own in directions
+        ]
+    ) / (12 * step)
+    found = weighted_decision_estimates(risk, one, thresholds)
+    for numbers, of_metric in zip(found.values(), changes.transpose(1, 2, 0), strict=True):
+        for number, change in zip(numbers, of_metric, strict=True):
+            assert np.abs(change).max() > 0
+            np.testing.assert_allclose(
+                directions @ number.influence, change, atol=1e-6 * np.abs(change).max()
+            )
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)

@@ -203,16 +203,20 @@ def weighted_decision_estimates(
     """
     n, weight = len(risk), outcomes.weight
     known_events = np.count_nonzero(weight * outcomes.events)
+    sides, freedom, found = _sides(risk, thresholds), known_events - 1.0, {}
+    events, of_events = outcomes.events, np.zeros(sides.shape)
     # Without any event, predicted risks alone would make the pseudo-values differ from 0.
-    events = outcomes.outcomes if known_events else outcomes.events
-    freedom, found = known_events - 1.0, {}
+    if known_events:
+        sums = outcomes.influences_on_outcomes(np.column_stack([np.ones(n), sides[0]]))
+        events, of_events = outcomes.outcomes, np.stack([sums[:, 1:], sums[:, :1] - sums[:, 1:]])
+    patients, happened = weight @ sides, (weight * events) @ sides
     for metric in metrics:
-        (fixed, by_event), (whole, whole_by_event) = _sums(metric, risk, thresholds)
-        value, total = _ratios(metric, risk, events, weight, thresholds)
+        (fixed, by_event), (whole, whole_by_event) = _factors(metric, thresholds)
+        value, total = _ratios(metric, patients, happened, thresholds)
         known = np.isfinite(value)
         centre, scale = np.where(known, value, 0.0), np.where(known, total, 1.0)
-        each = events[:, None] * (by_event - centre * whole_by_event) + fixed - centre * whole
-        each *= weight[:, None] / scale
+        each = np.einsum("snk,sk->nk", sides, (fixed - centre * whole) / scale) * weight[:, None]
+        each += np.einsum("snk,sk->nk", of_events, (by_event - centre * whole_by_event) / scale)
         # Rounding errors are no influence, and their patients are not counted.
         each[np.abs(each) <= _NO_INFLUENCE * np.abs(each).max(axis=0, initial=0.0)] = 0.0
         found[metric] = [
@@ -227,19 +231,25 @@ def weighted_decision_estimates(
 def implied_decisions(risk: FloatArray, threshold: float, weight: FloatArray) -> dict[str, float]:
     """The `DECISION_METRICS` that predicted risks (n,) imply if they are right."""
     at = np.array([threshold])
+    sides = weight @ _sides(risk, at), (weight * risk) @ _sides(risk, at)
     return {
-        metric: float(_ratios(metric, risk, risk, weight, at)[0][0]) if weight.any() else np.nan
+        metric: float(_ratios(metric, *sides, at)[0][0]) if weight.any() else np.nan
         for metric in DECISION_METRICS
     }
 
 
-def _sums(
-    metric: str, risk: FloatArray, thresholds: FloatArray
+def _sides(risk: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return who is above, and who is below, each threshold, (2, n, K)."""
+    above = risk[:, None] >= thresholds
+    return np.stack([above, ~above]).astype(np.float64)
+
+
+def _factors(
+    metric: str, thresholds: FloatArray
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Return the terms of a metric above and below the line: constants (n, K), and factors (n, K) of the events."""
-    above = (risk[:, None] >= thresholds).astype(np.float64)
-    below, odds = 1 - above, thresholds / (1 - thresholds)
-    one, none = (np.broadcast_to(value, above.shape) for value in (1.0, 0.0))
+    """Return the terms of a metric above and below the line: constants and factors of events on both sides (2, K)."""
+    above, odds = np.array([[1.0], [0.0]]), thresholds / (1 - thresholds)
+    below, one, none = 1 - above, np.ones((2, 1)), np.zeros((2, 1))
     return {
         "sensitivity": ((none, above), (none, one)),
         "specificity": ((below, -below), (one, -one)),
@@ -250,11 +260,12 @@ def _sums(
 
 
 def _ratios(
-    metric: str, risk: FloatArray, events: FloatArray, weight: FloatArray, thresholds: FloatArray
+    metric: str, patients: FloatArray, happened: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a metric at K thresholds, NaN where it is not defined, and the sums (K,) below the line."""
+    """Return a metric, NaN where it is not defined, and the sums (K,) below the line, of patients and events (2, K)."""
     part, whole = (
-        weight @ (fixed + by_event * events[:, None]) for fixed, by_event in _sums(metric, risk, thresholds)
+        (fixed * patients + by_event * happened).sum(axis=0)
+        for fixed, by_event in _factors(metric, thresholds)
     )
     value = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-12)
     return value if metric == "net_benefit" else np.clip(value, 0.0, 1.0), whole
