@@ -157,6 +157,27 @@ def test_every_command_asks_the_same(drosurv, model, question, tmp_path):
     assert len(set(asked.values())) == 1, asked
 
 
+@pytest.mark.parametrize(
+    ("value", "part", "answers"),
+    [
+        (999, "column 'age' holds 999 in 10 rows", (("--missing", "age=999"), ("--numeric", "age"))),
+        ("unknown", "column 'age' holds 'unknown' in 10 rows", (("--missing", "age=unknown"),)),
+    ],
+)
+def test_predict_asks_as_evaluate_does_and_takes_the_same_answers(
+    drosurv, model, tmp_path, value, part, answers
+):
+    frame = table().astype({"age": object})
+    path = tmp_path / "new.csv"
+    frame.assign(age=frame["age"].mask(frame.index % 20 == 0, value)).to_csv(path, index=False)
+    said = [drosurv.fails(command, model, path) for command in ("predict", "evaluate")]
+    assert part in said[0]
+    # A model's columns are no longer declared when it predicts.
+    assert said[0] == said[1].split("; if the column is a category")[0] + ("." if value == "unknown" else "")
+    for answer in answers:
+        assert drosurv.ok("predict", model, path, *answer).stdout.count("\n") == N + 1
+
+
 def test_every_command_asks_about_numbers_of_patients_that_no_name_tells(drosurv, model, tmp_path):
     """Check takes them as numbers of patients, and asks about these."""
     visits(table()).rename(columns={"pid": "k"}).to_csv(tmp_path / "patients.csv", index=False)

@@ -110,6 +110,30 @@ def test_a_few_texts_among_numbers_are_asked_about_with_their_row(write, decimal
     assert as_category.X["wmi"].nunique() == 102
 
 
+@pytest.mark.parametrize("name", ["lab", "days"])
+@pytest.mark.parametrize(
+    ("typed", "remedy", "correct"),
+    [
+        ("1,2E3", r"'1,2E3' in 1 row \(first: row 7\), .*: if the comma .*, write points", "1.2E3"),
+        (
+            "12 mg/l",
+            r"\(first: row 7\), .*: write numbers without units there, such as 12 for '12 mg/l'",
+            "12",
+        ),
+        ("12kg", r"\(first: row 7\), .*: write numbers without units there, such as 12 for '12kg'", "12"),
+    ],
+)
+def test_a_number_in_another_form_is_named_with_its_row_and_a_remedy_that_works(
+    write, name, typed, remedy, correct
+):
+    lines = [f'{k / 4},{k % 2},"{typed if k == 7 else k / 8}"' for k in range(1, 101)]
+    text = "\n".join([f"{'days' if name == 'lab' else 'lab'},died,{name}", *lines])
+    with pytest.raises(ArgumentError, match=f"column '{name}' .*{remedy}"):
+        read_survival_table(write(text), time="days", event="died")
+    table = read_survival_table(write(text.replace(typed, correct)), time="days", event="died")
+    assert table.frame[name].iloc[6] == float(correct)
+
+
 def test_commas_in_one_column_of_a_table_with_points_are_asked_about_by_check_too(write):
     lines = [f'{k}.5,{k % 2},"{k % 90},5",{50 + k % 7}.25' for k in range(1, 101)]
     path = write("\n".join(["days,died,lab,age", *lines]))
@@ -117,7 +141,7 @@ def test_commas_in_one_column_of_a_table_with_points_are_asked_about_by_check_to
         lambda: prepare_table(path, WantedColumns(), None, "t"),
         lambda: TableEncoder().fit(read_frame(path)),
     ):
-        with pytest.raises(ArgumentError, match="column 'lab' holds numbers such as '1,5'"):
+        with pytest.raises(ArgumentError, match="column 'lab' holds '1,5' in 2 rows"):
             reading()
 
 

@@ -70,6 +70,7 @@ Groups = Annotated[
     Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
 Drop = Annotated[Names, about("Columns not to use as features.")]
+Numeric = Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)]
 KeepColumns = Annotated[
     Names,
     about(
@@ -234,7 +235,7 @@ class ColumnOptions:
     categorical: Names = option(
         "Columns that are categories although they hold numbers.", _COLUMNS, default=()
     )
-    numeric: Names = option("Columns that are amounts although they look like codes.", _COLUMNS, default=())
+    numeric: Numeric = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from drosurv.cli.options import (
     FileOptions,
     ModelFile,
     Names,
+    Numeric,
     OutputOptions,
     Strata,
     command,
@@ -30,6 +31,7 @@ def predict(
     times: Names = option("Times at which to give survival probabilities, such as 12,24.", default=()),
     keep: Names = option("Columns of the table to copy, such as the patient's number.", default=()),
     strata: Strata = None,
+    numeric: Numeric = (),
     predictions: Path | None = option(
         "For repairs of given predictions: table of the predictions of these patients, if they are not columns of DATA."
     ),
@@ -54,13 +56,13 @@ def predict(
                 f"{model} repairs predictions at their own times: leave out --times and --strata."
             )
         made = None if predictions is None else file.format.read(predictions)
-        predicted = repaired_predictions(opened, frame, made, keep)
+        predicted = repaired_predictions(opened, frame, made, keep, numeric)
     elif predictions is not None:
         raise InputError(
             f"{model} predicts by itself: leave out --predictions, which is for repaired predictions."
         )
     else:
-        predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
+        predicted = opened.predictions(frame, times=times, keep=keep, strata=strata, numeric=numeric)
     opened.note_copies(frame, data)
     opened.note_rows_seen(frame, data)
     findings = opened.findings(frame, strata)

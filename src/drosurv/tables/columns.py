@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, arg, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, may_be_given, warn_caller
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import counted, first_upper
 from drosurv.tables.dates import holds_dates
@@ -18,7 +18,6 @@ from drosurv.tables.number_texts import like_number, number
 from drosurv.tables.spellings import alike
 from drosurv.tables.values import (
     FEWEST_QUOTED,
-    as_others,
     coded,
     factorized,
     has_decimal_comma,
@@ -316,7 +315,7 @@ def refuse_texts(frame: pd.DataFrame) -> None:
 
 
 def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:
-    """Return the error of a column that holds mostly numbers, and other texts; None if it does not."""
+    """Return the error of a column of numbers with other texts, or with numbers such as 1,5 beside 1.5; else None."""
     if holds_numbers(column) or column.dtype.kind in "bcmM" or _is_declared(column):
         return None
     codes, texts = coded(column)
@@ -324,10 +323,16 @@ def _texts_among_numbers(column: pd.Series[Any]) -> ArgumentError | None:
     numbers = len(texts) - len(others)
     # A text such as unknown is no level of an amount, as a grade from 1 to 3 is.
     absent = numbers >= _FEWEST_AMOUNTS and all(map(means_absent, others))
-    if not others or not (absent or numbers > max(_MOST_NUMBERS_AS_CODES, len(others))):
-        return None
+    many = numbers > max(_MOST_NUMBERS_AS_CODES, len(others))
+    if not (others and (absent or many)):
+        unlike = {text for text in texts if like_number(text) and number(text) is None}
+        if not unlike or not ((many and not others) or len(unlike) > len(texts) / 2):
+            return None
+        others = set(filter(has_decimal_comma, unlike)) or unlike
     wrong = np.array([*(text in others for text in texts), False])[codes]
-    return no_numbers(column, wrong, also=_if_no_amount())
+    other = {"categorical": "; if the column is a category, name it in", "drop": "; if it is no feature, in"}
+    also = "".join(f"{what} {arg(name)}" for name, what in other.items() if may_be_given(name))
+    return no_numbers(column, wrong, also=also)
 
 
 def _is_declared(column: pd.Series[Any]) -> bool:
@@ -335,23 +340,9 @@ def _is_declared(column: pd.Series[Any]) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) and column.nunique() <= column.count() / 2
 
 
-def _if_no_amount() -> str:
-    """Say what to do with a column that seems to hold numbers if it is another one."""
-    return f"; if the column is a category, name it in {arg('categorical')}; if it is no feature, in {arg('drop')}"
-
-
 def _check_texts(counts: Mapping[str, int], name: str) -> None:
-    """Raise if the texts of a column are mostly numbers with a comma, or dates, or too many for categories."""
-    texts = sorted(counts, key=lambda text: -counts[text])
-    unlike = [text for text in texts if number(text) is None and like_number(text)]
-    numbers = len(texts) > _MOST_NUMBERS_AS_CODES and all(map(like_number, texts))
-    if unlike and (numbers or len(unlike) > len(texts) / 2):
-        found = list(filter(has_decimal_comma, unlike)) or unlike
-        raise ArgumentError(
-            "decimal",
-            f"column {name!r} holds numbers such as {shown(found, 3)}: {as_others(found[0])}{_if_no_amount()}.",
-        )
-    if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
+    """Raise if the texts of a column are dates, or too many for categories."""
+    if len(counts) > _MOST_PERIODS and holds_dates(pd.Series([*counts])):
         raise HoldsDates(name)
     rare = sum(rows < FEWEST_QUOTED for rows in counts.values())
     once = len(counts) >= _FEWEST_ONCE and max(counts.values()) == 1

@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError, ArgumentWarning, InputError, arg, may_
 from drosurv.patients.outcome_names import names_entry, names_other_outcome, words
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, field_names
 from drosurv.presentation import counted, first_upper, listing
-from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.columns import MOST_LEVELS, refuse_texts
 from drosurv.tables.dates import holds_dates, holds_years
 from drosurv.tables.ids import is_id_name, names_clusters, row_numbers, unnamed_ids
 from drosurv.tables.spellings import different_spellings
@@ -116,6 +116,16 @@ def row_problems(table: Any, name: str, categorical: Sequence[str] = ()) -> Iter
     if id is None:
         yield from repeated_ids(frame if table.clusters is None else frame.drop(columns=table.clusters))
     yield from units_of_time(frame, [one for one in features if one not in categorical], columns.time)
+
+
+def refuse_doubtful(frame: pd.DataFrame, columns: Sequence[str], times: Sequence[str] = ()) -> None:
+    """Raise if a table has a row of totals, or its columns, of which some are `times`, values that may be none.
+
+    These are texts among numbers, and numbers such as 999. All commands ask about them here.
+    """
+    refuse_totals(frame)
+    refuse_texts(frame[[name for name in columns if name not in times]])
+    refuse_sentinels(frame[list(columns)], times)
 
 
 def refuse_totals(frame: pd.DataFrame) -> None:

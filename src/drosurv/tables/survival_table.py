@@ -40,7 +40,6 @@ from drosurv.patients.target import (
     with_fields,
 )
 from drosurv.presentation import counted, counted_patients, listing
-from drosurv.tables.columns import refuse_texts
 from drosurv.tables.dates import in_future
 from drosurv.tables.groups import group_labels
 from drosurv.tables.ids import (
@@ -51,10 +50,9 @@ from drosurv.tables.ids import (
     row_numbers,
 )
 from drosurv.tables.problems import (
+    refuse_doubtful,
     refuse_intervals,
     refuse_repeated_outcomes,
-    refuse_sentinels,
-    refuse_totals,
     refuse_unnamed_ids,
     row_problems,
     table_problems,
@@ -137,12 +135,10 @@ class SurvivalTable:
         if complete_cases:
             complete = frame[used].drop(columns=[*names_of_rows(frame[used])]).notna().all(axis=1).to_numpy()
             frame = _keep_rows(frame, complete, "no value in some feature")
-        refuse_totals(frame)
         values = [*(used if modelled is None else modelled), *groups, *columns.names]
         known_columns = [name for name in dict.fromkeys(values) if name in frame.columns]
         asked = [name for name in known_columns if name not in (*categorical, *numeric)]
-        refuse_texts(frame[[name for name in asked if name not in columns.names]])
-        refuse_sentinels(frame[asked], columns.names)
+        refuse_doubtful(frame, asked, columns.names)
         if frame[list(columns.names)].notna().all(axis=None):
             columns = columns.resolved(frame)
             columns.refuse_empty(events)

@@ -30,7 +30,9 @@ _ABSENT = re.compile(
 )
 # That a number lies beyond a limit, as <5 and 60+.
 LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+|[\d.,]+\s*\+")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(?:[eE][+-]?\d+)?\s*")
+# A number with its unit, as 12 mg/l.
+_WITH_UNIT = re.compile(r"([\d.,]+)\s*[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?")
 
 
 def label(value: Any) -> str:
@@ -172,9 +174,17 @@ def no_numbers(column: pd.Series[Any], wrong: BoolArray, role: str = "", also: s
         absent = f"read the file with {here}, or use {in_pandas}, if such texts mean a missing value"
     remedy = f"correct the table, or {absent}"
     if like_number(text := next(iter(held))):
-        remedy = as_others(text)
+        remedy = "write all numbers of the column in the same way"
+        if has_decimal_comma(text):
+            read = (
+                f"write points, or read the table with {arg('decimal', ',')} if all its numbers have commas"
+            )
+            remedy = f"if the comma is the decimal mark, {read}; if it separates thousands, remove it"
     elif all(map(LIMIT.fullmatch, held)):
         remedy = f"write numbers, such as the limits, or {absent}"
+    elif all(map(_WITH_UNIT.fullmatch, held)):
+        alone = _WITH_UNIT.sub(r"\1", text)
+        remedy = f"write numbers without units there, such as {alone} for {text!r}"
     elif np.mean(wrong) > _MOSTLY:
         remedy = "write numbers alone there, without their units"
     first = row_number(int(wrong.argmax()), column)
@@ -197,14 +207,6 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
 def has_decimal_comma(value: Any) -> bool:
     """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
-
-
-def as_others(text: str) -> str:
-    """Say what to do with numbers such as a text that no number has beside the others of its column."""
-    if not has_decimal_comma(text):
-        return "write all numbers of the column in the same way"
-    read = f"write points, or read the table with {arg('decimal', ',')} if all its numbers have commas"
-    return f"if the comma is the decimal mark, {read}; if it separates thousands, remove it"
 
 
 def finite(column: pd.Series[Any]) -> FloatArray:

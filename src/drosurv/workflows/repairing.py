@@ -97,14 +97,19 @@ def noted_predictions(columns: PredictionColumns, parsed: ReadPredictions) -> di
 
 
 def repaired_predictions(
-    opened: OpenedModel, frame: pd.DataFrame, made: pd.DataFrame | None = None, keep: Sequence[str] = ()
+    opened: OpenedModel,
+    frame: pd.DataFrame,
+    made: pd.DataFrame | None = None,
+    keep: Sequence[str] = (),
+    numeric: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Apply the repairs of predictions to those of other patients, as :func:`corrected` does.
 
     The predictions are columns of the table `made`, by default of the patients' own table `frame`, named and written
-    as those that were repaired.
+    as those that were repaired. Columns that are `numeric` hold no missing values such as 999.
     """
     require_columns(frame, keep, "keep")
+    opened.ask_about_values(frame, numeric)
     noted = opened.notes.get("predictions")
     if noted is None:
         raise ArgumentError(

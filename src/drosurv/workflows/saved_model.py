@@ -24,7 +24,7 @@ from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.ids import names_of_rows, patient_numbers
-from drosurv.tables.problems import copied_rows, refuse_totals, sentinels
+from drosurv.tables.problems import copied_rows, refuse_doubtful
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.survival_table import judged_table
 from drosurv.tables.target_columns import TargetColumns
@@ -112,6 +112,11 @@ class OpenedModel:
         """Columns of a table that the model predicts from."""
         return list(columns_used(self.model)) if hasattr(self.model, "feature_names_in_") else []
 
+    @property
+    def _categorical(self) -> list[str]:
+        """Columns of numbers that the model takes as categories."""
+        return [] if self.encoder is None else list(self.encoder.categorical)
+
     def kept_columns(self, named: Sequence[str], frame: pd.DataFrame, described: pd.DataFrame) -> list[str]:
         """Return the columns of `described` that are known when a prediction is made: those `named`, and the model's.
 
@@ -143,10 +148,8 @@ class OpenedModel:
     def subgroup_columns(self, table: SurvivalTable, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Return the columns of :meth:`describing` for a search: codes that the model takes as categories are these."""
         columns = self.describing(table, groups)
-        categories = [] if self.encoder is None else self.encoder.categorical
-        codes = [
-            name for name in categories if name in columns and pd.api.types.is_numeric_dtype(columns[name])
-        ]
+        known = [name for name in self._categorical if name in columns]
+        codes = [name for name in known if pd.api.types.is_numeric_dtype(columns[name])]
         return columns.astype(dict.fromkeys(codes, "category"))
 
     def plain_cox(self) -> Any:
@@ -164,15 +167,16 @@ class OpenedModel:
         times: Sequence[str] = (),
         keep: Sequence[str] = (),
         strata: str | None = None,
+        numeric: Sequence[str] = (),
     ) -> pd.DataFrame:
-        """Predict for the patients of a table.
+        """Predict for the patients of a table; columns that are `numeric` hold no missing values such as 999.
 
         Return the column that identified patients in training, those in `keep`, ``log_risk``, and ``survival_TIME`` for
         every time as it was written. A model of causes has ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``, with the
         cause's name, or its number if it has none.
         """
         require_columns(frame, keep, "keep")
-        refuse_totals(frame)
+        self.ask_about_values(frame, numeric)
         named = self.id_column(frame)
         keep = list(dict.fromkeys([*([] if named is None else [named]), *keep]))
         try:
@@ -183,9 +187,6 @@ class OpenedModel:
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` reports it.
             features = self.features(frame)
-        for name in (one for one in self._features_in if one in frame.columns):
-            for text in sentinels(frame[name]):
-                warn_caller(text)
         model, found = self.estimator, frame[list(keep)]
         causes = {k: cause_label(k, self.cause_names) for k in range(1, getattr(model, "n_causes_", 0) + 1)}
         columns = {f"log_risk_{called}": model.predict(features, cause=k) for k, called in causes.items()}
@@ -201,6 +202,12 @@ class OpenedModel:
         for name, values in curves.items():
             columns |= {f"{name}_{time}": values[:, k] for k, time in enumerate(times)}
         return found.assign(**columns)
+
+    def ask_about_values(self, frame: pd.DataFrame, numeric: Sequence[str] = ()) -> None:
+        """Raise if the model's columns hold values that may be none, as other commands do: :func:`refuse_doubtful`."""
+        require_columns(frame, numeric, "numeric")
+        used = [name for name in self._features_in if name in frame.columns]
+        refuse_doubtful(frame, [name for name in used if name not in (*self._categorical, *numeric)])
 
     def _warn_of_late(self, times: Sequence[float], features: Any, given: Mapping[str, Any]) -> None:
         """Warn of times after the longest follow-up in training."""
@@ -303,7 +310,6 @@ class OpenedModel:
         columns.require(frame)
         if "event_value" not in given:
             columns = columns.with_noted_event(frame)
-        known = [] if self.encoder is None else self.encoder.categorical
         noted_clusters = self.notes.get("clusters")
         if clusters is None and noted_clusters in frame.columns and not (in_use or noted_clusters == id):
             clusters = noted_clusters
@@ -312,7 +318,7 @@ class OpenedModel:
             frame,
             columns,
             groups=groups,
-            categorical=[*categorical, *(name for name in known if name in frame.columns)],
+            categorical=[*categorical, *(name for name in self._categorical if name in frame.columns)],
             numeric=numeric,
             modelled=self._features_in,
             id=id,

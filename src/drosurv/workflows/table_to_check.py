@@ -285,9 +285,6 @@ def _unusable_columns(
                 f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
             )
         except InputError as error:
-            if getattr(error, "argument", None) == "decimal":
-                # A question about how numbers are written.
-                raise
             refused[name] = f"{error} The column was left out."
         else:
             if isinstance(learned, LeftOutColumn):
