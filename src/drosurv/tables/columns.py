@@ -308,9 +308,7 @@ def refuse_texts(frame: pd.DataFrame) -> None:
     """Raise if columns hold mostly numbers, and other texts."""
     if told := [str(error) for name in frame.columns if (error := _texts_among_numbers(frame[name]))]:
         if len(told) > 4:
-            told[4:] = [
-                f"{counted(len(told) - 4, 'more column')} {'holds' if len(told) == 5 else 'hold'} such texts."
-            ]
+            told[4:] = [f"There are such texts in {counted(len(told) - 4, 'more column')}."]
         raise ArgumentError("missing", " ".join([told[0], *map(first_upper, told[1:])]))
 
 

@@ -253,12 +253,10 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
     # A few negative times may be mistakes.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
-    if holds_years(column):
-        return 0.0
-    if set(words(name)) & {"month", "monat", "mois"} and values.max() <= 12:
-        # Of the calendar.
-        return 0.0
-    if "day" in words(name) and values.max() <= 31 and values.min() >= 1:
+    months = set(words(name)) & {"month", "monat", "mois"} and values.max() <= 12
+    days = "day" in words(name) and values.max() <= 31 and values.min() >= 1
+    # Of the calendar.
+    if holds_years(column) or months or days:
         return 0.0
     named = names_time(name)
     if named < 2 and (counts_rows(column) or "age" in name.casefold()):

@@ -511,8 +511,13 @@ def read_survival_table(
     named = [*columns.names, *drop, *numeric, *categorical, *groups, *rows.values()]
     if id is None:
         id = noted_id(frame, [*named, *features], f"pass it as {arg('drop')}")
-    if not features:
-        drop = [*drop, *_ids(frame, [*named, id])]
+    ids = [] if features else patient_columns(frame, [*named, id])
+    for name in ids:
+        repeated = frame[name].nunique() < frame[name].count()
+        pass_id = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
+        category = TableNote if repeated else Confirmation
+        warn_caller(f"column {name!r} names patients and is no feature{pass_id}.", category=category)
+    drop = [*drop, *ids]
     for name in numeric:
         to_floats(frame[name], "numeric")
     table = SurvivalTable.parse(
@@ -554,17 +559,6 @@ def read_survival_table(
     for problem in table.problems(os.path.basename(path), **given):
         warn_caller(problem)
     return table
-
-
-def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
-    """Return columns that identify patients and are not among `others`, with a note that they are no features."""
-    found = patient_columns(frame, others)
-    for name in found:
-        repeated = frame[name].nunique() < frame[name].count()
-        rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
-        category = TableNote if repeated else Confirmation
-        warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=category)
-    return found
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:
