@@ -359,7 +359,9 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
 def test_features_named_like_other_outcomes_are_named(clean, name, values):
     frame = clean.assign(**{name: np.arange(200.0) % values})
     (text,) = said(frame)
-    assert text.startswith(f"column {name!r} is named like an event or a time of follow-up")
+    assert text.startswith(
+        f"features named like an event or a time of follow-up: {name!r}. Drop what is known only"
+    )
     assert f"drop=[{name!r}]" in text
     assert said(frame, keep_columns=[name]) == []
 
@@ -542,7 +544,7 @@ def test_a_calendar_year_is_a_feature_to_think_about_and_no_leak():
     entry, death = rng.uniform(2000, 2020, 400), rng.exponential(60, 400)
     year, time = np.floor(entry), np.minimum(death, 2021 - entry)
     frame = pd.DataFrame({"years": time, "died": (death < 2021 - entry).astype(int), "year": year})
-    with pytest.warns(UserWarning, match="column 'year' holds calendar years") as given:
+    with pytest.warns(UserWarning, match="features that hold calendar years: 'year'") as given:
         table = read_survival_table(frame, time="years", event="died")
     assert not any("categorical" in str(one.message) for one in given)
     assert find_leaks(table.X, table.y) == {}

@@ -26,7 +26,7 @@ from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
-from drosurv.tables.encoder import as_encoded
+from drosurv.tables.encoder import TableEncoder, training_medians
 
 SMALLEST_SURVIVAL = 1e-300
 
@@ -203,7 +203,12 @@ class RepairedPredictions(SurvivalModel):
 
     def _as_encoded(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with values that training never saw as the base model takes them, so that rules agree."""
-        return as_encoded(self.base_[0] if isinstance(self.base_, Pipeline) else self.base_, table)
+        model: Any = self.base_[0] if isinstance(self.base_, Pipeline) else self.base_
+        encoder = getattr(model, "encoder_", model)
+        if isinstance(encoder, TableEncoder):
+            return encoder.as_encoded(table)
+        medians = training_medians(model) if table.isna().to_numpy().any() else None
+        return table if medians is None else table.fillna(pd.Series(medians, model.feature_names_in_))
 
     def _curves(
         self, X: Any, features: Any, return_array: bool, times: ArrayLike | None, *, survival: bool

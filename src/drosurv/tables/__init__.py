@@ -27,6 +27,5 @@ def __getattr__(name: str) -> Any:
     if name == "TableEncoder":
         from drosurv.tables.encoder import TableEncoder
 
-        globals()[name] = TableEncoder
         return TableEncoder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

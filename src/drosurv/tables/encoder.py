@@ -354,15 +354,6 @@ def training_medians(model: Any) -> FloatArray | None:
     return getattr(model, "medians_", None)
 
 
-def as_encoded(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with values that training never saw as a model, or the first step of a Pipeline, takes them."""
-    encoder = getattr(model, "encoder_", model)
-    if isinstance(encoder, TableEncoder):
-        return encoder.as_encoded(frame)
-    medians = training_medians(model) if frame.isna().to_numpy().any() else None
-    return frame if medians is None else frame.fillna(pd.Series(medians, model.feature_names_in_))
-
-
 def _validated(model: Any, X: Any, *, fit: bool, dtype: Any, **options: Any) -> Any:
     how: dict[str, Any] = {"dtype": dtype, "ensure_min_samples": 2 if fit else 1, **options}
     if not (isinstance(X, pd.DataFrame) and _has_only_numbers(X)):

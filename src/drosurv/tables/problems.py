@@ -304,23 +304,16 @@ def _known_later(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argum
     kept = f", or name it in {arg('keep_columns')}" if may_be_given("keep_columns") else ""
     other = [str(name) for name in features if names_other_outcome(str(name), frame[name].nunique())]
     years = [str(name) for name in features if holds_years(frame[name])]
-    for found, are, told in (
-        (
-            other,
-            ("is", "are"),
-            "named like an event or a time of follow-up and used to predict: drop what is known only later",
-        ),
-        (
-            years,
-            ("holds", "hold"),
-            "calendar years, used as amounts: patients of later years are followed for a shorter time, and new "
-            "patients have years that the model never saw. Drop what should not predict",
-        ),
+    late = "Later patients are followed for a shorter time, and new ones have years that the model never saw."
+    for found, what, advice in (
+        (other, "named like an event or a time of follow-up", "Drop what is known only later"),
+        (years, "that hold calendar years", f"{late} Drop what should not predict"),
     ):
         if found:
-            columns = f"{'column' if len(found) == 1 else 'columns'} {listing(list(map(repr, found)), 6)}"
-            remedy = f"({arg('drop', found)}){kept}."
-            yield ArgumentWarning("drop", f"{columns} {are[len(found) > 1]} {told} {remedy}")
+            columns = listing(list(map(repr, found)), 6)
+            yield ArgumentWarning(
+                "drop", f"features {what}: {columns}. {advice} ({arg('drop', found)}){kept}."
+            )
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
