@@ -14,7 +14,7 @@ from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.solvers import TrainingData
 from drosurv.solvers.networks import products
-from drosurv.solvers.ridge_path import Start, ridge_fits, ridge_path
+from drosurv.solvers.ridge_path import MODELS, Start, ridge_fits, ridge_path
 
 # Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
@@ -32,8 +32,6 @@ _STILL_GAINS, _LEAST = 0.1, 1e-5
 _CLEAR_GAIN, _KEPT = 2.0, 0.75
 # Models of this many rows and at most as many columns are fitted together, from one start.
 MANY_ROWS, MOST_COLUMNS = 20_000, 400
-# The scores of at most this many models are in memory together.
-_TOGETHER = 9
 # Penalties that are tried first on either side of one near the best.
 _AROUND = 2
 
@@ -231,7 +229,7 @@ def _likelihood_of_fold(
             size = (int(n_knots), X.shape[1])
             coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
         others = DesignRows(design, training.X[order[in_fold]])
-        for some in batches(len(path), _TOGETHER):
+        for some in batches(len(path), MODELS):
             out[path[some]] = _gains(
                 of_all, loss, in_fold, products(coef[some], X), products(coef[some], others)
             )

@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 
 from drosurv.judging.rules import BLOCK, Atom, CodedTable, Codes, Condition, RuleSearch, sums_by_code
 from drosurv.patients.arrays import batches
@@ -86,7 +87,7 @@ class OverTime:
 
     def joined(self, first: IntArray) -> OverTime:
         """Return the same in the longer intervals that begin with the intervals `first` (k,)."""
-        unscaled = np.add.reduceat(self.unscaled, first, axis=1)
+        unscaled = np.add.reduceat(self.unscaled, first, axis=1, dtype=np.float64)
         interval = np.searchsorted(first, self.interval, side="right") - 1
         return replace(self, unscaled=unscaled, interval=interval, edges=self.edges[first])
 
@@ -97,9 +98,10 @@ class Residuals:
 
     `events` (n,) are 1 if the event was observed; `expected` (n,) is the cumulative hazard at the patient's time, from
     a model that was fitted without the patient; `columns` (n, p) are ones, the model's log risk, and features, centred
-    and scaled. `cluster` (n,) is the number of each row's cluster; without it, each row is a cluster. `over_time` has
-    the expected events by interval of time, if they are known. `log_risk` (n,) is the log risk of this model if that of
-    the columns is of another one: models share their columns, which take as much memory as the table.
+    and scaled, maybe in single precision. `cluster` (n,) is the number of each row's cluster; without it, each row is a
+    cluster. `over_time` has the expected events by interval of time, if they are known. `log_risk` (n,) is the log risk
+    of this model if that of the columns is of another one: models share their columns, which take as much memory as the
+    table.
 
     Rows of one cluster may be correlated. Their events and expected events are divided by the number of its patients
     (see :meth:`averaged`), so that a cluster has the mean log likelihood ratio of its patients.
@@ -112,18 +114,21 @@ class Residuals:
     over_time: OverTime | None = None
     log_risk: FloatArray | None = None
 
-    def complete(self) -> Residuals:
-        """Return the residuals with the log risk in columns of their own."""
-        if self.log_risk is None:
-            return self
-        columns = self.columns.copy()
-        columns[:, 1] = self.log_risk
-        return replace(self, columns=columns, log_risk=None)
-
     @property
     def risk(self) -> FloatArray:
         """The column (n,) of the log risk."""
-        return self.columns[:, 1] if self.log_risk is None else self.log_risk
+        return self.columns[:, 1].astype(np.float64) if self.log_risk is None else self.log_risk
+
+    def column(self, j: int) -> FloatArray:
+        """Return column j (n,), in double precision."""
+        return self.risk if j == 1 else self.columns[:, j].astype(np.float64)
+
+    def columns_of(self, rows: IntArray) -> FloatArray:
+        """Return the columns (m, p) of some rows, in double precision."""
+        columns = self.columns[rows].astype(np.float64)
+        if self.log_risk is not None:
+            columns[:, 1] = self.log_risk[rows]
+        return columns
 
     def averaged(self, clusters: Clusters) -> Residuals:
         """Return the residuals with the mean of the patients of each cluster in place of their sum."""
@@ -192,9 +197,8 @@ class ScoreEvidence:
 
     def sums_by_code(self, codes: Codes, inside: IntArray, n_codes: int) -> FloatArray:
         """Return sums (d, n_codes, 2 + 3 p) of counts and events, and for each column z of M z, E z and E z^2."""
-        at, p = self.residuals, 1 if self.limits.level_only else None
-        z = np.ascontiguousarray(at.columns[:, :p])
-        return _score_sums(codes, at.counts, at.events, at.expected, z, inside, n_codes)
+        at, p = self.residuals, 1 if self.limits.level_only else self.residuals.n_effects + 1
+        return _score_sums(codes, at.counts, at.events, at.expected, at.columns, at.risk, p, inside, n_codes)
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Return the score of each rule, (A,)."""
@@ -210,12 +214,17 @@ def _score_sums(
     counts: FloatArray,
     events: FloatArray,
     expected: FloatArray,
-    z: FloatArray,
+    columns: FloatArray,
+    risk: FloatArray,
+    p: int,
     inside: IntArray,
     n_codes: int,
 ) -> FloatArray:
-    """Kernel of :meth:`ScoreEvidence.sums_by_code`; the products are not stored, which would take three tables."""
-    d, p = codes.shape[0], z.shape[1]
+    """Kernel of :meth:`ScoreEvidence.sums_by_code`; the products are not stored, which would take three tables.
+
+    Of the columns (n, q) the first p are used, with `risk` (n,) in place of the second.
+    """
+    d = codes.shape[0]
     k = 2 + 3 * p
     sums, values = np.zeros((d, n_codes, k)), np.empty((BLOCK, k))
     for start in range(0, len(inside), BLOCK):
@@ -225,9 +234,10 @@ def _score_sums(
             mean, row = expected[i], values[position]
             row[0], row[1] = counts[i], events[i]
             for j in range(p):
-                row[2 + j] = (events[i] - mean) * z[i, j]
-                row[2 + p + j] = mean * z[i, j]
-                row[2 + 2 * p + j] = mean * z[i, j] * z[i, j]
+                z = risk[i] if j == 1 else columns[i, j]
+                row[2 + j] = (events[i] - mean) * z
+                row[2 + p + j] = mean * z
+                row[2 + 2 * p + j] = mean * z * z
         for column in range(d):
             for position in range(size):
                 cell = sums[column, codes[column, inside[start + position]]]
@@ -397,14 +407,14 @@ class Proposal:
 def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
     """Choose the effects that differ in a group, one after the other while their posterior odds exceed 1."""
     rows = np.flatnonzero(inside)
-    events, expected, z = residuals.events[rows], residuals.expected[rows], residuals.columns[rows]
-    squares = z**2
-    tau, p = limits.tau, z.shape[1]
+    events, expected = residuals.events[rows], residuals.expected[rows]
+    tau, p = limits.tau, residuals.n_effects + 1
     pi = limits.inclusion(p - 1)
     prior = np.log(pi) - np.log1p(-pi)
     chosen, effects = [0], np.zeros(1)
     while True:
-        Z, penalty = z[:, chosen], np.full(len(chosen), tau**-2)
+        Z = np.stack([residuals.column(j)[rows] for j in chosen], axis=1)
+        penalty = np.full(len(chosen), tau**-2)
         effects = poisson_ridge(Z, events, expected, penalty, effects)
         r = np.clip(Z @ effects, -LARGEST, LARGEST)
         mean = np.exp(r) * expected
@@ -412,9 +422,15 @@ def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> Gr
         if limits.level_only:
             log_bf = np.full(p, -np.inf)
             break
-        information, shared = weighted.T @ Z, weighted.T @ z
-        left = mean @ squares - (shared * np.linalg.solve(information + np.diag(penalty), shared)).sum(axis=0)
-        log_bf = log_bayes_factor(z.T @ (events - mean), np.maximum(left, 0.0), tau)
+        information, shared = weighted.T @ Z, np.zeros((len(chosen), p))
+        squares, score = np.zeros(p), np.zeros(p)
+        for part in batches(len(rows), _TOGETHER):
+            z = residuals.columns_of(rows[part])
+            shared += weighted[part].T @ z
+            squares += mean[part] @ z**2
+            score += (events[part] - mean[part]) @ z
+        left = squares - (shared * np.linalg.solve(information + np.diag(penalty), shared)).sum(axis=0)
+        log_bf = log_bayes_factor(score, np.maximum(left, 0.0), tau)
         log_bf[chosen] = -np.inf
         best = int(log_bf.argmax())
         if prior + log_bf[best] <= 0 or len(chosen) == min(p, MOST_EFFECTS):
@@ -472,7 +488,9 @@ def propose(
 
     def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
         """Return the rule with the largest gain in log likelihood plus log prior, if it had these effects."""
-        r = residuals.columns[:, group.chosen] @ group.effects
+        r = np.zeros(len(residuals.events))
+        for j, effect in zip(group.chosen, group.effects, strict=True):
+            r += effect * residuals.column(j)
         r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
         search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
         leaders = [ranked[0] for ranked in search.by_length(max_conditions)]
@@ -587,9 +605,9 @@ class EffectColumns:
             found += [one for one in learnt if one is not None]
         return EffectColumns(tuple(found))
 
-    def of(self, table: pd.DataFrame, log_risk: FloatArray) -> FloatArray:
+    def of(self, table: pd.DataFrame, log_risk: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
         """Return the columns (n, p) of patients: ones, then scaled values."""
-        out = np.ones((len(table), 1 + len(self.columns)))
+        out = np.ones((len(table), 1 + len(self.columns)), dtype=dtype)
         for j, column in enumerate(self.columns, start=1):
             values = log_risk if j == 1 else _values(table[column.name], column.level)
             out[:, j] = column.scaled(values)

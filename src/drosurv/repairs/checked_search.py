@@ -288,7 +288,7 @@ class CheckedSearch:
         ratio = at_times.log_ratios(search.r, search.r + search.ratios(found), out)
         if not self.against_best_level:
             return ratio
-        best, z = search.r.copy(), search.residuals.complete().columns[out, :2]
+        best, z = search.r.copy(), search.residuals.columns_of(np.flatnonzero(out))[:, :2]
         theta = at_times.fit(np.zeros(len(best)), np.flatnonzero(out), z, np.zeros(2))
         best[out] = _best_level(search.residuals, out) if theta is None else z @ theta
         return np.asarray(ratio - at_times.log_ratios(search.r, best[None], out), np.float64)

@@ -13,7 +13,7 @@ in every group that the features define.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -40,7 +40,8 @@ class Expected:
     `events` (n,) are 1 where the event was observed before the end of the predicted curve, `hazard` (n,) is the
     cumulative hazard from entry until then: the expected number of events. `log_risk` (n,) is the log of the mean
     cumulative hazard at the quartiles of the event times: under proportional hazards the log risk, up to a constant.
-    `by_interval` (n, k) are the expected events in intervals of time, whose sum is the hazard.
+    `by_interval` (n, k) are the expected events in intervals of time, whose sum is the hazard. They are in single
+    precision, because those of 20 intervals take as much memory as a table of 20 columns.
     """
 
     events: FloatArray
@@ -48,19 +49,21 @@ class Expected:
     log_risk: FloatArray
     by_interval: FloatArray | None = None
 
+    def __post_init__(self) -> None:
+        if self.by_interval is not None:
+            object.__setattr__(self, "by_interval", self.by_interval.astype(np.float32, copy=False))
+
     @staticmethod
-    def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
+    def joined(parts: Iterable[Expected], folds: IntArray) -> Expected:
         """Join the predictions of the models of all folds, in the order of the patients."""
-        names, found = (
-            ["events", "hazard", "log_risk"] + ["by_interval"] * (parts[0].by_interval is not None),
-            [],
-        )
-        for name in names:
-            joined = np.empty((len(folds), *getattr(parts[0], name).shape[1:]))
-            for fold, part in enumerate(parts):
-                joined[folds == fold] = getattr(part, name)
-            found.append(joined)
-        return Expected(*found)
+        found: dict[str, FloatArray] = {}
+        for fold, part in enumerate(parts):
+            for name, values in vars(part).items():
+                if values is not None:
+                    if name not in found:
+                        found[name] = np.empty((len(folds), *values.shape[1:]), values.dtype)
+                    found[name][folds == fold] = values
+        return Expected(**found)
 
     def part(self, rows: BoolArray, first: IntArray) -> Expected:
         """Return the expected events of some rows (n,), in the longer intervals that begin with those in `first`."""
@@ -167,14 +170,12 @@ class FoldFits:
         """Number of folds."""
         return int(self.folds.max()) + 1
 
-    def out_of_fold(self, progress: ProgressCallback) -> list[Expected]:
-        """Return the expected events of each fold's patients, by a model fitted without this fold."""
-        found = []
+    def out_of_fold(self, progress: ProgressCallback) -> Iterator[Expected]:
+        """Yield the expected events of each fold's patients, by a model fitted without this fold."""
         for fold in range(self.n_folds):
             progress(fold, "fitting the model in folds", self.n_folds)
             out = self.folds == fold
-            found.append(self._predicted(self._fit(~out), out))
-        return found
+            yield self._predicted(self._fit(~out), out)
 
     def without_each_fold(
         self, alone: Sequence[Expected], progress: ProgressCallback
@@ -195,9 +196,10 @@ class FoldFits:
             found[j][k] = self._predicted(model, self.folds == k)
         return found
 
-    def joined(self, parts: Sequence[Expected]) -> Expected:
+    def joined(self, parts: Iterable[Expected]) -> Expected:
         """Join the expected events of all folds, in the order of the patients, without outliers."""
-        return Expected.joined(parts, self.folds).clipped(SMALLEST_EXPECTED, np.log(len(self.folds)) + 3)
+        largest = np.log(len(self.folds)) + 3
+        return Expected.joined((part.clipped(SMALLEST_EXPECTED, largest) for part in parts), self.folds)
 
     def _fit(self, rows: BoolArray) -> Any:
         return fit_any(self.base, take(self.X, rows), self.y[rows], similar=self.fitted)

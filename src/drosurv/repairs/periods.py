@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.repairs.bayes_factors import Residuals, fit_above, likelihood_gains_of
 
@@ -21,6 +22,8 @@ N_PERIODS = 4
 TAUS = (0.05, 0.15, 0.5)
 # The hazard of a period is multiplied by at most exp(2.5) = 12, and by at least 1/12.
 LARGEST_CHANGE = 2.5
+# Patients whose columns are multiplied at a time.
+_TOGETHER = 4096
 # What is corrected: effects of everyone and of a group, those of the group (in each period: level and slope), or the
 # level only.
 Version = Literal["full", "own", "level"]
@@ -164,6 +167,7 @@ class _Fits:
             Z[np.arange(len(period)), period] = 1.0
         Z[:, -1] = self.score[patient]
         events, expected = self.events[patient, period], self.expected[patient, period]
+        del patient, period
         effects, evidence = self._fitted(Z, events, expected, max(TAUS))
         return Periods(self.cuts, np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence
 
@@ -179,7 +183,9 @@ class _Fits:
         # A slope of -1 leaves no effect of the risk.
         effects = fit_above(Z, events, expected, penalty, bounded, -1.0)
         r = np.clip(Z @ effects, -LARGEST_CHANGE, LARGEST_CHANGE)
-        information = (Z * (np.exp(r) * expected)[:, None]).T @ Z
+        information, mean = np.zeros((last + 1, last + 1)), np.exp(r) * expected
+        for rows in batches(len(Z), _TOGETHER):
+            information += (Z[rows] * mean[rows, None]).T @ Z[rows]
         spread = np.linalg.slogdet(np.eye(last + 1) + information / penalty)[1]
         gain = float(likelihood_gains_of(r, events, expected).sum())
         return effects, gain - 0.5 * float((penalty * effects**2).sum() + spread)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from drosurv.judging.rules import Atom, CodedTable
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, likelihood_gains_of, propose
 from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_periods
@@ -20,6 +21,8 @@ Kind = Literal["everyone", "effects", "level", "timing"]
 LARGEST_REPAIR = 2.5
 # Effects with a smaller posterior probability of differing are not changed.
 LEAST_INCLUSION = 0.02
+# Patients whose columns are copied at a time.
+_TOGETHER = 4096
 VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "everyone": ("own", "level"),
     "effects": ("full", "own", "level"),
@@ -118,7 +121,7 @@ class RepairSearch:
     def _find(self, kind: Kind, limits: Limits) -> Found | None:
         if kind == "timing":
             return self._find_periods(self.now)
-        now = self.now.complete()
+        now = self.now
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
             log_odds = 0.0
@@ -139,9 +142,14 @@ class RepairSearch:
 
     def ratios(self, found: Found, rows: BoolArray | slice = slice(None)) -> FloatArray:
         """Return the log hazard ratios (v, m) of some rows with every choice of version and strength."""
-        z, inside = self.residuals.complete().columns[rows], found.inside[rows]
-        whole = {version: correction.of(z, inside) for version, correction in found.corrections.items()}
-        return np.stack([strength * whole[version] for version, strength in found.choices])
+        chosen = np.arange(len(self.counted))[rows]
+        out = np.empty((len(found.choices), len(chosen)))
+        for part in batches(len(chosen), _TOGETHER):
+            z, inside = self.residuals.columns_of(chosen[part]), found.inside[chosen[part]]
+            whole = {version: correction.of(z, inside) for version, correction in found.corrections.items()}
+            for row, (version, strength) in zip(out, found.choices, strict=True):
+                row[part] = strength * whole[version]
+        return out
 
     @property
     def now(self) -> Residuals:
@@ -216,7 +224,7 @@ def fit_version(
     # One row of memory per column, as :func:`poisson_ridge` needs it.
     design = np.empty((len(columns) * (2 if version == "full" else 1), len(rows))).T
     for j, column in enumerate(columns):
-        design[:, j] = residuals.columns[rows, column]
+        design[:, j] = residuals.column(column)[rows]
         if version == "full":
             design[:, len(columns) + j] = design[:, j] * inside[rows]
     for_everyone = version == "full" or bool(inside.all())

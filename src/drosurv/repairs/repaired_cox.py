@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -225,7 +225,7 @@ class RepairedCox(RepairedPredictions):
                 fits = replace(fits, edges=edges[starts[1:]])
                 parts = fits.without_each_fold(alone, progress)
                 # Each part is freed when its patients are joined.
-                without = [fits.joined(parts.pop(0)).weighted(weight) for _ in range(len(parts))]
+                without = (fits.joined(parts.pop(0)).weighted(weight) for _ in range(len(parts)))
                 accepted, _ = self._find(
                     weighted, tables, folds, clusters, progress, over_time, without=(starts, without)
                 )
@@ -378,7 +378,7 @@ class RepairedCox(RepairedPredictions):
         over_time: tuple[FloatArray, IntArray],
         *,
         frozen: bool = False,
-        without: tuple[IntArray, Sequence[Expected]] | None = None,
+        without: tuple[IntArray, Iterable[Expected]] | None = None,
         at_times: AtTimes | None = None,
     ) -> tuple[list[Trial], IntArray]:
         """Find repairs, set the fitted attributes, and return the accepted trials and the intervals that begin periods.
@@ -392,14 +392,15 @@ class RepairedCox(RepairedPredictions):
         edges, interval = over_time
         self._columns = EffectColumns.learn(effects, expected.log_risk)
 
-        risk, columns = self._columns.columns[0], self._columns.of(effects, expected.log_risk)
+        # In single precision, because they take as much memory as the table.
+        risk, columns = self._columns.columns[0], self._columns.of(effects, expected.log_risk, np.float32)
 
         def residuals_of(part: Expected, starts: IntArray) -> Residuals:
             by_time = None
             if part.by_interval is not None:
                 longer = np.searchsorted(starts, interval, side="right") - 1
                 by_time = OverTime(part.by_interval, longer, edges[starts], risk.scale)
-            found = Residuals(part.events, part.hazard, columns, over_time=by_time)
+            found = Residuals(expected.events, part.hazard, columns, over_time=by_time)
             if part is not expected:
                 found = replace(found, log_risk=risk.scaled(part.log_risk))
             return found.averaged(clusters) if clusters.of_several else found

@@ -26,7 +26,7 @@ _SUFFICIENT, _ROUNDING = 1e-4, 1e-15
 _JITTER = 1e-11
 
 # The scores of at most this many models are in memory together.
-_MODELS = 13
+MODELS = 9
 
 
 def ridge_path(
@@ -109,8 +109,8 @@ def ridge_fits(
     path.solve(ridges[np.argsort(ridges.max(axis=1), kind="stable")[len(ridges) // 2]], tol / len(X))
     path.update_hessian()
     coef = np.empty(ridges.shape)
-    for low in range(0, len(ridges), _MODELS):
-        coef[low : low + _MODELS] = _steps_from(path, ridges[low : low + _MODELS], tol / len(X))
+    for low in range(0, len(ridges), MODELS):
+        coef[low : low + MODELS] = _steps_from(path, ridges[low : low + MODELS], tol / len(X))
     return coef, Start(path.theta, path.hessian)
 
 
