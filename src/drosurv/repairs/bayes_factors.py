@@ -322,8 +322,10 @@ def poisson_ridge(
     def at(theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the penalised gain and the expected events."""
         r = theta @ columns
-        mean = np.exp(np.minimum(np.maximum(r, -LARGEST), LARGEST)) * expected
-        return float(events @ r - (mean.sum() - total) - 0.5 * (penalty * theta) @ theta), mean
+        gained, mean = events @ r, np.clip(r, -LARGEST, LARGEST, out=r)
+        np.exp(mean, out=mean)
+        mean *= expected
+        return float(gained - (mean.sum() - total) - 0.5 * (penalty * theta) @ theta), mean
 
     value, mean = at(theta)
     for _ in range(MOST_STEPS):
