@@ -228,11 +228,11 @@ def _likelihood_of_fold(
         else:
             size = (int(n_knots), X.shape[1])
             coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
-        others = DesignRows(design, training.X[order[in_fold]])
         for some in batches(len(path), MODELS):
-            out[path[some]] = _gains(
-                of_all, loss, in_fold, products(coef[some], X), products(coef[some], others)
-            )
+            held_out = products(coef[some], DesignRows(design, training.X[order[in_fold]]))
+            out[path[some]] = _gains(of_all, loss, in_fold, products(coef[some], X), held_out)
+            # Not in memory beside those of the next models.
+            del held_out
     return out
 
 

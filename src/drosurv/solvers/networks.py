@@ -108,7 +108,9 @@ class LinearRows:
 
 
 def products(theta: FloatArray, X: Any) -> FloatArray:
-    """Return the products (K, n) of coefficients (K, d) with the rows of X (n, d), which are read block by block."""
+    """Return the products (K, n) of coefficients (K, d) with the rows of X (n, d): an array, or read block by block."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(theta @ X.T)
     out = np.empty((len(theta), len(X)))
     for rows in batches(len(X), _READ):
         out[:, rows] = theta @ X[rows].T
@@ -116,7 +118,9 @@ def products(theta: FloatArray, X: Any) -> FloatArray:
 
 
 def sums(values: FloatArray, X: Any) -> FloatArray:
-    """Return the sums (K, d) of the rows of X (n, d), multiplied by values (K, n), which are read block by block."""
+    """Return the sums (K, d) of the rows of X (n, d), multiplied by values (K, n): an array, or read block by block."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(values @ X)
     out = np.zeros((len(values), X.shape[1]))
     for rows in batches(len(X), _READ):
         out += values[:, rows] @ X[rows]
