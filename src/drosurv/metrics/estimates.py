@@ -21,12 +21,15 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri, stdtr, stdtrit
 
+from drosurv.patients.arrays import batches
 from drosurv.patients.target import FloatArray, IntArray
 
 Scale = Literal["identity", "logit", "log"]
 # With one draw fewer than a round number, p-values are whole multiples of one over this number. The draws are always
 # the same, and what is made of them does not depend on the order of patients.
 _DRAWS = 19_999
+# Draws that are computed at a time, in the cache.
+_TOGETHER = 2_500
 # Numbers whose standard error is below this share of their value, or of 1, are constant up to rounding.
 _CONSTANT = 1e-12
 
@@ -238,9 +241,9 @@ class Estimates:
         root = _root(self.counted_covariance)
         known = np.flatnonzero(own > 0)
         draws = _independent_draws(self.counted_covariance[np.ix_(known, known)])
-        z = ((root[first[usable]] - root[second[usable]]) / error[usable, None]) @ draws
+        differences = (root[first[usable]] - root[second[usable]]) / error[usable, None]
         weight = np.isfinite(error).astype(np.float64)
-        tests = Joint(_least_p(z, weight[usable]), weight, np.ones(len(weight)))
+        tests = Joint(_least_p(differences, draws, weight[usable]), weight, np.ones(len(weight)))
         gap = np.abs(self.values[first] - self.values[second])
         p = tests.adjusted(_p(gap / error, freedom))
         reach = _quantile(tests.alphas(level), freedom) * error
@@ -321,11 +324,9 @@ def joint(covariance: FloatArray, weight: FloatArray | None = None, side: FloatA
     one_sided = np.zeros(len(known)) if side is None else np.asarray(side, np.float64)
     weights = np.where(known, 1.0 if weight is None else weight, 0.0)
     root = _root(covariance)[known] / np.sqrt(np.diag(covariance)[known])[:, None]
-    z = root @ _independent_draws(covariance[np.ix_(known, known)], one_sided[known], weights[known])
-    for row, only in zip(z, one_sided[known], strict=True):
-        if only:
-            np.multiply(row, only * row > 0, out=row)
-    return Joint(_least_p(z, weights[known]), weights, np.where(one_sided == 0, 1.0, 0.5))
+    draws = _independent_draws(covariance[np.ix_(known, known)], one_sided[known], weights[known])
+    least = _least_p(root, draws, weights[known], one_sided[known])
+    return Joint(least, weights, np.where(one_sided == 0, 1.0, 0.5))
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -365,13 +366,23 @@ def _draws(k: int, n: int) -> FloatArray:
     return np.ascontiguousarray(np.random.default_rng(0).standard_normal((n, k)).T)
 
 
-def _least_p(z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the smallest two-sided p-value over its weight (k,) among the draws z (k, draws), in ascending order."""
-    least = np.full(z.shape[1], np.inf)
-    np.abs(z, out=z)
-    for each in np.unique(weight[weight > 0]):
-        p = 2 * ndtr(-z[weight == each].max(axis=0))
-        least = np.minimum(least, p / each)
+def _least_p(
+    root: FloatArray, draws: FloatArray, weight: FloatArray, one_sided: FloatArray | None = None
+) -> FloatArray:
+    """Return the smallest two-sided p-value over its weight (k,) of `root` (k, m) times draws (m, d), in order.
+
+    Tests that are `one_sided` (k,), -1 or 1, reject only on this side.
+    """
+    side, least = np.zeros(len(weight)) if one_sided is None else one_sided, np.full(draws.shape[1], np.inf)
+    some = np.flatnonzero(side)
+    for part in batches(len(least), _TOGETHER):
+        z = root @ draws[:, part]
+        z[some] = np.maximum(side[some, None] * z[some], 0.0)
+        np.abs(z, out=z)
+        for each in np.unique(weight[weight > 0]):
+            rows = weight == each
+            largest = (z if rows.all() else z[rows]).max(axis=0)
+            np.minimum(least[part], 2 * ndtr(-largest) / each, out=least[part])
     return np.sort(least)
 
 
