@@ -16,6 +16,7 @@ from drosurv.metrics import likelihood_gain
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions import Predictions
+from drosurv.repairs import expected
 from drosurv.repairs.expected import FoldFits
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import UnseenLevelWarning
@@ -120,6 +121,15 @@ def test_the_same_seed_gives_the_same_model_and_numbered_columns_are_called_as_t
     found = numbered.predict(pd.DataFrame(test.X.to_numpy()))
     np.testing.assert_allclose(found, model.predict(test.X), rtol=1e-12)
     assert counted_from_one(numbered.hazard_ratios().rows) == str(model.hazard_ratios().rows)
+
+
+def test_in_single_precision_the_same_is_repaired(planted, monkeypatch):
+    model, train, test = planted
+    monkeypatch.setattr(expected, "MANY", 1)
+    single = clone(model).fit(train.X, train.y)
+    assert [repair.who for repair in single.repairs_] == [repair.who for repair in model.repairs_]
+    difference = np.abs(single.predict(test.X) - model.predict(test.X)).max()
+    assert 0 < difference < 1e-6
 
 
 def test_a_saved_model_is_the_same_model(planted, tmp_path):

@@ -31,6 +31,13 @@ from drosurv.presentation.drawing import ProgressCallback
 # Expected events of a patient are clipped to [this, log n + 3], so that one outlier cannot decide a test.
 SMALLEST_EXPECTED = 1e-4
 QUARTILES = (0.25, 0.5, 0.75)
+# From so many patients on, arrays that take as much memory as their table are in single precision.
+MANY = 20_000
+
+
+def precision(n: int) -> type[np.floating[Any]]:
+    """Return the type of numbers of large arrays of n patients."""
+    return np.float32 if n >= MANY else np.float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +47,8 @@ class Expected:
     `events` (n,) are 1 where the event was observed before the end of the predicted curve, `hazard` (n,) is the
     cumulative hazard from entry until then: the expected number of events. `log_risk` (n,) is the log of the mean
     cumulative hazard at the quartiles of the event times: under proportional hazards the log risk, up to a constant.
-    `by_interval` (n, k) are the expected events in intervals of time, whose sum is the hazard. They are in single
-    precision, because those of 20 intervals take as much memory as a table of 20 columns.
+    `by_interval` (n, k) are the expected events in intervals of time, whose sum is the hazard, in the `precision` of
+    large arrays: those of 20 intervals take as much memory as a table of 20 columns.
     """
 
     events: FloatArray
@@ -51,7 +58,8 @@ class Expected:
 
     def __post_init__(self) -> None:
         if self.by_interval is not None:
-            object.__setattr__(self, "by_interval", self.by_interval.astype(np.float32, copy=False))
+            exact = precision(len(self.events))
+            object.__setattr__(self, "by_interval", self.by_interval.astype(exact, copy=False))
 
     @staticmethod
     def joined(parts: Iterable[Expected], folds: IntArray) -> Expected:
@@ -61,7 +69,8 @@ class Expected:
             for name, values in vars(part).items():
                 if values is not None:
                     if name not in found:
-                        found[name] = np.empty((len(folds), *values.shape[1:]), values.dtype)
+                        exact = precision(len(folds)) if name == "by_interval" else values.dtype
+                        found[name] = np.empty((len(folds), *values.shape[1:]), exact)
                     found[name][folds == fold] = values
         return Expected(**found)
 

@@ -40,6 +40,7 @@ from drosurv.repairs.expected import (
     Expected,
     FoldFits,
     expected_of_frozen,
+    precision,
     reference_times,
 )
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
@@ -392,8 +393,8 @@ class RepairedCox(RepairedPredictions):
         edges, interval = over_time
         self._columns = EffectColumns.learn(effects, expected.log_risk)
 
-        # In single precision, because they take as much memory as the table.
-        risk, columns = self._columns.columns[0], self._columns.of(effects, expected.log_risk, np.float32)
+        risk = self._columns.columns[0]
+        columns = self._columns.of(effects, expected.log_risk, precision(len(effects)))
 
         def residuals_of(part: Expected, starts: IntArray) -> Residuals:
             by_time = None
