@@ -284,6 +284,17 @@ def test_folds_keep_ids_together_and_spread_events_within_strata():
     assert (folds[::2] == folds[1::2]).all()
 
 
+def test_a_column_that_is_equal_within_strata_has_no_effect_in_any_order_of_the_rows():
+    table = X.assign(centre=np.arange(len(X)) % 3)
+    wanted = CoxPH().fit(X, Y, strata=table["centre"]).summary()
+    order = np.random.default_rng(0).permutation(len(X))
+    for rows in (np.arange(len(X)), order):
+        model = CoxPHCV(splines=False, l2s=[0.01], cv=3)
+        found = model.fit(table.iloc[rows], Y[rows], strata=table["centre"].iloc[rows]).summary()
+        assert found.loc["centre", ["coef", "se(coef)"]].isna().all()
+        np.testing.assert_allclose(found.loc[wanted.index, "se(coef)"], wanted["se(coef)"], rtol=1e-5)
+
+
 def test_strata_and_offset_are_part_of_the_model():
     strata, offset = np.where(X["dose"] > 1, "b", "a"), 0.3 * X["sex"].to_numpy()
     model = CoxPHCV(splines=False, l2s=[0.01]).fit(X, Y, strata=strata, offset=offset)

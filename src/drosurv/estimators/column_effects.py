@@ -13,6 +13,7 @@ from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.coefficients.summary import interval_names
 from drosurv.estimators.spline_design import SplineDesign
+from drosurv.losses.loss import constant_features
 from drosurv.patients.draws import draw_folds
 from drosurv.patients.target import FloatArray
 from drosurv.presentation import Column, Table
@@ -47,7 +48,8 @@ class Unpenalised:
     def fit(cls, training: TrainingData, design: SplineDesign, ties: str) -> Unpenalised | None:
         """Fit the model; None if it has more columns than events, or no finite optimum."""
         X, loss = design.standardised(training.X), training.cox_loss(ties)
-        used = np.asarray(X.any(axis=0))
+        # Columns that are equal within strata have no coefficient either.
+        used = np.asarray(X.any(axis=0) & ~constant_features(X, loss.compared))
         if used.sum() >= training.target.n_events:
             return None
         mle, converged = _maximise(X[:, used], training, ties)
@@ -58,10 +60,10 @@ class Unpenalised:
         unknown = np.isnan(np.diag(covariance)) | infinite_coefficients(mle, fit)
         mle[unknown] = covariance[unknown, :] = covariance[:, unknown] = np.nan
         corrected = mle - _bias(mle, np.sqrt(np.diag(covariance)), X[:, used], training, ties)
-        # A nonlinear column that others determine is zero; a constant column of X has no coefficient.
+        # A nonlinear column that others determine is zero; a column of X that is constant has no coefficient.
         first, last = np.where(design.nonlinear, 0.0, np.nan), np.where(design.nonlinear, 0.0, np.nan)
         first[used], last[used] = mle, corrected
-        whole = np.zeros((len(used), len(used)))
+        whole = np.diag(np.where(design.nonlinear, 0.0, np.nan))
         whole[np.ix_(used, used)] = covariance
         return cls(first, last, whole)
 
