@@ -295,6 +295,15 @@ def test_a_column_that_is_equal_within_strata_has_no_effect_in_any_order_of_the_
         np.testing.assert_allclose(found.loc[wanted.index, "se(coef)"], wanted["se(coef)"], rtol=1e-5)
 
 
+def test_a_level_of_one_patient_does_not_disturb_the_other_coefficients():
+    # Without the tenth of the patients that holds the one, the jackknife does not know the coefficient.
+    table = X.assign(rare=np.arange(len(X)) == 7)
+    wanted = CoxPH().fit(table.astype(float), Y).summary()["coef"]
+    for rows in (np.arange(len(X)), np.random.default_rng(0).permutation(len(X))):
+        model = CoxPHCV(splines=False, l2s=[0.01], cv=3).fit(table.iloc[rows].astype(float), Y[rows])
+        np.testing.assert_allclose(model.summary()["coef"], wanted, rtol=1e-4)
+
+
 def test_strata_and_offset_are_part_of_the_model():
     strata, offset = np.where(X["dose"] > 1, "b", "a"), 0.3 * X["sex"].to_numpy()
     model = CoxPHCV(splines=False, l2s=[0.01]).fit(X, Y, strata=strata, offset=offset)
