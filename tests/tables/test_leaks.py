@@ -142,6 +142,15 @@ def test_the_status_of_something_during_follow_up_is_found_beside_its_day(kind):
     assert found["prstat"] == told
 
 
+@pytest.mark.parametrize("else_missing", [False, True])
+def test_an_arm_in_which_alone_some_were_treated_later_is_no_leak(else_missing):
+    rng = np.random.default_rng(1)
+    end, arm = rng.uniform(300, 2000, 600), rng.choice(["usual", "transplant"], 600)
+    day = np.where((arm == "transplant") & (rng.random(600) < 0.65), end * rng.random(600), np.nan)
+    frame = pd.DataFrame({"day": day if else_missing else np.where(np.isnan(day), end, day), "arm": arm})
+    assert list(find_leaks(frame, Surv.from_arrays(rng.random(600) < 0.5, end))) == ["day"]
+
+
 def test_the_day_of_something_early_is_found_by_the_short_times_of_those_who_never_had_it():
     """As that of a complete response is: it comes within weeks, unless the patient dies before."""
     rng = np.random.default_rng(4)

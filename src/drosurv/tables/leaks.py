@@ -24,8 +24,8 @@ _FEWEST_BESIDE_CUT = 20
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
-# The status of something during follow-up has at most so many levels.
-_MOST_STATES = 5
+# The status of something during follow-up has at most so many levels, which agree with its day in most patients.
+_MOST_STATES, _MOSTLY = 5, 0.8
 # A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
 # _CHANCE; so is a column that is never above the time. No column of 31 real datasets is one by mistake.
 _FEWEST_SURE = 30
@@ -83,28 +83,31 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
             how = _cut_tells_event(numbers[str(name)], target.event)
         if how:
             found[str(name)] = how
-    left_out = {} if few else {name: numbers[name] for name in found if name in numbers}
-    states = {f"{name!r} equals the time": values == target.time for name, values in left_out.items()}
-    states |= {f"{name!r} is known": np.isfinite(values) for name, values in left_out.items()}
+    states: list[tuple[str, BoolArray, float]] = []
+    for name in () if few else [one for one in found if one in numbers]:
+        states.append((f"{name!r} equals the time", numbers[name] == target.time, 0.5))
+        states.append((f"{name!r} is known", np.isfinite(numbers[name]), _MOSTLY))
     for name in (one for one in frame.columns if str(one) not in found):
-        told = next((state for state, holds in states.items() if _tells_which(frame[name], holds)), None)
+        told = next((told for told, state, least in states if _tells_which(frame[name], state, least)), None)
         if told is not None:
             found[str(name)] = f"it tells for whom {told}"
     return found
 
 
-def _tells_which(column: pd.Series[Any], state: BoolArray) -> bool:
-    """Whether the levels of most patients in a `state` (n,), or those of the others, tell the state."""
+def _tells_which(column: pd.Series[Any], state: BoolArray, least: float) -> bool:
+    """Whether some levels are of patients in a `state` (n,), at least this share, and the others of hardly any.
+
+    Or the other way round, for most of the others: that somebody was treated in one arm only does not tell the arm.
+    """
     codes, levels = coded(column)
     if not 2 <= len(levels) <= _MOST_STATES:
         return False
     known = codes >= 0
-    patients = np.bincount(codes[known])
-    most = np.bincount(codes[known], state[known]) >= patients / 2
+    most = np.bincount(codes[known], state[known]) >= np.bincount(codes[known]) / 2
     if most.all() or not most.any():
         return False
-    right = float(state[known & most[codes]].mean()), 1 - float(state[known & ~most[codes]].mean())
-    return max(right) >= _AGREEMENT
+    inside, outside = state[known & most[codes]].mean(), 1 - state[known & ~most[codes]].mean()
+    return bool((outside >= _AGREEMENT and inside >= least) or (inside >= _AGREEMENT and outside >= _MOSTLY))
 
 
 def _is_year_of_start(column: pd.Series[Any], time: FloatArray) -> bool:
