@@ -203,7 +203,8 @@ def _likelihood_of_fold(
 ) -> FloatArray:
     """Return the part (choices,) of a fold in the cross-validated log partial likelihood; `in_fold` (n,) is in order.
 
-    A fold's fits start where those of the fold before began, if they have as many columns; `starts` are changed.
+    `starts` holds the first fit of the fold before, by the size of its design; fits of this fold start there and
+    replace it.
     """
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     inside, out = order[~in_fold], np.empty(len(choices))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NOTHING: FloatArray = np.zeros(0)
 # A feature whose relative variation is smaller is constant up to rounding.
 _CONSTANT = 1e-14
-# Patients whose features are compared at a time.
+# Features are compared for at most so many patients at a time, which bounds the memory.
 _MOST_READ = 4096
 
 

@@ -225,9 +225,10 @@ def _given_risks(
 def _without_event(
     bounds: IntArray, lost: BoolArray, ahead: FloatArray, log_free: FloatArray, mass: FloatArray
 ) -> FloatArray:
-    """Return masses (N,) times the probability of no event after each patient's time, (2, N).
+    """Return sums of masses (N,) times the probability of no event between a patient's time and the end, (2, N).
 
-    They are summed over this and all later patients of the stratum, and of the patient alone if lost.
+    The first sum is over the patient and all later ones of the stratum. The second is the patient's own product if the
+    patient is lost, else 0.
     """
     found = np.zeros((2, len(mass)))
     for k in range(len(bounds) - 1):

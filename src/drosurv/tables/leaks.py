@@ -95,9 +95,10 @@ def find_leaks(frame: pd.DataFrame, y: Any, entry: Any = None, *, of_levels: boo
 
 
 def _tells_which(column: pd.Series[Any], state: BoolArray, least: float) -> bool:
-    """Whether some levels are of patients in a `state` (n,), at least this share, and the others of hardly any.
+    """Whether some levels of a column tell who is in a `state` (n,).
 
-    Or the other way round, for most of the others: that somebody was treated in one arm only does not tell the arm.
+    Either hardly anybody with another level is in it, and at least the share `least` of those with these levels; or
+    nearly all with these levels are in it, and few others. An arm in which alone some were treated later tells neither.
     """
     codes, levels = coded(column)
     if not 2 <= len(levels) <= _MOST_STATES:

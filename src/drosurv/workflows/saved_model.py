@@ -169,7 +169,7 @@ class OpenedModel:
         strata: str | None = None,
         numeric: Sequence[str] = (),
     ) -> pd.DataFrame:
-        """Predict for the patients of a table; columns that are `numeric` hold no missing values such as 999.
+        """Predict for the patients of a table; numbers such as 999 in `numeric` columns are amounts.
 
         Return the column that identified patients in training, those in `keep`, ``log_risk``, and ``survival_TIME`` for
         every time as it was written. A model of causes has ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``, with the
