@@ -106,7 +106,7 @@ def repaired_predictions(
     """Apply the repairs of predictions to those of other patients, as :func:`corrected` does.
 
     The predictions are columns of the table `made`, by default of the patients' own table `frame`, named and written
-    as those that were repaired. Columns that are `numeric` hold no missing values such as 999.
+    as those that were repaired. Numbers such as 999 in `numeric` columns are amounts.
     """
     require_columns(frame, keep, "keep")
     opened.ask_about_values(frame, numeric)
