@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.repairs.bayes_factors import RISK, EffectColumns
+from drosurv.repairs.effect_columns import RISK, EffectColumns
 from drosurv.tables import TableEncoder
 
 RNG = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
-from drosurv.repairs.bayes_factors import EffectColumns
+from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.repair import HeldOutNumber
 from drosurv.repairs.repair_search import STRENGTHS, VERSIONS, Correction
 from drosurv.repairs.repair_views import (

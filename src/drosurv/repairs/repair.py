@@ -17,8 +17,9 @@ from drosurv.metrics import calibration_slope_of_curves
 from drosurv.metrics.intervals import observed_over_expected
 from drosurv.patients.observation import in_pandas, take
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.repairs.bayes_factors import RISK, Clusters, EffectColumn, EffectColumns
+from drosurv.repairs.bayes_factors import Clusters
 from drosurv.repairs.checked_search import Trial
+from drosurv.repairs.effect_columns import RISK, EffectColumn, EffectColumns
 from drosurv.repairs.expected import Expected
 from drosurv.repairs.periods import Periods, Version
 from drosurv.repairs.repair_search import Correction, Kind

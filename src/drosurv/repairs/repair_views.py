@@ -17,7 +17,7 @@ from drosurv.judging.words import estimated_events
 from drosurv.patients.target import FloatArray
 from drosurv.predictions.any_model import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper, moment, ratio_text, written
-from drosurv.repairs.bayes_factors import EffectColumns
+from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import HeldOutNumber, Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR

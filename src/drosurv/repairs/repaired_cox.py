@@ -33,8 +33,9 @@ from drosurv.predictions.any_model import final_step, fit_any
 from drosurv.presentation import Table, literal
 from drosurv.presentation.drawing import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes
-from drosurv.repairs.bayes_factors import Clusters, EffectColumns, Limits, OverTime, Residuals
+from drosurv.repairs.bayes_factors import Clusters, Limits, OverTime, Residuals
 from drosurv.repairs.checked_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
+from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.expected import (
     QUARTILES,
     Expected,

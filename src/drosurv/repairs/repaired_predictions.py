@@ -22,7 +22,7 @@ from drosurv.patients.observation import in_pandas, take
 from drosurv.patients.target import FloatArray, IntArray, Target
 from drosurv.predictions import as_predictions
 from drosurv.predictions.any_model import final_step
-from drosurv.repairs.bayes_factors import EffectColumns
+from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
