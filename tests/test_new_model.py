@@ -58,7 +58,7 @@ def test_the_suites_of_all_models_take_it(cls, suite):
         test(cls)
 
 
-@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("network", ["linear", "mlp", "trees"])
 def test_its_file_is_as_that_of_all_models(cls, network, tmp_path):
     suite = test_persistence.TestEveryEstimator()
     tests = [test for name, test in inspect.getmembers(suite, inspect.ismethod) if name.startswith("test_")]
@@ -67,12 +67,12 @@ def test_its_file_is_as_that_of_all_models(cls, network, tmp_path):
         test(cls, network, tmp_path / "model")
 
 
-def test_it_is_trained_with_trees(cls, tmp_path):
+def test_it_is_trained_with_trees(cls):
     model = test_trees.fit(cls)
     tests = functions_of(test_trees, "model")
     assert len(tests) >= 2
     for test in tests:
-        test(model, *([tmp_path] if "tmp_path" in inspect.signature(test).parameters else []))
+        test(model)
 
 
 def test_the_documents_need_no_line_about_it(cls):
@@ -153,17 +153,7 @@ def test_it_is_fitted_and_audited_by_the_command_line(cls, tmp_path, monkeypatch
     data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
     table.to_csv("patients.csv", index=False)
-    target = [
-        "patients.csv",
-        "--time",
-        "time",
-        "--event",
-        "event",
-        "--drop",
-        "membership",
-        "--set",
-        "max_iter=20",
-    ]
+    target = ["patients.csv", *"--time time --event event --drop membership --set max_iter=20".split()]
 
     def run(*words):
         done = CliRunner().invoke(app, [*words])

@@ -5,24 +5,18 @@ from dataclasses import dataclass, fields
 from typing import get_args, get_type_hints
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import drosurv
-from drosurv import MLP, Surv
+from drosurv import Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, WEIGHTED, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.patients.target import with_fields
 from experiments import rivals
 
-N = 150
-RNG = np.random.default_rng(0)
-X = pd.DataFrame(RNG.normal(size=(N, 2)), columns=["age", "dose"])
-TIME = RNG.exponential(size=N) * np.exp(-X.to_numpy() @ [1.0, 0.5])
-Y = Surv.from_arrays(RNG.random(N) < 0.8, TIME)
-GROUPS = np.where(X["dose"] > 0, "a", "b")
+from .test_every_estimator import GROUPS, TIME, N, X, Y, fit, fitted, quick
+
 ROWS = {
     "entry": TIME / 2,
     "strata": GROUPS,
@@ -30,34 +24,10 @@ ROWS = {
     "offset": np.linspace(0, 0.1, N),
     "id": np.arange(N),
 }
-QUICK = {"max_iter": 30, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 3, "recalibrate": False}
-QUICK |= {"cv": 3, "folds": 3, "max_conditions": 1}
 MODELS = [cls for _, cls in drosurv.all_estimators() if issubclass(cls, SurvivalModel)]
 RIVALS = [getattr(rivals, name) for name in rivals.__all__]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")
-
-
-def quick(cls, **parameters):
-    wanted = {**QUICK, **parameters}
-    if wanted.get("network", getattr(cls, "network", "linear")) == "mlp":
-        wanted["network"] = MLP(lr=wanted.pop("lr"), max_iter=wanted.pop("max_iter"))
-    return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
-
-
-def fit(model, y=Y, **given):
-    groups = {"sensitive_features": GROUPS} if model._compares_groups is not None else {}
-    fields = {name: given.pop(name) for name in ("entry", "id", "clusters") if name in given}
-    return model.fit(X, with_fields(y, **fields), **groups, **given)
-
-
-_fitted = {}
-
-
-def fitted(cls):
-    if cls not in _fitted:
-        _fitted[cls] = fit(quick(cls))
-    return _fitted[cls]
 
 
 def each(classes):
@@ -185,7 +155,7 @@ def test_ties_matter_unless_the_model_says_that_its_loss_has_none(cls):
             fit(model)
     else:
         tied = Surv.from_arrays(Y["event"], np.ceil(3 * TIME))
-        difference = fit(model, tied).predict(X) - fit(quick(cls, ties="breslow"), tied).predict(X)
+        difference = fit(model, y=tied).predict(X) - fit(quick(cls, ties="breslow"), y=tied).predict(X)
         assert abs(difference).max() > 1e-3
 
 

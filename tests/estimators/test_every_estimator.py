@@ -15,12 +15,13 @@ import drosurv
 from drosurv import MLP, Surv
 from drosurv.curves import Baseline
 from drosurv.errors import ArgumentError
+from drosurv.patients.target import with_fields
 
 NAMES = ["age", "sex", "dose"]
-RNG = np.random.default_rng(0)
-X = pd.DataFrame(RNG.normal(size=(160, 3)), columns=NAMES)
-TIME = np.ceil(20 * RNG.exponential(size=160) * np.exp(-X.to_numpy() @ [1.0, 0.5, 0.0])) / 10
-Y = Surv.from_arrays(RNG.random(160) < 0.7, TIME)
+N, RNG = 160, np.random.default_rng(0)
+X = pd.DataFrame(RNG.normal(size=(N, 3)), columns=NAMES)
+TIME = np.ceil(20 * RNG.exponential(size=N) * np.exp(-X.to_numpy() @ [1.0, 0.5, 0.0])) / 10
+Y = Surv.from_arrays(RNG.random(N) < 0.7, TIME)
 GROUPS = np.where(X["sex"] > 0, "a", "b")
 TIMES = [0.0, 0.3, 1.0, 5.0, 500.0]
 # What makes a fit quick and repeatable, and groups that so few patients can hold; each takes what it knows.
@@ -50,6 +51,8 @@ def quick(cls, **parameters):
 
 
 def fit(model, X=X, y=Y, groups=GROUPS, **arguments):
+    fields = {name: arguments.pop(name) for name in ("entry", "id", "clusters") if name in arguments}
+    y = with_fields(y, **fields) if fields else y
     return model.fit(X, y, **arguments, **({"sensitive_features": groups} if takes_groups(model) else {}))
 
 

@@ -5,7 +5,6 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors import safe_open
 from sklearn.model_selection import GridSearchCV
 
 import drosurv
@@ -80,22 +79,6 @@ def test_the_median_is_where_the_curve_passes_one_half(model):
         )[0]
         assert after <= 0.5 + 1e-4
         assert before >= 0.5 - 1e-4
-
-
-def test_a_saved_model_is_the_same_and_holds_no_patients(model, tmp_path):
-    model.save(tmp_path / "model")
-    loaded = drosurv.load(tmp_path / "model")
-    assert loaded.get_params() == model.get_params()
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    np.testing.assert_array_equal(
-        loaded.predict_survival_function(X, times=[0.5, 2.0]),
-        model.predict_survival_function(X, times=[0.5, 2.0]),
-    )
-    # One file of plain arrays (safetensors): nothing in it is unpickled, and no array has a row for each patient.
-    with safe_open(tmp_path / "model", framework="numpy") as file:
-        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - no mapping
-    assert shapes
-    assert all(len(X) not in shape for shape in shapes)
 
 
 @pytest.mark.parametrize(

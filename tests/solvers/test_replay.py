@@ -1,6 +1,8 @@
 """A recorded step never waits for the device: shown on torch's "meta" device, which has no numbers to wait for."""
 
+import sys
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,6 +38,17 @@ CRITERIA = {
     "full": lambda: Criterion(PiecewiseExponential(TARGET, 4), Mean(), MASS),
     "full, chi2": lambda: Criterion(PiecewiseExponential(TARGET, 4), ChiSquare(ALPHAS), MASS),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_compiler():
+    """Tensors without numbers ask torch's compiler to leave functions alone; importing it takes longer than the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "torch._dynamo" not in sys.modules:
+            compiler = SimpleNamespace(disable=lambda function, *_, **__: function)
+            patch.setitem(sys.modules, "torch._dynamo", compiler)
+            patch.setattr(torch, "_dynamo", compiler, raising=False)
+        yield
 
 
 def perceptrons(device):
