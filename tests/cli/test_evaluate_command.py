@@ -134,23 +134,3 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
     arguments = ["evaluate", tmp_path / "m", tmp_path / "d.csv"]
     assert "--time COLUMN and --event COLUMN" in drosurv.fails(*arguments)
     assert number(drosurv.json(*arguments, "--time", "t", "--event", "e"), "concordance_index") > 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--groups", "sexx"], "groups column 'sexx' is not in the table. Did you mean 'sex'?"),
-        (["--groups", "kappa"], "cut it in two, for example --groups 'kappa>"),
-        (["--time", "dayz"], "time column 'dayz'"),
-        (["--event", "age"], "--event column 'age' holds 48 different values"),
-        (["-o", "nowhere/out.csv"], "there is no folder nowhere: make it first"),
-        (["--groups", "age=60"], "neither a column nor a cut"),
-        (["--intersections"], "--intersections needs groups: pass --groups COLUMNS."),
-        (["--reference", "nothing"], "nothing is not a file: name a model that was saved."),
-    ],
-)
-def test_bad_input_is_one_line(drosurv, held_out, options, words):
-    model, test, _ = held_out
-    frame = pd.read_csv(test).assign(site="A")
-    frame.to_csv(test, index=False)
-    assert words in drosurv.fails("evaluate", model, test, *options)

@@ -81,22 +81,6 @@ def test_a_saved_model_gives_the_spread(run, pilot, tmp_path):
     assert f"standard deviation {spread:.2f} at the events" in notes
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "name a pilot table"),
-        (("--events", 1.5), "--events must lie between 0 and 1, got 1.5"),
-        (("--events", 0.5, "--groups", "sex"), "must be a name and a share of the patients"),
-        (("--events", 0.5, "--groups", "women=4"), "--groups must give 'women' a share"),
-        (("--events", 0.5, "--groups", "women=0.4:2"), "--groups must give 'women' an event rate"),
-    ],
-)
-def test_bad_input_is_answered_in_one_line(run, words, message):
-    result = run(*words)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
 def test_groups_may_have_their_own_rate_of_events(run):
     result = run("--events", 0.3, "--groups", "women=0.4,over 75=0.15:0.5", "--json")
     groups = {"women": 0.4, "over 75": (0.15, 0.5)}

@@ -124,26 +124,6 @@ def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, 
     assert "without column names" in drosurv.fails("predict", tmp_path / "m", tmp_path / "d.csv")
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "words"),
-    [
-        (lambda f: f.drop(columns="age"), [], "feature column 'age' is not in the table"),
-        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds 1 text (first: row 1)"),
-        (lambda f: f, ["--keep", "name"], "keep column 'name'"),
-        (lambda f: f, ["--times", "soon"], "times must be numbers"),
-        (lambda f: f, ["--times", "-1"], "times must be"),
-        (
-            lambda f: f,
-            ["--strata", "sex"],
-            "--strata changes survival, not log risks: pass --times",
-        ),
-    ],
-)
-def test_bad_tables_and_options_are_one_line(drosurv, model, patients, tmp_path, change, options, words):
-    change(patients).to_csv(tmp_path / "d.csv", index=False)
-    assert words in drosurv.fails("predict", model, tmp_path / "d.csv", *options)
-
-
 def test_a_broken_model_and_the_wrong_way_round_are_one_line(drosurv, model, data, tmp_path):
     assert "not a model saved by drosurv" in drosurv.fails("predict", data, model)
     cut = tmp_path / "cut"

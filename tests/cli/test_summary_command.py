@@ -80,11 +80,3 @@ def test_a_repaired_model_that_is_not_linear_has_its_effects_or_its_repairs(dros
         )
     shown = " ".join(drosurv.ok("summary", tmp_path / "r").stdout.split())
     assert " ".join("\n".join([model.status_, *model.in_words()]).split()) in shown
-
-
-def test_bad_input_is_one_line(drosurv, model, tmp_path):
-    assert "is not a file" in drosurv.fails("summary", tmp_path / "none")
-    assert "--cause has no meaning for CoxPH, which has one event" in drosurv.fails(
-        "summary", model, "--cause", "2"
-    )
-    assert "--level must lie between 0 and 1" in drosurv.fails("summary", model, "--level", "95")
