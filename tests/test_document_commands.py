@@ -27,11 +27,7 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates, folds and rules than by default; nothing else is changed.
-FASTER = {
-    "audit": ["--no-rules"],
-    "certify": ["--replicates", "59"],
-    "repair": ["--max-conditions", "1"],
-}
+FASTER = {"audit": ["--no-rules"], "certify": ["--replicates", "59"], "repair": ["--max-conditions", "1"]}
 
 
 def pages():

@@ -7,17 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import (
-    AcceleratedFailureTime,
-    CoxPH,
-    DROCox,
-    Surv,
-    audit,
-    certify,
-    errors,
-    evaluate,
-    repair,
-)
+from drosurv import AcceleratedFailureTime, CoxPH, DROCox, Surv, audit, certify, errors, evaluate, repair
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError, ArgumentWarning, require, row_labels, row_number

@@ -20,12 +20,7 @@ def results():
             train.X, train.y
         ),
         "report": audit(
-            model,
-            test.X,
-            test.y,
-            sensitive_features=groups,
-            search_rules=False,
-            page=Page(time_unit="years"),
+            model, test.X, test.y, sensitive_features=groups, search_rules=False, page=Page(time_unit="years")
         ),
     }
     return found

@@ -153,14 +153,16 @@ def test_it_is_fitted_and_audited_by_the_command_line(cls, tmp_path, monkeypatch
     data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
     table.to_csv("patients.csv", index=False)
-    target = ["patients.csv", *"--time time --event event --drop membership --set max_iter=20".split()]
+    target = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership"]
 
     def run(*words):
         done = CliRunner().invoke(app, [*words])
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    fitted = json.loads(run("fit", *target, "--model", "additive-hazards", "-o", "model", "--json"))
+    fitted = json.loads(
+        run("fit", *target, "--set", "max_iter=20", "--model", "additive-hazards", "-o", "model", "--json")
+    )
     assert fitted["estimator"] == "AdditiveHazards", fitted
     audit = ["--groups", "membership", "--no-rules", "-o", "report.json"]
     run("audit", "model", "patients.csv", *audit)

@@ -6,16 +6,7 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 
-from drosurv import (
-    MLP,
-    CoxPH,
-    DROCox,
-    DROCoxSplit,
-    GroupDROCox,
-    SubgroupRobustCox,
-    Surv,
-    all_estimators,
-)
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, GroupDROCox, SubgroupRobustCox, Surv, all_estimators
 
 # A null model and a repaired one state otherwise what they cannot take.
 ESTIMATORS = [cls for name, cls in all_estimators() if name not in ("NullModel", "RepairedCox")]

@@ -440,10 +440,7 @@ def test_scikit_survivals_scorers_work(name):
 
 # Of small perceptrons torch takes the steps on one thread: they train in float32, and Adam turns the rounding of a sum
 # over threads into a step wherever the true gradient is zero.
-@pytest.mark.parametrize(
-    "name",
-    ["cox", "cox, adam", "deepsurv", "dro cox", "dro cox, cvar", "split"],
-)
+@pytest.mark.parametrize("name", ["cox", "cox, adam", "deepsurv", "dro cox", "dro cox, cvar", "split"])
 def test_the_number_of_threads_does_not_show(name):
     rng = np.random.default_rng(0)
     many = rng.normal(size=(3000, 20))

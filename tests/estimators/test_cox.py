@@ -57,12 +57,7 @@ def test_coefficients_and_likelihood_are_those_of_lifelines(weighted):
     table = pd.DataFrame(X, columns=list("abcd")).assign(time=y["time"], event=y["event"], weight=weight)
     # lifelines knows Efron's ties only; without ties all forms agree.
     peer = CoxPHFitter().fit(
-        table,
-        "time",
-        "event",
-        weights_col="weight",
-        robust=weighted,
-        fit_options={"precision": 1e-12},
+        table, "time", "event", weights_col="weight", robust=weighted, fit_options={"precision": 1e-12}
     )
     model = CoxPH(ties="breslow" if weighted else "efron").fit(X, y, weight)
     np.testing.assert_allclose(model.coef_, peer.params_, atol=1e-5)

@@ -132,7 +132,11 @@ def assert_same_part(loaded, part, name):
     [
         *((cls, "linear") for cls in EVERY_CLASS),
         *((cls, "mlp") for cls in EVERY_CLASS if "network" in inspect.signature(cls).parameters),
-        *((cls, "trees") for cls in EVERY_CLASS if "network" in inspect.signature(cls).parameters and cls is not DeepHit),
+        *(
+            (cls, "trees")
+            for cls in EVERY_CLASS
+            if "network" in inspect.signature(cls).parameters and cls is not DeepHit
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

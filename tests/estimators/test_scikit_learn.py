@@ -5,13 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import column_or_1d
 
-from drosurv import (
-    MLP,
-    CoxPH,
-    NullModel,
-    SubgroupRobustCox,
-    Surv,
-)
+from drosurv import MLP, CoxPH, NullModel, SubgroupRobustCox, Surv
 
 
 def as_survival(y):

@@ -7,11 +7,7 @@ import drosurv
 from drosurv import DiscreteTimeHazard
 
 # Scores of all other models are log hazards.
-KINDS = {
-    "AcceleratedFailureTime()": "log time",
-    "DeepHit()": "other",
-    "DiscreteTimeHazard()": "other",
-}
+KINDS = {"AcceleratedFailureTime()": "log time", "DeepHit()": "other", "DiscreteTimeHazard()": "other"}
 MODELS = [*(cls() for _, cls in drosurv.all_estimators()), DiscreteTimeHazard(link="cloglog")]
 
 

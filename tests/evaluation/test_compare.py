@@ -141,13 +141,7 @@ def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_wor
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[np.flatnonzero(~held_out.y["event"])[:3]] = "lonely"
     with pytest.warns(UndefinedMetricWarning, match="Cox: concordance_index of site lonely.*; DRO: "):
-        table = compare(
-            models,
-            held_out.X,
-            held_out.y,
-            y_train=train.y,
-            sensitive_features={"site": site},
-        )
+        table = compare(models, held_out.X, held_out.y, y_train=train.y, sensitive_features={"site": site})
     assert cell(table, "Cox", "worst_group_concordance_index", "site")["group"] == "b"
 
 

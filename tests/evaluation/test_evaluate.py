@@ -40,10 +40,7 @@ _ENDS = ("", "_low", "_high", "_p")
 
 
 def quick(model, train, held_out, **changes):
-    options = {
-        "y_train": train.y,
-        "sensitive_features": held_out.sensitive_features,
-    }
+    options = {"y_train": train.y, "sensitive_features": held_out.sensitive_features}
     X = changes.pop("X", held_out.X)
     y = changes.pop("y", held_out.y)
     return evaluate(model, X, y, **{**options, **changes})

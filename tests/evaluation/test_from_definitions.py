@@ -178,12 +178,7 @@ def spread(values):
 
 # Written down elsewhere: the gain in tests of harm, the index in tests of calibration, the difference in tests of the
 # observed risk.
-ELSEWHERE = {
-    "calibration_slope",
-    "likelihood_gain",
-    "integrated_calibration_index",
-    "calibration_difference",
-}
+ELSEWHERE = {"calibration_slope", "likelihood_gain", "integrated_calibration_index", "calibration_difference"}
 AWKWARD = [
     "ties",
     "float32",
@@ -347,8 +342,7 @@ def test_disparities_of_hazards(judged):
     assert_same(result.value("intersectional_disparity"), across)
     alike = np.zeros(len(hazard))
     assert_same(
-        result.value("censored_individual_disparity"),
-        censored_disparity(*told, hazard, some.X, alike),
+        result.value("censored_individual_disparity"), censored_disparity(*told, hazard, some.X, alike)
     )
     for attribute in some.groups:
         labels = some.groups[attribute].to_numpy()

@@ -466,10 +466,7 @@ def test_rows_of_patients_who_all_entered_at_zero_are_judged_like_one_row_each()
     S, i = np.exp(-rate[:, None] * np.array(at)), np.repeat(np.arange(150), 2)
     first = np.arange(300) % 2 == 0
     y = Surv.from_arrays(
-        event[i] & ~first,
-        np.where(first, end[i] / 2, end[i]),
-        entry=np.where(first, 0, end[i] / 2),
-        id=i,
+        event[i] & ~first, np.where(first, end[i] / 2, end[i]), entry=np.where(first, 0, end[i] / 2), id=i
     )
     rows = evaluate((at, S[i]), None, y)
     whole = evaluate((at, S), None, Surv.from_arrays(event, end))

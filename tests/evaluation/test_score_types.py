@@ -122,10 +122,7 @@ def test_right_model_of_late_entry_is_not_called_wrong():
     half = len(X) // 2
     model = CoxPH().fit(X[:half], with_fields(y[:half], entry=entry[:half]))
     result = evaluate(
-        model,
-        X[half:],
-        with_fields(y[half:], entry=entry[half:]),
-        sensitive_features=group[half:],
+        model, X[half:], with_fields(y[half:], entry=entry[half:]), sensitive_features=group[half:]
     )
     assert set(result.groups["status"]).isdisjoint(PROBLEMS)
     assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)

@@ -72,12 +72,7 @@ RULES = {
     "miscalibrated": [
         ([*everybody(2.8), *RIGHT], [], False, "is wrong for all patients: 2.80 ("),
         ([*everybody(), level_of("f", 2.8), gain_of("f", -0.2)], [], False, "is wrong for sex f: 2.80 ("),
-        (
-            [*everybody(), *RIGHT, about("timing", 1.5)],
-            [],
-            False,
-            "The timing of events is wrong for sex f",
-        ),
+        ([*everybody(), *RIGHT, about("timing", 1.5)], [], False, "The timing of events is wrong for sex f"),
         ([*everybody(), *RIGHT, about("slope", 0.7)], [], False, "Predicted risks of sex f differ too much"),
         (
             [*everybody(), *RIGHT, about("slope", 1.3)],

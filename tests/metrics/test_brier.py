@@ -90,8 +90,7 @@ def test_what_happens_after_the_training_follow_up_does_not_matter():
     changed["event"][late] = ~changed["event"][late]
     changed["time"][late] += 100
     np.testing.assert_array_equal(
-        next(brier_scores(train, test, survival, times)),
-        next(brier_scores(train, changed, survival, times)),
+        next(brier_scores(train, test, survival, times)), next(brier_scores(train, changed, survival, times))
     )
 
 

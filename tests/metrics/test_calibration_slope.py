@@ -94,12 +94,7 @@ def test_entry_times_and_strata_limit_the_risk_sets(seed):
     everybody, always = np.zeros(80), np.full(80, -1.0)
     for given in ({"entry": entry.clip(0)}, {"strata": stratum}, {"entry": entry.clip(0), "strata": stratum}):
         expected = by_definition(
-            y["time"],
-            y["event"],
-            risk,
-            given.get("entry", always),
-            given.get("strata", everybody),
-            weight,
+            y["time"], y["event"], risk, given.get("entry", always), given.get("strata", everybody), weight
         )
         late = with_fields(y, entry=given.get("entry"))
         found = calibration_slope(late, risk, sample_weight=weight, strata=given.get("strata"))

@@ -4,11 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import FollowUp, calibration_at, concordance_index, dynamic_auc, uno_concordance
 from drosurv.metrics.brier import brier_estimates, brier_scores
-from drosurv.metrics.competing_risks import (
-    brier_score_by_cause,
-    calibration_by_cause,
-    concordance_by_cause,
-)
+from drosurv.metrics.competing_risks import brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.patients.target import CompetingTarget, Surv
 

@@ -26,13 +26,7 @@ def imparity_pairs(event, time, score):
     comparable = ~skipped & ~np.eye(event.shape[1], dtype=bool)
     half_if_equal = np.where(f_i == f_j, 0.5, 0.0)
     earned = np.select(
-        [
-            t_i < t_j,
-            t_i > t_j,
-            d_i & d_j,
-            ~d_i & d_j,
-            d_i & ~d_j,
-        ],
+        [t_i < t_j, t_i > t_j, d_i & d_j, ~d_i & d_j, d_i & ~d_j],
         [
             np.where(f_i > f_j, 1.0, half_if_equal),
             np.where(f_i < f_j, 1.0, half_if_equal),

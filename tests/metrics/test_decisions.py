@@ -66,10 +66,7 @@ def test_censoring_leaves_the_numbers_near_those_without_it():
     risk = 1 - np.exp(-0.5 * np.exp(x))
     whole = decisions(Surv.from_arrays(np.ones(len(x)), time), risk, threshold=0.3, horizon=0.5)
     seen = decisions(
-        Surv.from_arrays(time <= censored, np.minimum(time, censored)),
-        risk,
-        threshold=0.3,
-        horizon=0.5,
+        Surv.from_arrays(time <= censored, np.minimum(time, censored)), risk, threshold=0.3, horizon=0.5
     )
     np.testing.assert_allclose(seen.table["value"], whole.table["value"], atol=0.02)
 
@@ -140,11 +137,7 @@ def test_what_cannot_be_estimated_is_nan_with_a_reason(time, event, risk, undefi
 def test_a_gap_with_an_unknown_group_is_unknown():
     y = Surv.from_arrays([1, 0, 1, 0], [1.0, 3.0, 1.0, 3.0])
     found = decisions(
-        y,
-        [0.9, 0.1, 0.1, 0.1],
-        threshold=0.5,
-        horizon=2.0,
-        groups=["a", "a", "b", "b"],
+        y, [0.9, 0.1, 0.1, 0.1], threshold=0.5, horizon=2.0, groups=["a", "a", "b", "b"]
     ).gaps.set_index("metric")
     assert np.isnan(found.loc["ppv", "value"])
     assert found.loc["ppv", "reason"] == "not estimable in b"

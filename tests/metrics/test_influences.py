@@ -16,18 +16,11 @@ from drosurv.judging.residual_tests import mean_estimate, standard_error
 from drosurv.metrics.brier import brier_estimates, brier_skill, integrated_brier_score
 from drosurv.metrics.calibration_slope import calibration_slope, slope_estimate, slope_of_curves_estimate
 from drosurv.metrics.concordance import concordance_estimate, concordance_index, uno_concordance, uno_estimate
-from drosurv.metrics.decisions import (
-    DECISION_METRICS,
-    decision_estimates,
-    weighted_decision_estimates,
-)
+from drosurv.metrics.decisions import DECISION_METRICS, decision_estimates, weighted_decision_estimates
 from drosurv.metrics.dynamic_auc import auc_estimate, dynamic_auc
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.nonparametric import (
-    KaplanMeier,
-    incidence_estimates,
-)
+from drosurv.metrics.nonparametric import KaplanMeier, incidence_estimates
 from drosurv.metrics.partial_likelihood import (
     gain_over_null,
     likelihood_estimates,

@@ -143,11 +143,7 @@ def test_alpha_one_is_the_mean():
         assert found.value == pytest.approx(mass @ losses)
 
 
-BALLS = {
-    "chi2": lambda: ChiSquare(0.2),
-    "paper": lambda: ChiSquare(0.4, "paper"),
-    "cvar": lambda: CVaR(0.2),
-}
+BALLS = {"chi2": lambda: ChiSquare(0.2), "paper": lambda: ChiSquare(0.4, "paper"), "cvar": lambda: CVaR(0.2)}
 # How far from even the weights can be in each ball: sum_i (q_i - p_i)^2 / p_i.
 DIVERGENCE = {"chi2": 1 / 0.2 - 1, "paper": 2 * (1 / 0.4 - 1) ** 2, "cvar": 1 / 0.2 - 1}
 

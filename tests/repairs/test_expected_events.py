@@ -10,12 +10,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
-from drosurv.repairs.expected import (
-    Expected,
-    expected_of_fitted,
-    expected_of_frozen,
-    reference_times,
-)
+from drosurv.repairs.expected import Expected, expected_of_fitted, expected_of_frozen, reference_times
 
 DATA = make_hidden_minority(n_samples=300, random_state=0)
 TARGET = parse_target(DATA.y)

@@ -80,16 +80,8 @@ def make_report(name="age", label=">65", rule="age > 71", title="Audit of a test
     own = tables_of(0.75, name, label)
     said = Statement("worst_group", f"DROCox serves {name} {label} worst.", concern=True)
     two = (Column("name", "Fact"), Column("value", "Value"))
-    verdict = (
-        Column("who", "Group"),
-        Column("patients", "Patients", "count"),
-        Column("finding", "Finding"),
-    )
-    found = (
-        Column("group", "Subgroup"),
-        Column("patients", "Patients", "count"),
-        Column("p", "p", "p"),
-    )
+    verdict = (Column("who", "Group"), Column("patients", "Patients", "count"), Column("finding", "Finding"))
+    found = (Column("group", "Subgroup"), Column("patients", "Patients", "count"), Column("p", "p", "p"))
     parts = {
         "verdict": Part(
             statements=(

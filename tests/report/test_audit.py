@@ -166,11 +166,7 @@ def test_two_cuts_of_a_column_are_told_apart(train, held_out):
     age = held_out.X["x1"]
     groups = {f"x1>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (0, 1)}
     model = CoxPH(l2=0.1).fit(train.X, train.y)
-    options = {
-        "X_train": train.X,
-        "y_train": train.y,
-        "search_rules": False,
-    }
+    options = {"X_train": train.X, "y_train": train.y, "search_rules": False}
     found = audit(model, held_out.X, held_out.y, sensitive_features=groups, **options)
     facts = {row["name"]: row["value"] for row in found.tables["data"].rows}
     assert facts["Groups by x1>0"] == "0 or below, over 0"
@@ -222,10 +218,7 @@ def test_a_model_without_curves_is_not_searched(model, train, held_out):
 @pytest.mark.sections("missed")
 def test_too_few_patients_for_rules_are_said_to_be_too_few(model, held_out):
     report = audit(
-        model,
-        held_out.X[:40],
-        held_out.y[:40],
-        sensitive_features=held_out.sensitive_features[:40],
+        model, held_out.X[:40], held_out.y[:40], sensitive_features=held_out.sensitive_features[:40]
     )
     assert "40 patients, too few for subgroups" in report.parts["missed"].statements[0].text
     assert "40 patients, too few for subgroups" in report.to_markdown()
@@ -236,11 +229,7 @@ def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model,
     names = [f"{k} {hostile} {'very long name ' * 20}" for k in range(12)]
     group = pd.Series([names[k % 12] if k % 31 else None for k in range(250)])
     report = audit(
-        model,
-        held_out.X[:250],
-        held_out.y[:250],
-        sensitive_features={hostile: group},
-        search_rules=False,
+        model, held_out.X[:250], held_out.y[:250], sensitive_features={hostile: group}, search_rules=False
     )
     assert len(report.tables["by_group"]) == 14
     assert any(row["group"] == "missing" for row in report.tables["by_group"].rows)

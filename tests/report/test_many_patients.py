@@ -27,10 +27,7 @@ def many(monkeypatch):
 @pytest.mark.sections("verdict", "missed", "remedy", "method")
 def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch):
     model, test = many
-    given = {
-        "sensitive_features": test.sensitive_features,
-        "features": test.X[["x1", "x5"]],
-    }
+    given = {"sensitive_features": test.sensitive_features, "features": test.X[["x1", "x5"]]}
     sampled = audit(model, test.X, test.y, **given)
     monkeypatch.setattr(observation, "MANY_PATIENTS", 350)
     whole = audit(model, test.X, test.y, **given)

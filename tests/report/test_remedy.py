@@ -22,11 +22,7 @@ def sample(seed, minority=0.25, n=700):
 
 def evidence_of(audited, test, follow_up):
     # The remedies' intervals are not those of the bootstrap.
-    given = {
-        "follow_up": follow_up,
-        "sensitive_features": None,
-        "features": test.X.iloc[:, [0, 4]],
-    }
+    given = {"follow_up": follow_up, "sensitive_features": None, "features": test.X.iloc[:, [0, 4]]}
     return Evidence(audited_model=audited, y=test.y, **given)
 
 

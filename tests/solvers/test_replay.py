@@ -42,7 +42,7 @@ CRITERIA = {
 
 @pytest.fixture(scope="module", autouse=True)
 def no_compiler():
-    """Tensors without numbers ask torch's compiler to leave functions alone; importing it takes longer than the tests."""
+    """Without numbers torch asks its compiler to leave functions alone: importing it takes longer than these tests."""
     with pytest.MonkeyPatch.context() as patch:
         if "torch._dynamo" not in sys.modules:
             compiler = SimpleNamespace(disable=lambda function, *_, **__: function)

@@ -256,12 +256,7 @@ def test_merged_cells_count_for_each_of_their_rows(tmp_path):
 
 
 def test_missing_values_of_excel_are_missing_and_its_other_errors_are_asked_about(book):
-    rows = [
-        ["a", "b", "c"],
-        *[[k, "x", 1.5] for k in range(20)],
-        ["#N/A", "NA", "#N/A"],
-        ["n/k", "y", None],
-    ]
+    rows = [["a", "b", "c"], *[[k, "x", 1.5] for k in range(20)], ["#N/A", "NA", "#N/A"], ["n/k", "y", None]]
     wrong = read_frame(book(Data=[*rows, ["#VALUE!", "x", 1.5]]), missing=["a=n/k"])
     with pytest.raises(ValueError, match=r"column 'a' holds 1 text \(first: row 23\), which is no number"):
         TableEncoder().fit(wrong)

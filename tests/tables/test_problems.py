@@ -260,11 +260,7 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
         warnings.simplefilter("always")
         read_survival_table(tmp_path / "messy.csv", time="days", event="died")
     texts = [str(warning.message) for warning in found]
-    starts = (
-        "1 patient has the time 0",
-        "1 row of messy.csv is a copy",
-        "column 'sex' holds labels",
-    )
+    starts = ("1 patient has the time 0", "1 row of messy.csv is a copy", "column 'sex' holds labels")
     assert len(texts) == len(starts)
     assert all(text.startswith(start) for text, start in zip(texts, starts, strict=True))
 

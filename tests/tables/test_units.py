@@ -36,10 +36,7 @@ def with_few(values, few, at=(7, 20)):
             {"Einheit": np.where(np.arange(N) % 7 == 3, "Monate", "Tage")},
             ["'Tage' in 257 rows", "'Monate' in 43 rows", "row 4"],
         ),
-        (
-            {"unit": np.where(np.arange(N) % 7 == 3, "m", "d")},
-            ["'d' in 257 rows", "'m' in 43 rows", "row 4"],
-        ),
+        ({"unit": np.where(np.arange(N) % 7 == 3, "m", "d")}, ["'d' in 257 rows", "'m' in 43 rows", "row 4"]),
         (
             {"time_unit": np.where(np.arange(N) % 7 == 3, 2, 1)},
             ["'1' in 257 rows", "'2' in 43 rows", "row 4"],

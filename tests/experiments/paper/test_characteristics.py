@@ -19,10 +19,4 @@ def test_what_is_counted_stands_beside_what_was_printed():
     assert frame.loc[0, ["samples", "published_samples", "features"]].tolist() == [8, 4024, 13]
     assert frame.loc[0, "censoring"] == 0.75
     table = characteristics_table(frame)
-    assert table.cells()[0] == [
-        "SEER",
-        "age, race",
-        "8 / 4,024",
-        "13 / 13",
-        "0.750 / 0.847",
-    ]
+    assert table.cells()[0] == ["SEER", "age, race", "8 / 4,024", "13 / 13", "0.750 / 0.847"]

@@ -46,10 +46,7 @@ def codes(experiment, method, metric, circumstances=()):
         (("sides", "dro-cox-split-one-side", "integrated_brier_score"), ["ibs-order", "ablation-setting"]),
         (("flc-age", "deep-dro-cox-split", "group_disparity"), ["mlp-level"]),
         (("flc-age", "deep-dro-cox-split", "concordance_index"), ["split-mlp-outside-budget"]),
-        (
-            ("split-size", "deep-dro-cox-split-n2-0.3", "group_disparity"),
-            ["ablation-setting", "mlp-level"],
-        ),
+        (("split-size", "deep-dro-cox-split-n2-0.3", "group_disparity"), ["ablation-setting", "mlp-level"]),
         (("flc-age", "deepsurv-keya-group", "group_disparity"), []),
         (("seer-race", "cox", "dynamic_auc"), ["seer-cox"]),
         (("sides", "dro-cox-split", "group_disparity"), ["ablation-setting"]),

@@ -17,10 +17,10 @@ def kinds(units):
 def test_there_are_seven_attribute_tables_of_24_methods_and_the_ablations():
     tables = [experiment for experiment in EXPERIMENTS.values() if len(experiment.methods) == 24]
     assert [experiment.name for experiment in tables] == [
-        *("flc-age", "flc-gender", "support-age", "support-gender", "support-race", "seer-age", "seer-race"),
+        *("flc-age", "flc-gender", "support-age", "support-gender", "support-race", "seer-age", "seer-race")
     ]
     assert [name for name in EXPERIMENTS if name not in {table.name for table in tables}] == [
-        *("alpha", "split-size", "sides"),
+        *("alpha", "split-size", "sides")
     ]
 
 
@@ -68,7 +68,7 @@ def test_the_ablations_show_the_published_mlps_at_the_setting_that_gives_them():
 
 def test_a_dataset_stands_for_its_tables():
     assert [experiment.name for experiment in find_experiments(["support"])] == [
-        *("support-age", "support-gender", "support-race"),
+        *("support-age", "support-gender", "support-race")
     ]
 
 

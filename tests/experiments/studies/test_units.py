@@ -28,14 +28,7 @@ from experiments.studies import (
 )
 
 GROUP, SEARCH = (0.25, 1.0, 0.4), (0.5, 0.3, 2.0, 3, 59)
-CERTIFIED = (
-    "late entry",
-    "weights",
-    "hospitals",
-    "2 rows per patient",
-    "fitted, strata",
-    "fitted, cause 1",
-)
+CERTIFIED = ("late entry", "weights", "hospitals", "2 rows per patient", "fitted, strata", "fitted, cause 1")
 # What a run measures, by name, and the run of a seed.
 RUNS = {
     "monitor": (
