@@ -108,6 +108,8 @@ def test_a_table_without_a_feature_of_the_model_is_refused(drosurv, model, patie
         (["cancer", "stroke"], "pass --event-value 'cancer' or --event-value 'stroke'"),
         ([3, 4], "pass --event-value '3' or --event-value '4'"),
         ([0, 1, 2], "as --event-value; every other then means censored"),
+        ([0, 1, 2], "judge one with `drosurv check --cause 1`"),
+        ([0, 7, 9], "number them 1 to 2 in the table, then judge one with `drosurv check --cause 1`"),
     ],
 )
 def test_a_coding_of_events_is_asked_for(drosurv, patients, tmp_path, status, question):

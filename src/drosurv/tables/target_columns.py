@@ -432,11 +432,14 @@ class TargetColumns:
         if 2 <= len(causes) < len(counts) <= 6:
             # The most frequent one, unless it is called that of others.
             suggested = next((cause for cause in causes if "other" not in words(cause)), causes[0])
+            number = ""
+            if all(map(like_number, causes)) and sorted(causes) != [str(k + 1) for k in range(len(causes))]:
+                number, suggested = f"number them 1 to {len(causes)} in the table, then ", "1"
             judge = call(f"check(table, cause={suggested!r})", f"drosurv check --cause {quote(suggested)}")
             model = call("CauseSpecificCox()", "drosurv fit --model cause-specific-cox")
             first = (
                 f". If {listing(list(map(repr, causes)))} are competing causes, such as a disease and death without "
-                f"it, judge one with {judge}, or model all with {model}. Otherwise pass"
+                f"it, {number}judge one with {judge}, or model all with {model}. Otherwise pass"
             )
         return ArgumentError(
             "event_value",
