@@ -13,6 +13,8 @@ from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.cox_split import CoxSplit
 from drosurv.patients.target import Target
 
+from ..differences import differences
+
 SEEDS = range(4)
 each_seed = pytest.mark.parametrize("seed", SEEDS)
 
@@ -131,12 +133,6 @@ def everyone(loss, scores):
     out = np.zeros_like(scores)
     out[:, loss.rows] = loss(scores)
     return out
-
-
-def differences(function, at, step=1e-6):
-    """Central differences of a function of a vector, one column per coordinate."""
-    moves = step * np.eye(len(at))
-    return np.stack([(function(at + move) - function(at - move)) / (2 * step) for move in moves], axis=-1)
 
 
 @st.composite

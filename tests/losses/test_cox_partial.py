@@ -13,31 +13,6 @@ def sample(n=60, seed=0):
     return target, rng.normal(size=(n, 3)), np.array([0.5, -1.0, 0.2])
 
 
-def test_losses_at_score_zero_are_logs_of_numbers_at_risk():
-    losses = cox_partial(
-        torch.zeros(5), torch.tensor([True, False, True, True, True]), torch.tensor([1.0, 2, 2, 3, 3])
-    )
-    np.testing.assert_allclose(losses.exp(), [5.0, 1.0, 4.0, 2.0, 2.0], rtol=1e-6)
-
-
-def test_efron_and_breslow_agree_without_ties():
-    rng = np.random.default_rng(0)
-    target, scores = Target(rng.random(30) < 0.6, rng.exponential(size=30)), rng.normal(size=(1, 30))
-    np.testing.assert_array_equal(CoxPartial(target, "efron")(scores), CoxPartial(target, "breslow")(scores))
-
-
-def test_efron_loss_of_two_tied_events_by_hand():
-    # Risks 1, 2 tied at time 1, and 3 later: Efron's terms are log 6 and log(6 - 3/2).
-    losses = cox_partial(
-        torch.tensor([1.0, 2.0, 3.0]).log(),
-        torch.tensor([True, True, False]),
-        torch.tensor([1.0, 1.0, 2.0]),
-        ties="efron",
-    )
-    mean = (np.log(6) + np.log(4.5)) / 2
-    np.testing.assert_allclose(losses, [mean, mean - np.log(2), 0.0], rtol=1e-6)
-
-
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
 def test_losses_sum_to_the_partial_likelihood_of_scikit_survival(ties):
     from sksurv.linear_model.coxph import CoxPHOptimizer
@@ -46,18 +21,6 @@ def test_losses_sum_to_the_partial_likelihood_of_scikit_survival(ties):
     peer = CoxPHOptimizer(X, target.event, target.time, alpha=np.zeros(3), ties=ties)
     losses = CoxPartial(target, ties)((X @ theta)[None, :])
     assert losses.sum() / len(X) == pytest.approx(peer.nlog_likelihood(theta), rel=1e-12)
-
-
-@pytest.mark.peer
-def test_efron_losses_sum_to_the_partial_likelihood_of_lifelines():
-    import pandas as pd
-    from lifelines import CoxPHFitter
-
-    target, X, _ = sample()
-    table = pd.DataFrame(X, columns=list("abc")).assign(time=target.time, event=target.event)
-    peer = CoxPHFitter().fit(table, "time", "event")
-    losses = CoxPartial(target, "efron")((X @ peer.params_.to_numpy())[None, :])
-    assert -losses.sum() == pytest.approx(peer.log_likelihood_, rel=1e-9)
 
 
 def test_events_and_times_broadcast_over_a_batch_of_scores():

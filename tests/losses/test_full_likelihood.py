@@ -8,6 +8,8 @@ from drosurv.losses.full_likelihood import Intervals, PiecewiseExponential, full
 from drosurv.losses.loss import block_sums
 from drosurv.patients.target import Target
 
+from ..differences import differences
+
 
 def sample(n=40, seed=0, zeros=2):
     rng = np.random.default_rng(seed)
@@ -36,15 +38,6 @@ def defined_losses(scores, psi, target, cuts):
     )
 
 
-def differences(function, at, step=1e-5):
-    columns = []
-    for j in range(len(at)):
-        move = np.zeros(len(at))
-        move[j] = step
-        columns.append((function(at + move) - function(at - move)) / (2 * step))
-    return np.stack(columns, axis=-1)
-
-
 @pytest.mark.parametrize("n_intervals", [1, 4, 20])
 def test_losses_and_gradients_follow_the_definition(n_intervals):
     target, rng = sample(n=24)
@@ -60,25 +53,6 @@ def test_losses_and_gradients_follow_the_definition(n_intervals):
         np.testing.assert_allclose(by_score[b], slope, rtol=1e-6, atol=1e-8)
         slope = differences(lambda p, b=b: q[b] @ defined_losses(scores[b], p, target, cuts), psi[b])
         np.testing.assert_allclose(by_psi[b], slope, rtol=1e-6, atol=1e-8)
-
-
-def test_hessian_is_the_derivative_of_the_gradient():
-    target, rng = sample(n=30, seed=1)
-    loss = PiecewiseExponential(target, 5)
-    X, q = rng.normal(size=(30, 3)), rng.random((1, 30))
-    for _ in range(2):
-        theta, psi = rng.normal(size=3), rng.normal(size=5)
-        loss((X @ theta)[None], psi[None])
-        hessian = loss.hessian(q, X)
-
-        def gradient(joint):
-            loss(X @ joint[:3], joint[3:])
-            by_score, by_psi = loss.pullback(q[0])
-            return np.concatenate([by_score @ X, by_psi])
-
-        slopes = differences(gradient, np.concatenate([theta, psi]))
-        np.testing.assert_allclose(hessian, slopes, rtol=1e-6, atol=1e-7)
-        assert np.linalg.eigvalsh(hessian).min() > 0
 
 
 def test_torch_agrees_in_value_and_gradient():

@@ -7,6 +7,8 @@ from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.summed_likelihood import RowsOfPatients, StratifiedLikelihood
 from drosurv.patients.target import Target
 
+from ..differences import differences
+
 N, D, K = 60, 2, 4
 
 
@@ -48,11 +50,6 @@ def defined_losses(z, X, target, weight, offset):
     return np.array(losses)
 
 
-def differences(function, at, step=1e-5):
-    moves = step * np.eye(len(at))
-    return np.stack([(function(at + move) - function(at - move)) / (2 * step) for move in moves], axis=-1)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_losses_and_all_derivatives_follow_the_definition(seed):
     target, weight, offset, X, rng = sample(seed)
@@ -65,9 +62,9 @@ def test_losses_and_all_derivatives_follow_the_definition(seed):
         by_score, by_psi = loss.pullback(q)
         return np.append(by_score[0] @ X, by_psi[0])
 
-    wanted = differences(lambda z: defined_losses(z, X, target, weight, offset), z)
+    wanted = differences(lambda z: defined_losses(z, X, target, weight, offset), z, 1e-5)
     np.testing.assert_allclose(gradient(z), q[0] @ wanted, rtol=1e-6, atol=1e-6)
-    bends = differences(gradient, z)
+    bends = differences(gradient, z, 1e-5)
     found = loss((X @ z[:D])[None], z[None, D:])[0]
     np.testing.assert_allclose(found, defined_losses(z, X, target, weight, offset), rtol=1e-10, atol=1e-12)
     which = rng.permutation(N)[:20]

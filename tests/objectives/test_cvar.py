@@ -7,23 +7,6 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import uniform_mass
 
 
-@pytest.mark.parametrize("k", [1, 3, 10, 20])
-def test_cvar_is_the_mean_of_the_worst_share(k):
-    losses = np.random.default_rng(0).normal(size=20)
-    wanted = np.sort(losses)[-k:].mean()
-    assert CVaR(k / 20)(losses[None, :], uniform_mass(20)).value[0] == pytest.approx(wanted, rel=1e-12)
-    assert cvar(torch.as_tensor(losses), k / 20).item() == pytest.approx(wanted, rel=1e-12)
-
-
-def test_alpha_between_patients_weights_one_of_them_partly():
-    # The worst 0.375 of four patients: all of 4.0 and half of 3.0.
-    losses = np.array([1.0, 4.0, 2.0, 3.0])
-    found = CVaR(0.375)(losses[None, :], uniform_mass(4))
-    assert found.value[0] == pytest.approx((4 + 0.5 * 3) / 1.5, rel=1e-12)
-    np.testing.assert_allclose(found.weights[0], [0, 1 / 1.5, 0, 0.5 / 1.5], rtol=1e-12)
-    assert found.eta[0] == 3.0
-
-
 def test_patients_of_equal_loss_share_their_weight():
     losses = torch.tensor([2.0, 2.0, 2.0, 5.0, 1.0], dtype=torch.float64, requires_grad=True)
     cvar(losses, 0.4).backward()

@@ -15,6 +15,8 @@ from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest
 from drosurv.solvers.networks import ModuleBatch
 
+from ..differences import differences
+
 ALPHA = 0.3
 OBJECTIVES = {"mean": Mean(), "cvar": CVaR(ALPHA), "chi2": ChiSquare(ALPHA)}
 
@@ -68,11 +70,6 @@ class Patients:
 
     def point(self, seed=1):
         return 0.3 * np.random.default_rng(seed).normal(size=self.X.shape[1] + self.loss.n_intervals)
-
-
-def differences(function, at, step=1e-6):
-    moves = step * np.eye(len(at))
-    return np.stack([(function(at + move) - function(at - move)) / (2 * step) for move in moves], axis=-1)
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))

@@ -16,6 +16,8 @@ from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import Partitions
 
+from ..differences import differences
+
 RNG = np.random.default_rng(0)
 N, D, ALPHA = 40, 2, 0.3
 X = RNG.normal(size=(N, D))
@@ -79,10 +81,6 @@ def criterion_of(name, objective, offset=None, weight=None):
     return Criterion(LOSSES[name][0](), make(), mass, blocks, neighborhoods=around, null_losses=offset)
 
 
-def slopes(function, at, step=1e-6):
-    return np.array([(function(at + e) - function(at - e)) / (2 * step) for e in step * np.eye(len(at))])
-
-
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", LOSSES)
@@ -103,7 +101,7 @@ def test_any_objective_takes_the_averages_of_any_loss(name, objective, weight):
 
     found, by_score, by_extra = criterion(scores[None], extra[None])
     assert found[0] == pytest.approx(value(np.append(scores, extra)), rel=1e-10)
-    expected = slopes(value, np.append(scores, extra))
+    expected = differences(value, np.append(scores, extra))
     np.testing.assert_allclose(np.append(by_score, by_extra), expected, atol=2e-7)
 
 
@@ -117,7 +115,7 @@ def test_curvature_is_the_derivative_of_the_gradient(name, objective):
         problem.value(point)
         return problem.gradient()
 
-    expected = slopes(gradient, z)
+    expected = differences(gradient, z)
     problem.value(z)
     np.testing.assert_allclose(problem.curvature()[1], expected, rtol=1e-4, atol=1e-6)
 
@@ -142,24 +140,6 @@ def test_the_null_models_losses_are_those_of_equal_scores():
     loss = LOSSES["partial"][0]()
     np.testing.assert_allclose(loss.null_losses(), partial_likelihood(np.zeros(N), None), atol=1e-12)
     assert loss.event_share == EVENT.mean()
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_fewer_patients_are_the_same_loss_among_them(name):
-    rows = np.flatnonzero(RNG.random(N) < 0.7)
-    loss = LOSSES[name][0]().take(rows)
-    scores, psi = RNG.normal(size=(1, len(rows))), LOSSES["full"][0]().start[None]
-    again = {
-        "partial": lambda: CoxPartial(TARGET.take(rows)),
-        "split": lambda: CoxSplit(TARGET.take(rows), FIRST[rows]),
-        "full": lambda: PiecewiseExponential(TARGET, 3),
-    }[name]()
-    if name == "full":
-        whole = np.zeros((1, N))
-        whole[:, rows] = scores
-        np.testing.assert_allclose(loss(scores, psi), again(whole, psi)[:, rows])
-    else:
-        np.testing.assert_allclose(loss(scores), again(scores))
 
 
 @pytest.mark.parametrize("name", LOSSES)
