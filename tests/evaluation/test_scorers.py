@@ -12,10 +12,6 @@ from drosurv import metrics, paper
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import evaluate, get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
-from drosurv.judging.from_predictions import judged_patients
-from drosurv.metrics.dynamic_auc import dynamic_auc_curve
-from drosurv.metrics.follow_up import FollowUp, brier_times
-from drosurv.predictions import as_predictions
 
 SCORES = known_scores()
 GROUPED = [name for name, score in SCORES.items() if score.over != "all"]
@@ -32,87 +28,7 @@ def tenth(time):
     return np.sort(time)[::-1][int(np.ceil(len(time) / 10)) - 1]
 
 
-@pytest.fixture(scope="module")
-def expected_scores(model, train, held_out):
-    y, risk = held_out.y, model.predict(held_out.X)
-    curves = model.predict_survival_function(held_out.X)
-    groups = held_out.sensitive_features
-    members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
-    times = brier_times(FollowUp.parse(y), held_out.target, until=tenth(y["time"]))
-    null = np.tile(FollowUp.parse(train.y).survival_at(times), (len(y), 1))
-    survival = model.predict_survival_function(held_out.X, times=times)
-    gains = judged_patients(as_predictions(model, held_out.X, len(y)), y).gains
-    # Groups are scored at the times of all patients.
-    auc_times = dynamic_auc_curve(y, y, risk).times
-    # Those of an attribute are ranked as long as a tenth of each is at risk.
-    until = {
-        name: min(tenth(y["time"][groups[name] == label]) for label in groups[name].unique())
-        for name in groups
-    }
-
-    horizon = metrics.default_horizon(y)
-
-    def ici(rows):
-        return metrics.integrated_calibration_index(y[rows], curves[rows], horizon)
-
-    def lowest(metric):
-        return min(metric(rows) for rows in members)
-
-    def brier(rows, predicted=survival):
-        return metrics.integrated_brier_score(y[rows], y[rows], predicted[rows], times)
-
-    def lowest_until(metric):
-        found = [
-            metric((groups[name] == label).to_numpy(), end)
-            for name, end in until.items()
-            for label in groups[name].unique()
-        ]
-        return min(found)
-
-    def uno(rows, end):
-        return metrics.uno_concordance(y[rows], y[rows], risk[rows], tau=np.nextafter(end, np.inf))
-
-    def auc(rows, end):
-        return metrics.dynamic_auc(y[rows], y[rows], risk[rows], auc_times[auc_times <= end])
-
-    return {
-        "c_index": metrics.concordance_index(y, risk),
-        "uno_c": uno(slice(None), tenth(y["time"])),
-        "auc": metrics.dynamic_auc(y, y, risk),
-        "log_partial_likelihood": metrics.log_partial_likelihood(y, risk),
-        "neg_ibs": -brier(slice(None)),
-        "brier_skill": 1 - brier(slice(None)) / brier(slice(None), null),
-        "likelihood_gain": gains.mean(),
-        "worst_group_c": lowest(lambda rows: metrics.concordance_index(y[rows], risk[rows])),
-        "worst_group_uno_c": lowest_until(uno),
-        "worst_group_auc": lowest_until(auc),
-        "worst_group_brier_skill": lowest(lambda rows: 1 - brier(rows) / brier(rows, null)),
-        "worst_group_likelihood_gain": lowest(lambda rows: gains[rows].mean()),
-        "concordance_imparity": max(paper.concordance_imparity(y, risk, groups[name]) for name in groups),
-        "neg_concordance_imparity": -max(
-            paper.concordance_imparity(y, risk, groups[name]) for name in groups
-        ),
-        "neg_group_disparity": -max(paper.group_disparity(risk, groups[name]) for name in groups),
-        "neg_intersectional_disparity": -paper.intersectional_disparity(risk, groups),
-        "gain_over_null": metrics.gain_over_null(y, risk),
-        "worst_group_neg_ibs": lowest(lambda rows: -brier(rows)),
-        "neg_ici": -ici(np.ones(len(y), dtype=bool)),
-        "worst_group_neg_ici": lowest(lambda rows: -ici(rows)),
-    }
-
-
-def test_a_score_is_its_metric_with_censoring_weights_of_the_scored_patients(
-    model, held_out, expected_scores
-):
-    for name, expected in expected_scores.items():
-        groups = {"sensitive_features": held_out.sensitive_features} if name in GROUPED else {}
-        found = get_scorer(name)(model, held_out.X, held_out.y, **groups)
-        assert isinstance(found, float), name
-        assert found == pytest.approx(expected, rel=1e-8), name
-
-
 def test_a_score_is_the_number_of_evaluate_that_its_name_says(model, held_out):
-    """Also of a new metric, which `expected_scores` need not list."""
     groups = held_out.sensitive_features
     table = evaluate(model, held_out.X, held_out.y, sensitive_features=groups, paper=True).table
     kinds = {"all": ["overall"], "groups": ["group"], "attributes": ["overall", "gap"]}
@@ -121,7 +37,9 @@ def test_a_score_is_the_number_of_evaluate_that_its_name_says(model, held_out):
         rows = table[(table["metric"] == score.metric.name) & table["kind"].isin(kinds[score.over])]
         values = score.sign * rows["value"]
         expected = max(values, key=abs) if score.over == "attributes" else min(values)
-        assert get_scorer(name)(model, held_out.X, held_out.y, **given) == pytest.approx(expected), name
+        found = get_scorer(name)(model, held_out.X, held_out.y, **given)
+        assert isinstance(found, float), name
+        assert found == pytest.approx(expected), name
 
 
 def test_all_scorers_work_together_in_cross_validation_with_groups_routed(routing, held_out):
