@@ -5,13 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.integrate import trapezoid
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
 import drosurv
@@ -22,7 +20,6 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import with_intersections
 from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import FollowUp
-from drosurv.metrics.follow_up import brier_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.risk_strata import EventsByTime
 from drosurv.patients.groups import parse_groups
@@ -55,10 +52,6 @@ def quiet(*args, **changes):
 def plain(model, train, held_out):
     """Values without intervals, by default options otherwise."""
     return quick(model, train, held_out)
-
-
-def test_evaluate_is_exported_by_the_package():
-    assert drosurv.evaluate is evaluate
 
 
 def test_every_number_of_a_group_has_its_patients_and_events(result, held_out):
@@ -236,23 +229,6 @@ def test_scores_alone_leave_out_what_needs_curves_and_say_so(train, held_out):
         assert sorted(found.findings["question"]) == ["ranking", *n_slopes * ["slope"]]
         with pytest.raises(ValueError, match="no survival curves"):
             found.plot_calibration()
-
-
-def found_times(held_out):
-    """Times of Brier scores: as long as a tenth of the 240 patients is at risk."""
-    last = np.sort(held_out.y["time"])[::-1][23]
-    return brier_times(FollowUp.of(held_out.target), held_out.target, until=last)
-
-
-def test_scikit_survivals_models_are_evaluated(train, held_out):
-    forest = RandomSurvivalForest(n_estimators=10, min_samples_leaf=15, random_state=0).fit(train.X, train.y)
-    found = quick(forest, train, held_out)
-    assert found.value("concordance_index") == pytest.approx(forest.score(held_out.X, held_out.y))
-    assert found.value("integrated_brier_score") == pytest.approx(
-        metrics.integrated_brier_score(
-            held_out.y, held_out.y, forest.predict_survival_function(held_out.X), found_times(held_out)
-        )
-    )
 
 
 def test_a_frame_and_a_pipeline_give_what_arrays_give(result, train, held_out):
@@ -597,17 +573,6 @@ def test_constant_scores_name_no_worst_group(train, held_out):
     assert "Lowest c-index" not in found
 
 
-def test_copies_of_a_patient_say_nothing_new(model, train, held_out):
-    patient = np.repeat(np.arange(80), 3)
-    rows = np.repeat(np.arange(80), 3)
-    given = {"y_train": train.y}
-    copied = evaluate(model, held_out.X[rows], with_fields(held_out.y[rows], id=patient), **given).to_frame()
-    alone = evaluate(model, held_out.X[:80], held_out.y[:80], **given).to_frame()
-    for name in ("concordance_index", "integrated_brier_score", "likelihood_gain"):
-        errors = [table.loc[table["metric"] == name, "standard_error"].iloc[0] for table in (copied, alone)]
-        assert errors[0] == pytest.approx(errors[1], rel=0.1)
-
-
 def test_counts_are_of_events_where_patients_have_several(model, train, held_out):
     n = len(held_out.y) // 2
     y = held_out.y[: 2 * n].copy()
@@ -654,32 +619,6 @@ def test_equal_predictions_are_judged_without_a_slope(held_out):
     equal = predicted_at(held_out, lambda survival: np.broadcast_to(survival.mean(axis=0), survival.shape))
     assert "slope" not in set(equal.findings["question"])
     assert any("predictions of all patients are equal" in note for note in equal.notes)
-
-
-def test_patients_are_weighted_by_their_own_censoring():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 1))
-    time = rng.exponential(np.exp(-x[:, 0]))
-
-    def observed(rows, end):
-        until = rng.uniform(0, end, len(time[rows]))
-        return Surv.from_arrays(time[rows] <= until, np.minimum(time[rows], until))
-
-    train, test = slice(0, 1000), slice(1000, 3000)
-    model = CoxPH().fit(x[train], observed(train, 20.0))
-    y = observed(test, 2.0)
-    short = evaluate(model, x[test], y)
-    # The outcomes of all at the same times, as if nobody had been censored.
-    at = short.select(metric="integrated_brier_score")[0].value
-    times = np.linspace(y["time"].min(), np.sort(y["time"])[::-1][199], 100)
-    survival = model.predict_survival_function(x[test], times=times)
-    squares = (((time[test][:, None] > times) - survival) ** 2).mean(axis=0)
-    truth = trapezoid(squares, times) / np.ptp(times)
-    assert at == pytest.approx(truth, abs=0.01)
-    # The null model stays that of the training patients.
-    own = evaluate(model, x[test], y, y_train=y)
-    assert own.value("integrated_brier_score") == pytest.approx(at)
-    assert own.value("likelihood_gain") != pytest.approx(short.value("likelihood_gain"))
 
 
 @pytest.mark.filterwarnings("ignore:undefined")
