@@ -13,8 +13,8 @@ import numpy as np
 
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.curves_by_group import decision_curves
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.target import Target
 
 SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")
@@ -64,7 +64,7 @@ def covered(case):
     risk, group, target = patients(n, rate, truth, censored, np.random.default_rng(seed))
     given = predicted(risk, rate, wrong)
     rows = {ALL: np.arange(n), ("group", "1"): np.flatnonzero(group)}
-    outcomes = {key: OutcomesAtHorizon.of(target, given, 2.0, rows=own) for key, own in rows.items()}
+    outcomes = {key: ObservedRisk.of(target, given, 2.0, rows=own) for key, own in rows.items()}
     curve = decision_curves({ALL: outcomes[ALL]}, THRESHOLDS)
     # Where no patient is above the threshold, the benefit is 0 and has no band.
     outside = (benefit < curve["low"]) | (curve["high"] < benefit)

@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.target import Target
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -20,7 +20,7 @@ ALL = ("overall", "all")
 def outcomes(risk, happened):
     """Outcomes by time 1 without censoring."""
     time = np.where(happened, 0.5, 2.0)
-    return OutcomesAtHorizon.of(Target(happened, time), risk, 1.0)
+    return ObservedRisk.of(Target(happened, time), risk, 1.0)
 
 
 def simulated(n, seed, factor=1.0):
@@ -29,7 +29,7 @@ def simulated(n, seed, factor=1.0):
     hazard = 0.4 * np.exp(0.8 * rng.normal(size=n))
     time, left = rng.exponential(1 / (factor * hazard)), rng.exponential(1 / np.sqrt(hazard))
     target = Target(time <= left, np.minimum(time, left))
-    return OutcomesAtHorizon.of(target, 1 - np.exp(-hazard), 1.0)
+    return ObservedRisk.of(target, 1 - np.exp(-hazard), 1.0)
 
 
 def test_without_censoring_the_curve_and_the_slope_are_those_of_glm_in_r():

@@ -10,7 +10,7 @@ import pytest
 from drosurv import Surv, evaluate
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.curves_by_group import decision_curves, decision_table, default_thresholds
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.target import Target
 
 EXAMPLE = Path(__file__).parents[1] / "metrics" / "fixtures" / "dcurves_survival.csv"
@@ -68,7 +68,7 @@ def test_without_censoring_the_curves_are_those_of_the_definition():
 def test_curves_are_near_those_of_dcurves_on_its_survival_example():
     data = pd.read_csv(EXAMPLE)
     target = Target(data["cancer"].to_numpy() == 1, data["ttcancer"].to_numpy())
-    outcomes = OutcomesAtHorizon.of(target, data["cancerpredmarker"].to_numpy(), 1.0)
+    outcomes = ObservedRisk.of(target, data["cancerpredmarker"].to_numpy(), 1.0)
     # True and false positives of Python's dcurves 1.1.7, whose censoring is that of the patients above the threshold.
     recorded = {
         0.05: (0.13047076504092, 0.42419590162575),
@@ -84,7 +84,7 @@ def test_with_censoring_by_risk_and_group_the_curves_are_those_of_the_truth():
     risk, group, target = patients(40_000, 2)
     thresholds = np.array([0.2, 0.4, 0.6])
     rows = np.flatnonzero(group == 1)
-    outcomes = OutcomesAtHorizon.of(target, risk, 1.0, rows=rows)
+    outcomes = ObservedRisk.of(target, risk, 1.0, rows=rows)
     found = decision_curves({("sex", "1"): outcomes}, thresholds)
     p = risk[rows, None]
     truth = ((p >= thresholds) * (p - (1 - p) * thresholds / (1 - thresholds))).mean(axis=0)
@@ -97,7 +97,7 @@ def test_thresholds_that_divide_a_stratum_have_no_bias_from_censoring_by_risk():
     thresholds, errors = np.array([0.4, 0.5, 0.6]), []
     for seed in range(100):
         risk, _, target = patients(200, seed)
-        found = decision_curves({ALL: OutcomesAtHorizon.of(target, risk, 1.0)}, thresholds)["net_benefit"]
+        found = decision_curves({ALL: ObservedRisk.of(target, risk, 1.0)}, thresholds)["net_benefit"]
         p = risk[:, None]
         truth = ((p >= thresholds) * (p - (1 - p) * thresholds / (1 - thresholds))).mean(axis=0)
         errors.append(found.to_numpy() - truth)
@@ -109,7 +109,7 @@ def test_with_causes_the_benefit_is_that_of_the_incidence():
     n = 5_000
     time, first = rng.exponential(size=n), rng.random(n) < 0.4
     risk = 0.3 * rng.random(n)
-    outcomes = OutcomesAtHorizon.of(Target(first, time, other=~first), risk, 1.0)
+    outcomes = ObservedRisk.of(Target(first, time, other=~first), risk, 1.0)
     found = decision_curves({ALL: outcomes}, np.array([0.1, 0.2]))
     expected = [brute_force(risk, first & (time <= 1.0), t) for t in (0.1, 0.2)]
     np.testing.assert_allclose(found["net_benefit"], expected)
@@ -120,7 +120,7 @@ def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_ag
     thresholds, rng = np.array([0.2, 0.5]), np.random.default_rng(5)
 
     def curve(rows):
-        return decision_curves({ALL: OutcomesAtHorizon.of(target, risk, 1.0, rows=rows)}, thresholds)
+        return decision_curves({ALL: ObservedRisk.of(target, risk, 1.0, rows=rows)}, thresholds)
 
     draws = [curve(rng.integers(300, size=300))["net_benefit"] for _ in range(60)]
     found = curve(np.arange(300))
@@ -132,14 +132,14 @@ def test_bands_are_as_wide_as_those_of_a_bootstrap_that_weights_for_censoring_ag
 def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     risk, _, target = patients(300, 6)
     thresholds = np.array([0.2, 0.5])
-    alone = OutcomesAtHorizon.of(target, risk, 1.0)
+    alone = ObservedRisk.of(target, risk, 1.0)
     # The same patients and strata: five times the events would make five times as many.
     rows, stratum = np.repeat(alone.rows, 5), np.repeat(alone.outcomes.stratum, 5)
     outcomes = replace(
         alone.outcomes, target=target.take(rows), weight=np.ones(len(rows)), stratum=stratum, risk=risk[rows]
     )
-    together = OutcomesAtHorizon(
-        risk[rows], outcomes, np.arange(len(rows)), np.unique(rows, return_inverse=True)[1]
+    together = ObservedRisk(
+        risk[rows], outcomes, np.arange(len(rows)), np.unique(rows, return_inverse=True)[1], risk[rows]
     )
     widths = [
         (found["high"] - found["low"]).to_numpy()
@@ -148,26 +148,12 @@ def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     np.testing.assert_allclose(widths[1], widths[0], rtol=0.05)
 
 
-def test_patients_of_weight_0_do_not_count():
-    risk, _, target = patients(300, 8)
-    weight = (np.arange(300) % 7 > 0) * 1.0
-    kept = np.flatnonzero(weight)
-    whole = OutcomesAtHorizon.of(target, risk, 1.0, weight=weight)
-    part = OutcomesAtHorizon.of(target.take(kept), risk[kept], 1.0)
-    bands = [
-        decision_curves({ALL: one}, np.array([0.2, 0.5]))[["net_benefit", "low", "high"]]
-        for one in (whole, part)
-    ]
-    np.testing.assert_allclose(*bands, rtol=1e-9)
-
-
 def test_a_group_whose_follow_up_ends_before_the_horizon_has_no_curve():
     risk, group, target = patients(400, 7)
     time = np.where(group == 1, np.minimum(target.time, 0.6), target.time)
     short = Target(target.event & (time == target.time), time)
     groups = {
-        ("sex", str(k)): OutcomesAtHorizon.of(short, risk, 1.0, rows=np.flatnonzero(group == k))
-        for k in (0, 1)
+        ("sex", str(k)): ObservedRisk.of(short, risk, 1.0, rows=np.flatnonzero(group == k)) for k in (0, 1)
     }
     found = decision_curves(groups, np.array([0.2, 0.4])).set_index("group")["net_benefit"]
     assert found["1"].isna().all()
@@ -178,8 +164,7 @@ def test_a_group_whose_follow_up_ends_before_the_horizon_has_no_curve():
 def test_without_censoring_decisions_are_shares_and_a_gap_is_that_of_two_shares():
     risk, group, target = patients(400, 9, censored=False)
     groups = {
-        ("sex", str(k)): OutcomesAtHorizon.of(target, risk, 1.0, rows=np.flatnonzero(group == k))
-        for k in (0, 1)
+        ("sex", str(k)): ObservedRisk.of(target, risk, 1.0, rows=np.flatnonzero(group == k)) for k in (0, 1)
     }
     found = decision_table(groups, 0.4, 0.95).set_index(["group", "metric"])
     shares, errors = [], []
@@ -220,13 +205,13 @@ def test_decisions_of_groups_are_not_compared_where_high_risks_are_left_out():
     time, left = rng.exponential(np.exp(-eta)), rng.exponential(np.exp(-1.5 * eta))
     target, risk = Target(time <= left, np.minimum(time, left)), -np.expm1(-np.exp(eta))
     rows = {("sex", "m"): np.arange(0, n, 3), ("sex", "w"): np.setdiff1d(np.arange(n), np.arange(0, n, 3))}
-    groups = {key: OutcomesAtHorizon.of(target, risk, 1.0, rows=own) for key, own in rows.items()}
-    partly = [key[1] for key, one in groups.items() if not one.all_followed]
+    groups = {key: ObservedRisk.of(target, risk, 1.0, rows=own) for key, own in rows.items()}
+    partly = [key[1] for key, one in groups.items() if one.left_out]
     assert partly == [key[1] for key, own in rows.items() if len(groups[key]) < len(own)]
     gaps = decision_table(groups, 0.4, 0.95).query("group == 'gap'")
     assert gaps["reason"].eq(f"some patients are not judged in {', '.join(partly)}").all()
     assert gaps["value"].isna().all()
     # By an earlier time everybody was followed.
-    early = {key: OutcomesAtHorizon.of(target, risk, 0.05, rows=own) for key, own in rows.items()}
-    assert all(one.all_followed for one in early.values())
+    early = {key: ObservedRisk.of(target, risk, 0.05, rows=own) for key, own in rows.items()}
+    assert not any(one.left_out for one in early.values())
     assert decision_table(early, 0.4, 0.95).query("group == 'gap'")["value"].notna().all()

@@ -19,7 +19,7 @@ from drosurv.judging.verdict import PROBLEMS
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.risk_strata import observed_risk
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.observation import Inference, Rows
 from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
@@ -83,7 +83,7 @@ def test_every_column_follows_its_definition(fitted):
         assert row.ratio == pytest.approx(row.observed / row.expected)
         assert row.horizon == result.settings.horizon
         survival = model.predict_survival_function(test.X[own], times=[row.horizon])[:, 0]
-        risk = observed_risk(target, 1 - survival, row.horizon)
+        risk = ObservedRisk.of(target, 1 - survival, row.horizon)
         assert row.survival_predicted == pytest.approx(1 - risk.predicted)
         assert row.survival_observed == pytest.approx(1 - risk.observed.value)
         shown = result.times[result.times["time"] == row.horizon].set_index("group").loc[row.group]

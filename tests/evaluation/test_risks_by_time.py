@@ -8,7 +8,7 @@ import pytest
 
 from drosurv import CoxPH, Surv, evaluate
 from drosurv.evaluation.result_views import times_tables
-from drosurv.metrics.risk_strata import observed_risk
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.target import parse_target
 
 AT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -39,7 +39,7 @@ def test_the_numbers_are_those_of_the_patients_of_the_group(result, data):
     for row in times.itertuples():
         own = (sex == row.group).to_numpy() | (row.group == "all")
         risk = 1 - survival[own, AT.index(row.time)]
-        expected = observed_risk(parse_target(y[own]), risk, row.time)
+        expected = ObservedRisk.of(parse_target(y[own]), risk, row.time)
         interval = expected.observed.interval(0.95)
         assert row.predicted == pytest.approx(expected.predicted)
         assert (row.observed, row.low, row.high) == pytest.approx(
@@ -123,7 +123,7 @@ def test_with_late_entry_each_tested_time_has_the_risks_from_the_first_predicted
         assert row.patients == judged.sum()
         assert row.predicted == pytest.approx(risk.mean())
         assert row.observed == pytest.approx(
-            observed_risk(parse_target(later), risk, row.time).observed.value
+            ObservedRisk.of(parse_target(later), risk, row.time).observed.value
         )
     tested = result.findings.query("question == 'level by a time'")
     assert [*result.times["time"]] == [*tested["time"], 1.5]

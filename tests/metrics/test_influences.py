@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from drosurv.evaluation.calibration_curves import fit_regression
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
 from drosurv.judging.own_curve import OwnCurve
 from drosurv.judging.residual_tests import mean_estimate, standard_error
@@ -27,7 +26,7 @@ from drosurv.metrics.partial_likelihood import (
     log_partial_likelihood,
     share_of_gain,
 )
-from drosurv.metrics.risk_strata import EventsByTime
+from drosurv.metrics.risk_strata import EventsByTime, ObservedRisk
 from drosurv.patients.target import Target
 
 TIMES = np.array([0.7, 1.3, 2.2, 3.0])
@@ -95,10 +94,11 @@ def weighted_decision(metric):
 
 def calibration_curve(p, w):
     """Slope of the regression of the outcome at a horizon on predicted risks."""
-    outcomes = OutcomesAtHorizon(1 - p.survival[:, 2], in_strata(p, w), np.arange(len(w)))
+    risk = 1 - p.survival[:, 2]
+    outcomes = ObservedRisk(risk, in_strata(p, w), np.arange(len(w)), None, risk)
     x = cloglog(outcomes.risk)
     fitted = None
-    if outcomes.total > 0 and outcomes.events.any():
+    if outcomes.patients > 0 and outcomes.events.any():
         fitted = fit_regression(outcomes, np.column_stack([np.ones(len(x)), x]))
     return Estimate.undefined(len(w)) if fitted is None else Estimate(fitted.coef[1], fitted.influence[:, 1])
 

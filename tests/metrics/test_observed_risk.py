@@ -9,7 +9,7 @@ from scipy import stats
 
 from drosurv.metrics.estimates import Estimates
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, incidence_estimates
-from drosurv.metrics.risk_strata import EventsByTime, observed_given_risks, observed_risk
+from drosurv.metrics.risk_strata import EventsByTime, ObservedRisk, observed_given_risks
 from drosurv.patients.target import Target
 
 
@@ -28,7 +28,7 @@ def patients(n, seed, *, other=False, early=1.0):
 @pytest.mark.parametrize("other", [False, True])
 def test_it_is_near_the_mean_of_the_curves_of_the_strata(other):
     target, risk = patients(400, 0, other=other)
-    found = observed_risk(target, risk, 3.0)
+    found = ObservedRisk.of(target, risk, 3.0)
     by_then = target.event & (target.time <= 3.0)
     outcomes = EventsByTime.of(3.0, target, risk)
     stratum = outcomes.stratum
@@ -49,9 +49,8 @@ def test_it_is_near_the_mean_of_the_curves_of_the_strata(other):
 def test_without_censoring_it_is_the_share_of_patients_with_the_event():
     target, risk = patients(200, 1)
     target = Target(np.ones(200, bool), target.time)
-    found = observed_risk(target, risk, 3.0)
+    found = ObservedRisk.of(target, risk, 3.0)
     assert found.observed.value == pytest.approx(np.mean(target.time <= 3.0))
-    assert found.ratio == pytest.approx(np.mean(target.time <= 3.0) / risk.mean())
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -86,7 +85,7 @@ def test_the_interval_covers_the_true_risk_where_censoring_depends_on_risk_insid
         eta = 0.8 * rng.normal(size=n)
         time, left = rng.exponential(np.exp(-eta)), rng.exponential(np.exp(-eta))
         target = Target(time <= left, np.minimum(time, left))
-        found = observed_risk(target, 1 - np.exp(-0.6 * np.exp(eta)), 0.6)
+        found = ObservedRisk.of(target, 1 - np.exp(-0.6 * np.exp(eta)), 0.6)
         # Predictions are right: the true risk of the patients who are judged is their mean predicted one.
         interval = found.observed.interval(0.95)
         missed.append(not interval.low <= found.predicted <= interval.high)
@@ -100,7 +99,7 @@ def test_right_predictions_are_in_the_interval_where_high_risks_are_censored_ear
     missed, missed_by_kaplan_meier = [], []
     for seed in range(40):
         target, risk = patients(800, seed)
-        found = observed_risk(target, risk, 3.0)
+        found = ObservedRisk.of(target, risk, 3.0)
         interval = found.observed.interval(0.95)
         missed.append(not interval.low <= found.predicted <= interval.high)
         plain = incidence_estimates(target, np.array([3.0]))[0].interval(0.95)
@@ -116,18 +115,17 @@ def test_patients_of_high_risk_who_were_not_followed_are_left_out():
     high = risk > np.quantile(risk, 10 / 13)
     time = np.where(high, np.minimum(target.time, 1.5), target.time)
     short = Target(target.event & (time == target.time), time)
-    found = observed_risk(short, risk, 3.0)
+    found = ObservedRisk.of(short, risk, 3.0)
     assert found.left_out == pytest.approx(180, abs=1)
-    own = observed_risk(short.take(~high), risk[~high], 3.0)
+    own = ObservedRisk.of(short.take(~high), risk[~high], 3.0)
     assert found.predicted == pytest.approx(own.predicted, rel=0.01)
     assert found.observed.value == pytest.approx(own.observed.value, rel=0.02)
 
 
-@pytest.mark.parametrize("kind", ["no event", "one patient", "no weight", "equal risks", "not followed"])
+@pytest.mark.parametrize("kind", ["no event", "one patient", "nobody", "equal risks", "not followed"])
 def test_degenerate_data_have_a_value_or_nan_and_no_interval(kind):
     n = 1 if kind == "one patient" else 30
     target, risk = patients(n, 4)
-    weight = np.zeros(n) if kind == "no weight" else None
     if kind == "no event":
         target = Target(np.zeros(n, bool), np.full(n, 5.0))
     if kind == "equal risks":
@@ -135,15 +133,14 @@ def test_degenerate_data_have_a_value_or_nan_and_no_interval(kind):
     if kind == "not followed":
         target = Target(target.event & (target.time < 2), np.minimum(target.time, 2.0))
     with warnings.catch_warnings(action="error"):
-        found = observed_risk(target, risk, 3.0, weight)
+        rows = np.arange(0 if kind == "nobody" else n)
+        found = ObservedRisk.of(target, risk, 3.0, rows=rows)
         interval = found.observed.interval(0.95)
-        ratio = found.ratio
     assert np.isfinite(found.observed.influence).all()
     if kind == "no event":
-        assert (found.observed.value, ratio) == (0, 0)
+        assert (found.observed.value, found.value) == (0, 0)
     elif kind == "equal risks":
         assert found.observed.value == pytest.approx(1 - KaplanMeier.of(target).at(np.array([3.0]))[0])
-        assert np.isnan(ratio)
     else:
         assert np.isnan(interval.low)
 
@@ -153,7 +150,7 @@ def test_the_interval_of_a_risk_with_few_events_is_near_the_exact_one():
     n, events = 88, 2
     event = np.arange(n) < events
     target = Target(event, np.where(event, 0.5, 2.0))
-    found = observed_risk(target, np.full(n, 0.03), 1.0)
+    found = ObservedRisk.of(target, np.full(n, 0.03), 1.0)
     (interval,) = Estimates([found.observed], None).intervals(0.95)
     exact = stats.binomtest(events, n).proportion_ci()
     assert interval.estimate == pytest.approx(events / n)

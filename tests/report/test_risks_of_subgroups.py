@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv, audit
-from drosurv.metrics.risk_strata import observed_risk
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.target import parse_target
 from drosurv.report.sections.first_section import _found
 
@@ -36,7 +36,7 @@ def test_a_found_subgroup_has_the_risks_of_its_patients(found):
     rows = [row for row in report.picture.rows if row.who == "marker = yes"]
     assert [row.state for row in rows] == ["found"]
     own = (features["marker"] == "yes").to_numpy()
-    expected = observed_risk(parse_target(y[own]), risk[own], 2.0)
+    expected = ObservedRisk.of(parse_target(y[own]), risk[own], 2.0)
     (row,) = rows
     assert row.by == report.picture.rows[0].by == "time 2"
     assert (row.risk, row.predicted) == pytest.approx((expected.observed.value, expected.predicted), rel=1e-5)

@@ -18,11 +18,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.estimators.spline_design import find_knots, knots_for_events
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon
 from drosurv.judging.few_times import cloglog
 from drosurv.metrics.calibration import spline_columns
 from drosurv.metrics.estimates import Estimate
-from drosurv.metrics.risk_strata import risk_strata
+from drosurv.metrics.risk_strata import ObservedRisk, risk_strata
 from drosurv.patients.target import FloatArray
 
 # Least number of patients with the event, and of patients without, for a spline.
@@ -76,7 +75,7 @@ class Regression(NamedTuple):
 
 
 def calibration_curves(
-    groups: Mapping[tuple[str, str], OutcomesAtHorizon], *, level: float = 0.95
+    groups: Mapping[tuple[str, str], ObservedRisk], *, level: float = 0.95
 ) -> CalibrationCurves:
     """Return the calibration curves of groups, but of those whose follow-up ends before the horizon."""
     highest = max((float(outcomes.risk.max(initial=0.0)) for outcomes in groups.values()), default=0.0)
@@ -101,9 +100,9 @@ def calibration_curves(
 class _Group:
     """Calibration of the patients of one group."""
 
-    def __init__(self, outcomes: OutcomesAtHorizon, level: float) -> None:
+    def __init__(self, outcomes: ObservedRisk, level: float) -> None:
         self.outcomes, self.level = outcomes, level
-        self.risk, self.weight, self.total = outcomes.risk, outcomes.weight, outcomes.total
+        self.risk, self.weight, self.total = outcomes.risk, outcomes.weight, outcomes.patients
         self.x = cloglog(self.risk)
         known, alike = self.weight * (outcomes.outcomes.inverse > 0), outcomes.alike
         self.n_events = float(known @ outcomes.outcomes.happened) / alike
@@ -191,7 +190,7 @@ def _risk(predictor: FloatArray) -> FloatArray:
     return -np.expm1(-np.exp(np.minimum(predictor, _HIGHEST)))
 
 
-def fit_regression(outcomes: OutcomesAtHorizon, basis: FloatArray) -> Regression | None:
+def fit_regression(outcomes: ObservedRisk, basis: FloatArray) -> Regression | None:
     """Regress known outcomes, weighted for censoring, on columns (m, q) by the complementary log-log link.
 
     Return None if it does not converge, as where the columns separate events from others. Influences include those on

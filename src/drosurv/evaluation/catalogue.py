@@ -182,8 +182,8 @@ def calibration_slope(patients: Subset) -> Estimate:
 )
 def calibration_difference(patients: Subset) -> Estimate:
     """Mean predicted less observed survival at the horizon, as in the table of times."""
-    risks, rows = patients.data.risks, patients.rows
-    return risks.less_predicted(risks.observed(patients.data.horizon, rows), rows)
+    risks = patients.data.risks
+    return risks.less_predicted(risks.observed(patients.data.horizon, patients.rows))
 
 
 @metric("ICI", "lower", needs=("survival",), bounds=(0.0, 1.0), short="ici")

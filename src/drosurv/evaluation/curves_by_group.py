@@ -25,12 +25,13 @@ from scipy.special import ndtri
 
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
-from drosurv.evaluation.risks_by_time import OutcomesAtHorizon, outcomes_at, together
+from drosurv.evaluation.risks_by_time import together
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.judged import Horizon
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
 from drosurv.metrics.estimates import Estimate, Interval
 from drosurv.metrics.random_intercept import random_intercept
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 from drosurv.presentation import moment
@@ -64,7 +65,7 @@ def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str
         return {}
     judged = data.risks
     rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
-    outcomes = {key: outcomes_at(judged, judged.horizon, own) for key, own in rows.items() if len(own)}
+    outcomes = {key: judged.outcomes(judged.horizon, own) for key, own in rows.items() if len(own)}
     threshold, thresholds = at.threshold, at.thresholds
     thresholds = default_thresholds(data.judged.risk) if thresholds is None else thresholds
     # The threshold that is marked is one of them.
@@ -80,7 +81,7 @@ def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str
 
 
 def decision_table(
-    groups: Mapping[Key, OutcomesAtHorizon],
+    groups: Mapping[Key, ObservedRisk],
     threshold: float,
     level: float,
     clusters: IntArray | None = None,
@@ -114,7 +115,7 @@ def decision_table(
 
 
 def _decisions(
-    outcomes: OutcomesAtHorizon,
+    outcomes: ObservedRisk,
     key: Key,
     threshold: float,
     numbers: Mapping[str, Estimate],
@@ -122,14 +123,14 @@ def _decisions(
     time_unit: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the measures of one group, with their intervals."""
-    horizon, weight = moment(outcomes.horizon, time_unit), outcomes.weight
+    horizon, weight = moment(outcomes.time, time_unit), outcomes.weight
     reasons = {
         "sensitivity": f"no event by {horizon} was observed",
         "specificity": f"every patient had the event by {horizon}",
         "ppv": "no patient is predicted positive",
         "npv": "no patient is predicted negative",
     }
-    shared = {"attribute": key[0], "group": key[1], "patients": round(outcomes.total)}
+    shared = {"attribute": key[0], "group": key[1], "patients": round(outcomes.patients)}
     shared["positives"] = round(float(weight @ (outcomes.risk >= threshold)))
     predicted = implied_decisions(outcomes.risk, threshold, weight)
     found = outcomes.estimates(list(numbers.values())).intervals(level)
@@ -148,7 +149,7 @@ def _ends(found: Interval) -> dict[str, float]:
 
 def _gaps(
     metric: str,
-    groups: Mapping[Key, OutcomesAtHorizon],
+    groups: Mapping[Key, ObservedRisk],
     numbers: Mapping[Key, Mapping[str, Estimate]],
     families: Mapping[str, list[Key]],
     level: float,
@@ -163,7 +164,7 @@ def _gaps(
     known: list[Key] = []
     for name, keys in families.items():
         unknown = [key[1] for key in keys if np.isnan(numbers[key][metric].value)]
-        partly = [key[1] for key in keys if not groups[key].all_followed]
+        partly = [key[1] for key in keys if groups[key].left_out]
         reason = f"{_PARTLY}{', '.join(partly)}" if partly else ""
         reason = f"not estimable in {', '.join(unknown)}" if unknown else reason
         found[name] = {"group": "gap", "metric": metric, "reason": reason}
@@ -220,7 +221,7 @@ def default_thresholds(risk: FloatArray) -> FloatArray:
 
 
 def decision_curves(
-    groups: Mapping[tuple[str, str], OutcomesAtHorizon], thresholds: FloatArray, *, level: float = 0.95
+    groups: Mapping[tuple[str, str], ObservedRisk], thresholds: FloatArray, *, level: float = 0.95
 ) -> pd.DataFrame:
     """Return the decision curve of each group, with a band that contains the whole curve with probability `level`.
 
@@ -233,7 +234,7 @@ def decision_curves(
         if len(outcomes):
             wanted = outcomes.risk, outcomes.outcomes, thresholds, ["net_benefit"]
             curve = weighted_decision_estimates(*wanted)["net_benefit"]
-            added = np.sqrt(_ADDED * odds) * outcomes.alike / outcomes.total
+            added = np.sqrt(_ADDED * odds) * outcomes.alike / outcomes.patients
             larger = _missing_variance(curve, outcomes, thresholds)
             curve = [
                 replace(one, influence=factor * one.influence, further=more)
@@ -254,7 +255,7 @@ def decision_curves(
                     "treat_all": treat_all,
                     "treat_none": 0.0,
                     "avoided_per_100": 100 * (benefit - treat_all) / odds,
-                    "patients": round(outcomes.total),
+                    "patients": round(outcomes.patients),
                 }
             )
         )
@@ -262,7 +263,7 @@ def decision_curves(
 
 
 def _missing_variance(
-    curve: Sequence[Estimate], outcomes: OutcomesAtHorizon, thresholds: FloatArray
+    curve: Sequence[Estimate], outcomes: ObservedRisk, thresholds: FloatArray
 ) -> FloatArray:
     """Return factors (K,), at least 1, that give influences the variance of events as predicted.
 
@@ -276,7 +277,7 @@ def _missing_variance(
     risk = np.minimum(outcomes.risk * factor, 1.0)
     odds, above = thresholds / (1 - thresholds), (outcomes.risk[:, None] >= thresholds).astype(np.float64)
     mean = above * (risk[:, None] * (1 + odds) - odds)
-    mean -= weight @ mean / outcomes.total
+    mean -= weight @ mean / outcomes.patients
     alone = risk * (1 - risk) + factor * outcomes.outcomes.variances_by_censoring
     by_chance = (weight * alone) @ above
     # An event that counts 1 / G has the variance risk / G, with the mean of 1 / G over the events of a stratum. What
@@ -288,7 +289,7 @@ def _missing_variance(
         lost = np.maximum(risk[rows] * (squares / events - risk[rows]) - alone[rows], 0.0)
         part = weight[rows] @ above[rows] / max(float(weight[rows].sum()), 1e-300)
         by_chance += (weight[rows] * lost) @ above[rows] * (1 - part)
-    expected = ((1 + odds) ** 2 * by_chance + weight @ mean**2) / outcomes.total**2
+    expected = ((1 + odds) ** 2 * by_chance + weight @ mean**2) / outcomes.patients**2
     found = np.array([float(one.influence @ one.influence) for one in curve])
     ratio: FloatArray = np.divide(expected, found, out=np.ones(len(odds)), where=found > 0)
     return np.sqrt(np.maximum(ratio, 1.0))

@@ -33,11 +33,11 @@ from drosurv.metrics.follow_up import auc_times, brier_times, last_with_enough_a
 from drosurv.metrics.nonparametric import Incidence
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.partial_likelihood import LikelihoodEstimates, likelihood_estimates
-from drosurv.metrics.risk_strata import ObservedRisk, observed_risk
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
 from drosurv.patients.arrays import on_host
-from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import fitted_plain_cox
 from drosurv.solvers.neighborhoods import standardise
@@ -231,20 +231,11 @@ class EvaluationData:
         return curves
 
 
-def clusters_within(clusters: IntArray | None, rows: IntArray) -> IntArray | None:
-    """Return the clusters of some rows, from 0; None inside of one cluster, given which patients are independent."""
-    if clusters is None:
-        return None
-    labels, found = np.unique(clusters[rows], return_inverse=True)
-    return found if len(labels) > 1 else None
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedRisks:
     """Outcomes (n,) from the time from which patients are judged, and their risks by later times.
 
-    Patients who are not `inside` (n,) are not judged. With late entry, predictions at few times have risks by the times
-    that are tested.
+    With late entry, predictions at few times have risks by the times that are tested.
     """
 
     data: EvaluationData
@@ -261,13 +252,6 @@ class JudgedRisks:
     def horizon(self) -> float:
         """The horizon of decisions."""
         return self.data.judged.horizon
-
-    @property
-    def inside(self) -> BoolArray:
-        """Who (n,) is judged: not who starts at the horizon or later."""
-        start = getattr(self.data.judged.at_horizon, "start", None)
-        inside = self.data.judged.inside
-        return inside if start is None else inside & (start < self.horizon)
 
     @property
     def target(self) -> Target:
@@ -288,28 +272,33 @@ class JudgedRisks:
             self._risks[time] = 1 - self.data.model_curves.survival(np.array([time]))[:, 0]
         return self._risks[time]
 
-    def observed(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
-        """Return predicted and observed risk by a time of judged patients; unknown if some had several events."""
+    def outcomes(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
+        """Return predicted and observed risk by a time of the judged patients among some rows, by default all."""
         key = b"all" if rows is None else rows.tobytes()
         if time == self.horizon and key in self._by_horizon:
             return self._by_horizon[key]
-        rows = self.among(rows)
-        risk, clusters = self.risk_by(time)[rows], clusters_within(self.clusters, rows)
-        if self.data.judged.cohort.several_events:
-            return ObservedRisk(0.0, len(rows), np.nan, risk)
-        found = observed_risk(self.target.take(rows), risk, time, clusters=clusters)
+        among = self.among(rows)
+        found = ObservedRisk.of(self.target, self.risk_by(time), time, rows=among, clusters=self.clusters)
         if time == self.horizon:
             self._by_horizon[key] = found
         return found
 
+    def observed(self, time: float, rows: IntArray | None = None) -> ObservedRisk:
+        """Return the same, without patients if some had several events: their observed risk is unknown."""
+        if not self.data.judged.cohort.several_events:
+            return self.outcomes(time, rows)
+        unknown = ObservedRisk.of(self.target, self.risk_by(time), time, rows=np.empty(0, np.intp))
+        return replace(unknown, everybody=self.risk_by(time)[self.among(rows)])
+
     def among(self, rows: IntArray | None = None) -> IntArray:
         """Return the rows of the judged patients among some rows, by default all."""
-        return np.flatnonzero(self.inside) if rows is None else rows[self.inside[rows]]
+        inside = self.data.judged.inside
+        return np.flatnonzero(inside) if rows is None else rows[inside[rows]]
 
-    def less_predicted(self, found: ObservedRisk, rows: IntArray | None = None) -> Estimate:
-        """Return observed less predicted risk of some rows, with its influence (n,); predictions are fixed."""
+    def less_predicted(self, found: ObservedRisk) -> Estimate:
+        """Return observed less predicted risk, with its influence (n,); predictions are fixed."""
         influence = np.zeros(len(self.data.target))
-        influence[self.among(rows)] = found.observed.influence
+        influence[found.rows] = found.observed.influence
         less = found.observed.plus(-found.predicted)
         return replace(less, influence=influence, patients=round(found.patients))
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, check_mapping
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, spread
-from drosurv.evaluation.data import Subset, clusters_within
+from drosurv.evaluation.data import Subset
 from drosurv.evaluation.evaluator import (
     Count,
     Evaluator,
@@ -30,7 +30,7 @@ from drosurv.judging.judged import Horizon
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
 from drosurv.judging.words import SUBGROUP, adjusted_interval
-from drosurv.metrics.estimates import Estimates, Interval
+from drosurv.metrics.estimates import Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
 from drosurv.patients.arrays import batches
@@ -384,9 +384,8 @@ def calibration_table(evaluator: Evaluator, level: float) -> pd.DataFrame:
     def calibration(subset: Subset) -> dict[Any, Any]:
         horizons = subset.data.calibration_times
         found = [judged.observed(time, subset.rows) for time in horizons.tolist()]
-        clusters = clusters_within(judged.clusters, judged.among(subset.rows))
-        observed = Estimates([one.observed for one in found], clusters).intervals(level)
-        ends = [(one.low, one.estimate, one.high) for one in observed]
+        intervals = (one.estimates([one.observed]).intervals(level)[0] for one in found)
+        ends = [(one.low, one.estimate, one.high) for one in intervals]
         low, estimate, high = np.array(ends).reshape(-1, 3).T
         predicted = np.array([one.predicted for one in found])
         return {

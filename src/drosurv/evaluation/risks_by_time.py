@@ -9,21 +9,19 @@ not matter.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.data import EvaluationData, JudgedRisks, clusters_within
+from drosurv.evaluation.data import EvaluationData, JudgedRisks
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.judging.words import SUBGROUP
 from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
-from drosurv.metrics.risk_strata import EventsByTime, followed_until, observed_given_risks
+from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.groups import ALL, EVERYONE
-from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.patients.target import FloatArray, IntArray
 
 COLUMNS = (
     *("attribute", "group", "time", "patients", "predicted", "observed", "low", "high"),
@@ -76,98 +74,18 @@ def risks_by_time(
     groups |= {(SUBGROUP, name): rows for name, rows in subgroups.items()}
     times, records = named_times(data, judged).tolist(), []
     for (attribute, group), rows in groups.items():
-        clusters = clusters_within(judged.clusters, judged.among(rows))
         for time in times:
             found = judged.observed(time, rows)
-            (interval,) = Estimates([found.observed], clusters).intervals(level)
+            (interval,) = found.estimates([found.observed]).intervals(level)
             predicted = found.predicted if found.predicted > 0 else np.nan
             ends = np.array([interval.estimate, interval.low, interval.high])
             who = attribute, group, time, round(found.patients)
-            records.append((*who, found.predicted, *ends, *ends / predicted, round(found.left_out)))
+            records.append((*who, found.predicted, *ends, *ends / predicted, found.left_out))
     return pd.DataFrame(records, columns=list(COLUMNS))
 
 
-@dataclass(frozen=True, eq=False)
-class OutcomesAtHorizon:
-    """Predicted risks (m,) by the horizon, and outcomes, of m patients whose stratum of risk was followed until then.
-
-    Their `rows` (m,) are positions among all patients. The numbers (m,) of their `clusters` are None where patients are
-    independent, as they are inside of one cluster. `all_followed` is False where patients were left out.
-    """
-
-    risk: FloatArray
-    outcomes: EventsByTime
-    rows: IntArray
-    clusters: IntArray | None = None
-    all_followed: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        target: Target,
-        risk: FloatArray,
-        horizon: float,
-        *,
-        rows: IntArray | None = None,
-        weight: FloatArray | None = None,
-        clusters: IntArray | None = None,
-    ) -> OutcomesAtHorizon:
-        """Weight outcomes of some of n patients with risks (n,); those who were not followed so long are left out."""
-        rows = np.arange(len(target)) if rows is None else rows
-        own, weight = target.take(rows), np.ones(len(rows)) if weight is None else weight[rows]
-        kept = followed_until(horizon, own, risk[rows], weight, clusters_within(clusters, rows))
-        own, rows, weight = own.take(kept), rows[kept], weight[kept]
-        clusters = clusters_within(clusters, rows)
-        outcomes = EventsByTime.of(horizon, own, risk[rows], weight, clusters)
-        return cls(risk[rows], outcomes, rows, clusters, bool(kept.all()))
-
-    def __len__(self) -> int:
-        return len(self.risk)
-
-    @property
-    def horizon(self) -> float:
-        """The time by which events are predicted."""
-        return self.outcomes.time
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights (m,)."""
-        return self.outcomes.weight
-
-    @property
-    def events(self) -> FloatArray:
-        """Weighted events (m,), whose mean is the observed risk."""
-        return self.outcomes.events
-
-    @property
-    def total(self) -> float:
-        """The number of patients."""
-        return float(self.weight.sum())
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom: the number of events less one."""
-        return np.count_nonzero(self.events) - 1.0
-
-    @cached_property
-    def observed(self) -> Estimate:
-        """The observed risk; see :func:`drosurv.metrics.risk_strata.observed_given_risks`."""
-        return observed_given_risks(self.outcomes, self.risk)
-
-    @cached_property
-    def alike(self) -> float:
-        """How many times larger clusters make the variance of the observed risk; at least 1."""
-        both = (Estimates([self.observed], clusters) for clusters in (None, self.clusters))
-        alone, together = (float(one.covariance[0, 0]) for one in both)
-        return max(together / alone, 1.0) if alone > 0 else 1.0
-
-    def estimates(self, numbers: Sequence[Estimate]) -> Estimates:
-        """Return numbers of these patients together."""
-        return Estimates(numbers, self.clusters)
-
-
 def together(
-    groups: Sequence[OutcomesAtHorizon], numbers: Sequence[Estimate], clusters: IntArray | None
+    groups: Sequence[ObservedRisk], numbers: Sequence[Estimate], clusters: IntArray | None
 ) -> Estimates:
     """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
     last = max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
@@ -177,9 +95,3 @@ def together(
         influence[outcomes.rows] = number.influence
         found.append(replace(number, influence=influence))
     return Estimates(found, clusters)
-
-
-def outcomes_at(judged: JudgedRisks, time: float, rows: IntArray) -> OutcomesAtHorizon:
-    """Return risks and outcomes by a time of the judged patients among some rows."""
-    how: dict[str, Any] = {"rows": judged.among(rows), "clusters": judged.clusters}
-    return OutcomesAtHorizon.of(judged.target, judged.risk_by(time), time, **how)

@@ -6,6 +6,7 @@ need not hold for everybody, only among patients of like risk. No model of censo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.metrics.estimates import Estimate
+from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.nonparametric import Incidence, free_until
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 
@@ -488,56 +489,109 @@ def _inverse(free: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ObservedRisk:
-    """Mean `predicted` and `observed` risk by a time of the `patients` whose stratum was followed until then.
+    """Predicted risks (m,) by a time, and outcomes, of m patients whose stratum of risk was followed until then.
 
-    `left_out` is the number of the others. The interval of the observed risk is that of these patients, whose predicted
-    risks are fixed: it excludes the mean predicted risk where the predictions are shown to be wrong on average.
+    Their `rows` (m,) are positions among all patients. The numbers (m,) of their `clusters` are None where patients are
+    independent, as they are inside of one cluster. `everybody` are the predicted risks of these patients and of those
+    who were not followed. The interval of the observed risk is that of patients whose predicted risks are fixed: it
+    excludes the mean predicted risk where the predictions are shown to be wrong on average.
     """
 
-    patients: float
-    left_out: float
-    predicted: float
     risk: FloatArray
-    outcomes: EventsByTime | None = None
+    outcomes: EventsByTime
+    rows: IntArray
+    clusters: IntArray | None
+    everybody: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        risk: FloatArray,
+        time: float,
+        *,
+        rows: IntArray | None = None,
+        clusters: IntArray | None = None,
+    ) -> ObservedRisk:
+        """Weight outcomes by a time of some of n patients with predicted risks and clusters (n,), by default of all."""
+        rows = np.arange(len(target)) if rows is None else rows
+        own, everybody = target.take(rows), risk[rows]
+        kept = followed_until(time, own, everybody, None, _clusters_within(clusters, rows))
+        own, rows, risk = own.take(kept), rows[kept], everybody[kept]
+        clusters = _clusters_within(clusters, rows)
+        return cls(risk, EventsByTime.of(time, own, risk, None, clusters), rows, clusters, everybody)
+
+    def __len__(self) -> int:
+        return len(self.risk)
 
     @property
-    def value(self) -> float:
-        """The observed risk without an interval; NaN without patients."""
-        return np.nan if self.outcomes is None else _mean(self.outcomes)
+    def time(self) -> float:
+        """The time by which events are predicted."""
+        return self.outcomes.time
 
-    @cached_property
-    def observed(self) -> Estimate:
-        """The observed risk."""
-        if self.outcomes is None:
-            return Estimate.undefined(len(self.risk))
-        return observed_given_risks(self.outcomes, self.risk)
+    @property
+    def weight(self) -> FloatArray:
+        """Weights (m,)."""
+        return self.outcomes.weight
+
+    @property
+    def events(self) -> FloatArray:
+        """Weighted events (m,)."""
+        return self.outcomes.events
+
+    @property
+    def patients(self) -> float:
+        """The number of patients."""
+        return float(self.weight.sum())
+
+    @property
+    def left_out(self) -> int:
+        """The number of patients whose stratum was not followed."""
+        return len(self.everybody) - len(self)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom: the number of events less one."""
+        return np.count_nonzero(self.events) - 1.0
+
+    @property
+    def predicted(self) -> float:
+        """The mean predicted risk; NaN without patients."""
+        return float(self.weight @ self.risk) / self.patients if self.patients else np.nan
 
     @property
     def only_predicted(self) -> float:
         """The mean predicted risk, that of all patients if none was followed."""
-        return self.predicted if self.patients or not len(self.risk) else float(self.risk.mean())
+        return self.predicted if self.patients or not len(self.everybody) else float(self.everybody.mean())
 
     @property
-    def ratio(self) -> float:
-        """Observed over predicted risk; NaN if no event is predicted."""
-        return self.value / self.predicted if self.predicted > 0 else np.nan
+    def value(self) -> float:
+        """The observed risk without an interval; NaN without patients."""
+        return _mean(self.outcomes) if self.patients else np.nan
+
+    @cached_property
+    def observed(self) -> Estimate:
+        """The observed risk; see :func:`observed_given_risks`."""
+        return observed_given_risks(self.outcomes, self.risk)
+
+    @cached_property
+    def alike(self) -> float:
+        """How many times larger clusters make the variance of the observed risk; at least 1."""
+        both = (Estimates([self.observed], clusters) for clusters in (None, self.clusters))
+        alone, together = (float(one.covariance[0, 0]) for one in both)
+        return max(together / alone, 1.0) if alone > 0 else 1.0
+
+    def estimates(self, numbers: Sequence[Estimate]) -> Estimates:
+        """Return numbers of these patients together."""
+        return Estimates(numbers, self.clusters)
 
 
-def observed_risk(
-    target: Target,
-    risk: FloatArray,
-    time: float,
-    weight: FloatArray | None = None,
-    clusters: IntArray | None = None,
-) -> ObservedRisk:
-    """Return predicted and observed risk by a time of n patients with risks, weights and clusters (n,)."""
-    weight = np.ones(len(target)) if weight is None else weight
-    inside = weight * followed_until(time, target, risk, weight, clusters)
-    total, everybody = float(inside.sum()), float(weight.sum())
-    if not total > 0:
-        return ObservedRisk(0.0, everybody, np.nan, risk)
-    outcomes = EventsByTime.of(time, target, risk, inside, clusters)
-    return ObservedRisk(total, everybody - total, float(inside @ risk) / total, risk, outcomes)
+def _clusters_within(clusters: IntArray | None, rows: IntArray) -> IntArray | None:
+    """Return the clusters of some rows, from 0; None inside of one cluster, given which patients are independent."""
+    if clusters is None:
+        return None
+    labels, found = np.unique(clusters[rows], return_inverse=True)
+    return found if len(labels) > 1 else None
 
 
 def observed_given_risks(outcomes: EventsByTime, risk: FloatArray) -> Estimate:
