@@ -66,7 +66,7 @@ def test_one_incidence_alone_is_judged_at_its_times_however_many():
     assert not together.few_times
     # As survival of the cause, with the same numbers.
     same = judged(Predictions(survival=1 - incidence(1, MANY), times=MANY), y, x)
-    np.testing.assert_allclose(same.residuals.total, alone.residuals.total)
+    np.testing.assert_allclose(same.residuals.events, alone.residuals.events)
     np.testing.assert_allclose(same.gains, alone.gains)
     # Hazards of the cause, summed while the patient is observed.
     rate = 0.15 * np.exp(x)

@@ -3,6 +3,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+from scipy.special import expit, logit
 
 from drosurv.metrics import decisions
 from drosurv.patients.target import Surv
@@ -41,6 +43,20 @@ def test_net_benefit_equals_dcurves_on_its_survival_example(
     expected = true_positive - threshold / (1 - threshold) * false_positive
     assert found["net_benefit"] == pytest.approx(expected, abs=1e-12)
     assert found["ppv"] == pytest.approx(true_positive / (true_positive + false_positive), abs=1e-12)
+
+
+def test_the_interval_of_a_share_counts_only_its_patients():
+    """Influences of others are 0 up to rounding, and were counted as patients: intervals were too narrow."""
+    rng = np.random.default_rng(3)
+    time, risk = rng.exponential(size=40), rng.random(40)
+    found = decisions(Surv.from_arrays(np.ones(40), time), risk, threshold=0.4, horizon=0.8).table
+    event, positive = time <= 0.8, risk >= 0.4
+    for metric, own, right in (("sensitivity", event, positive), ("specificity", ~event, ~positive)):
+        share, patients = right[own].mean(), own.sum()
+        reach = stats.t.ppf(0.975, event.sum() - 1) / np.sqrt(share * (1 - share) * (patients - 1))
+        row = found.set_index("metric").loc[metric]
+        wanted = expit(logit(share) + np.array([-reach, reach]))
+        np.testing.assert_allclose([row["low"], row["high"]], wanted)
 
 
 def test_without_censoring_the_numbers_are_shares_of_patients():

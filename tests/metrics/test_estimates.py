@@ -161,7 +161,7 @@ def test_equal_groups_are_called_unequal_in_at_most_the_nominal_share():
 def test_an_interval_excludes_a_value_exactly_where_its_test_rejects_it(sample):
     estimates = Estimates(means(*sample))
     for null in np.linspace(-0.6, 0.6, 25):
-        rejected = estimates.p_values(null) < 0.05
+        rejected = Estimates([each.plus(-null) for each in estimates.estimates]).p_values() < 0.05
         outside = [not each.low <= null <= each.high for each in estimates.intervals(0.95)]
         assert rejected.tolist() == outside
 

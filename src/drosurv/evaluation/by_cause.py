@@ -96,7 +96,8 @@ def evaluate_by_cause(
         ``cause`` (its name if `y` has names, else its number), ``attribute``, ``group``, ``horizon``, mean
         ``predicted`` and ``observed`` (Aalen-Johansen) incidence of the cause by the horizon, the interval
         ``observed_low`` to ``observed_high``, ``predicted_minus_observed``, the estimate if other causes counted as
-        censored (``observed_if_others_censored``), ``brier`` at the horizon, ``c_index`` over the follow-up of
+        censored (``observed_if_others_censored``), ``brier`` at the horizon, with the group's own censoring weights,
+        ``c_index`` over the follow-up of
         patients ranked by their predicted incidence at the middle one of the horizons `at`, or else at the horizon that
         :func:`evaluate` chooses, patients ``at_risk`` at the horizon, all
         ``patients``, their ``events`` of the cause, and its ``training_events``. NaN after the end of follow-up.
@@ -160,9 +161,6 @@ def _table(
         follow_up = FollowUp.of(target.of_any_cause())
     times, horizon = _times(predicted, y, target.of_any_cause(), follow_up, at, name)
     ranked_at = np.array([horizon])
-    follow_up = follow_up.weighting(target.of_any_cause())
-    # Censoring weights are not known after the end of follow-up.
-    known = times <= follow_up.end
     n_causes = len(curves.causes)
     training_events: Any = getattr(final, "n_events_", np.nan)
     if np.shape(training_events) != (n_causes,):
@@ -179,9 +177,12 @@ def _table(
             table = calibration_by_cause(
                 causes, seen, incidence[members], times, of=cause, level=level, clusters=alike
             )
+            own = FollowUp.of(Target(causes > 0, seen))
+            # Censoring weights are not known after the end of follow-up.
+            known = times <= own.end
             table["brier"] = np.nan
             table.loc[known, "brier"] = brier_score_by_cause(
-                follow_up, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause
+                own, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause
             )
             with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
                 # A group without a comparable pair has NaN in the table.

@@ -7,7 +7,7 @@ event by the horizon,
 .. math:: NB(t) = TP - (\pi - TP) \frac{t}{1 - t}, \qquad \text{avoided per 100} = 100 (NB - NB_{all}) \frac{1 - t}{t}.
 
 Treating nobody has 0. TP counts events weighted for censoring within strata of predicted risk, of the group alone
-(:mod:`drosurv.evaluation.risks_by_time`). R's dcurves, and :func:`drosurv.metrics.decisions`, take :math:`\pi`
+(:mod:`drosurv.metrics.risk_strata`). R's dcurves, and :func:`drosurv.metrics.decisions`, take :math:`\pi`
 times one minus the Kaplan-Meier survival of the patients above the threshold for TP, which assumes that their censoring
 depends on nothing. On the survival example of dcurves the two net benefits differ by at most 0.006.
 """
@@ -25,11 +25,10 @@ from scipy.special import ndtri
 
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
-from drosurv.evaluation.risks_by_time import together
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.judged import Horizon
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
-from drosurv.metrics.estimates import Estimate, Interval
+from drosurv.metrics.estimates import Estimate, Estimates, Interval
 from drosurv.metrics.random_intercept import random_intercept
 from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.groups import ALL, EVERYONE
@@ -172,11 +171,24 @@ def _gaps(
             tested[name] = [*range(len(known), len(known) + len(keys))]
             known += keys
     if tested:
-        all_numbers = together([groups[k] for k in known], [numbers[k][metric] for k in known], clusters)
+        all_numbers = _together([groups[k] for k in known], [numbers[k][metric] for k in known], clusters)
         gaps = all_numbers.largest_gaps(list(tested.values()), level)
         for name, gap in zip(tested, gaps, strict=True):
             found[name] |= _ends(gap)
     return found
+
+
+def _together(
+    groups: Sequence[ObservedRisk], numbers: Sequence[Estimate], clusters: IntArray | None
+) -> Estimates:
+    """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
+    last = max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
+    n, found = 1 + last if clusters is None else len(clusters), []
+    for outcomes, number in zip(groups, numbers, strict=True):
+        influence = np.zeros(n)
+        influence[outcomes.rows] = number.influence
+        found.append(replace(number, influence=influence))
+    return Estimates(found, clusters)
 
 
 def shrunken_ratios(

@@ -1,25 +1,20 @@
-"""Predicted risks and outcomes of a group's patients by a time, weighted for censoring within strata of predicted risk.
+"""The table of mean predicted and observed risk by a few times, of everybody and groups.
 
-All that is shown at a time comes from these: the table of predicted and observed risk by a few times, which readers
-compare first, decisions, decision curves and calibration curves.
-Strata are those of the group alone (:mod:`drosurv.metrics.risk_strata`), so that the censoring of other patients does
-not matter.
+Observed risks are weighted for censoring within strata of predicted risk of the group alone
+(:mod:`drosurv.metrics.risk_strata`), so that the censoring of other patients does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.data import EvaluationData, JudgedRisks
+from drosurv.evaluation.data import JudgedRisks
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.judging.words import SUBGROUP
-from drosurv.metrics.estimates import Estimate, Estimates
 from drosurv.metrics.follow_up import last_with_enough_at_risk
-from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.patients.groups import ALL, EVERYONE
 from drosurv.patients.target import FloatArray, IntArray
 
@@ -38,9 +33,9 @@ def no_risks(*_: object, **__: object) -> pd.DataFrame:
     return pd.DataFrame(columns=list(COLUMNS))
 
 
-def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
+def named_times(risks: JudgedRisks) -> FloatArray:
     """Return the times of the table: predicted times, or quarter points of the follow-up; and the horizon."""
-    horizon = judged.horizon
+    data, horizon = risks.data, risks.horizon
     if not data.has_curves:
         return data.judged.residuals.ends if data.judged.few_times else np.array([horizon])
     if data.judged.few_times:
@@ -48,7 +43,7 @@ def named_times(data: EvaluationData, judged: JudgedRisks) -> FloatArray:
         tested = data.judged.residuals.ends
         times = np.union1d(data.few_times[data.few_times <= tested[-1]], horizon)
         return times if len(times) <= MOST_TIMES else tested
-    last = last_with_enough_at_risk(judged.target)
+    last = last_with_enough_at_risk(risks.target)
     if data.outcome.entry is None:
         last = min(last, data.predicted.until)
     quarters = last * np.arange(1, 5) / 4
@@ -66,32 +61,18 @@ def risks_by_time(
     data = evaluator.everyone.data
     if not data.is_judged or data.judged.cohort.several_events:
         return no_risks()
-    judged = data.risks
     groups: dict[tuple[str, str], IntArray] = {}
     if not alone:
         groups[EVERYONE, ALL] = np.arange(len(evaluator.everyone))
         groups |= evaluator.rows
     groups |= {(SUBGROUP, name): rows for name, rows in subgroups.items()}
-    times, records = named_times(data, judged).tolist(), []
+    times, records = named_times(data.risks).tolist(), []
     for (attribute, group), rows in groups.items():
         for time in times:
-            found = judged.observed(time, rows)
+            found = data.risks.observed(time, rows)
             (interval,) = found.estimates([found.observed]).intervals(level)
             predicted = found.predicted if found.predicted > 0 else np.nan
             ends = np.array([interval.estimate, interval.low, interval.high])
             who = attribute, group, time, round(found.patients)
             records.append((*who, found.predicted, *ends, *ends / predicted, found.left_out))
     return pd.DataFrame(records, columns=list(COLUMNS))
-
-
-def together(
-    groups: Sequence[ObservedRisk], numbers: Sequence[Estimate], clusters: IntArray | None
-) -> Estimates:
-    """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
-    last = max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
-    n, found = 1 + last if clusters is None else len(clusters), []
-    for outcomes, number in zip(groups, numbers, strict=True):
-        influence = np.zeros(n)
-        influence[outcomes.rows] = number.influence
-        found.append(replace(number, influence=influence))
-    return Estimates(found, clusters)

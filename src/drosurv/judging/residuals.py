@@ -135,12 +135,6 @@ class PatientResiduals:
     def __len__(self) -> int:
         return len(self.weight)
 
-    @property
-    def total(self) -> FloatArray:
-        """Residuals (n,) over all parts."""
-        found: FloatArray = (self.observed - self.expected).sum(axis=1)
-        return found
-
     @cached_property
     def events(self) -> tuple[FloatArray, FloatArray]:
         """Observed and expected events (n,) over all parts."""

@@ -128,9 +128,10 @@ def integrated_calibration_index(
     Returns
     -------
     float
-        0 is perfect; chance alone makes it larger. The intervals of :func:`~drosurv.evaluate` allow for that: for a
-        right model they begin at 0 (in 97.5 % of samples at a level of 95 %), and end at what can be excluded. NaN,
-        with a warning, if nobody had the event or nobody was observed up to the horizon.
+        0 is perfect; chance alone makes it larger. It has no interval: where predictions are right, a mean of absolute
+        differences has no normal limit. The bands of :meth:`~drosurv.evaluation.EvaluationResult.plot_calibration`
+        show how certain the differences are. NaN, with a warning, if nobody had the event or nobody was observed up to
+        the horizon.
 
     References
     ----------

@@ -142,47 +142,20 @@ def decision_estimates(
     """
     n, weight = len(target), np.ones(len(target)) if weight is None else weight
     total = float(weight.sum())
-    events = np.count_nonzero(target.event & (target.time <= horizon) & (weight > 0))
     if total == 0:
         return {metric: Estimate.undefined(n) for metric in DECISION_METRICS}
-    share = float(weight[positive].sum()) / total
-    # A number is its value, and then the influences.
-    pi = np.append(share, weight * (positive - share) / total)
-    risks = []
-    for rows in (positive, ~positive):
-        found = incidence_estimates(target, np.array([horizon]), weight * rows)[0]
-        risks.append(np.append(found.value, found.influence))
-    risk, risk_negative = risks
-
-    def product(a: FloatArray, b: FloatArray) -> FloatArray:
-        return np.append(a[0] * b[0], a[0] * b[1:] + b[0] * a[1:])
-
-    def ratio(part: FloatArray, other: FloatArray) -> FloatArray:
-        whole = part + other
-        if not whole[0] > 0:
-            return np.full(n + 1, np.nan)
-        value = part[0] / whole[0]
-        return np.append(value, (part[1:] - value * whole[1:]) / whole[0])
-
-    one, none = np.append(1.0, np.zeros(n)), np.zeros(n + 1)
-    true_positive, false_positive = (none if share == 0 else product(pi, each) for each in (risk, one - risk))
-    false_negative, true_negative = (
-        none if share == 1 else product(one - pi, each) for each in (risk_negative, one - risk_negative)
-    )
-    odds = threshold / (1 - threshold)
-    values = (
-        ratio(true_positive, false_negative),
-        ratio(true_negative, false_positive),
-        risk,
-        one - risk_negative,
-        true_positive - odds * false_positive,
-    )
-    return {
-        metric: Estimate.undefined(n)
-        if np.isnan(value[0])
-        else Estimate(float(value[0]), value[1:], _scale(metric), events - 1.0)
-        for metric, value in zip(DECISION_METRICS, values, strict=True)
-    }
+    at, sides = np.array([threshold]), np.stack([positive, ~positive]).astype(np.float64)
+    risks = [incidence_estimates(target, np.array([horizon]), weight * side)[0] for side in sides]
+    shares = sides @ weight / total
+    of_shares = weight * (sides - shares[:, None]) / total
+    # Nobody on a side has no event.
+    happened = np.array([risk.value if share else 0.0 for share, risk in zip(shares, risks, strict=True)])
+    influence = np.stack([risk.influence for risk in risks])
+    of_happened = shares[:, None] * influence + np.nan_to_num(happened)[:, None] * of_shares
+    happened = shares * happened
+    events = np.count_nonzero(target.event & (target.time <= horizon) & (weight > 0))
+    each = shares[:, None], happened[:, None], of_shares[:, :, None], of_happened[:, :, None]
+    return {metric: _estimates(metric, at, *each, events - 1.0)[0] for metric in DECISION_METRICS}
 
 
 def weighted_decision_estimates(
@@ -203,29 +176,41 @@ def weighted_decision_estimates(
     """
     n, weight = len(risk), outcomes.weight
     known_events = np.count_nonzero(weight * outcomes.events)
-    sides, freedom, found = _sides(risk, thresholds), known_events - 1.0, {}
+    sides = _sides(risk, thresholds)
     events, of_events = outcomes.events, np.zeros(sides.shape)
     # Without any event, predicted risks alone would make the pseudo-values differ from 0.
     if known_events:
         sums = outcomes.influences_on_outcomes(np.column_stack([np.ones(n), sides[0]]))
         events, of_events = outcomes.outcomes, np.stack([sums[:, 1:], sums[:, :1] - sums[:, 1:]])
     patients, happened = weight @ sides, (weight * events) @ sides
-    for metric in metrics:
-        (fixed, by_event), (whole, whole_by_event) = _factors(metric, thresholds)
-        value, total = _ratios(metric, patients, happened, thresholds)
-        known = np.isfinite(value)
-        centre, scale = np.where(known, value, 0.0), np.where(known, total, 1.0)
-        each = np.einsum("snk,sk->nk", sides, (fixed - centre * whole) / scale) * weight[:, None]
-        each += np.einsum("snk,sk->nk", of_events, (by_event - centre * whole_by_event) / scale)
-        # Rounding errors are no influence, and their patients are not counted.
-        each[np.abs(each) <= _NO_INFLUENCE * np.abs(each).max(axis=0, initial=0.0)] = 0.0
-        found[metric] = [
-            Estimate(float(one), column, _scale(metric), freedom)
-            if np.isfinite(one)
-            else Estimate.undefined(n)
-            for one, column in zip(value, each.T, strict=True)
-        ]
-    return found
+    each = patients, happened, sides * weight[:, None], of_events
+    return {metric: _estimates(metric, thresholds, *each, known_events - 1.0) for metric in metrics}
+
+
+def _estimates(
+    metric: str,
+    thresholds: FloatArray,
+    patients: FloatArray,
+    happened: FloatArray,
+    of_patients: FloatArray,
+    of_happened: FloatArray,
+    freedom: float,
+) -> list[Estimate]:
+    """Return a metric at K thresholds from the patients and events (2, K) on both sides, and influences on these."""
+    (fixed, by_event), (whole, whole_by_event) = _factors(metric, thresholds)
+    values, total = _ratios(metric, patients, happened, thresholds)
+    known = np.isfinite(values)
+    centre, scale = np.where(known, values, 0.0), np.where(known, total, 1.0)
+    each = np.einsum("snk,sk->kn", of_patients, (fixed - centre * whole) / scale)
+    each += np.einsum("snk,sk->kn", of_happened, (by_event - centre * whole_by_event) / scale)
+    # Rounding errors are no influence, and their patients are not counted.
+    each[np.abs(each) <= _NO_INFLUENCE * np.abs(each).max(axis=1, keepdims=True, initial=0.0)] = 0.0
+    return [
+        Estimate(float(value), influence, _scale(metric), freedom)
+        if np.isfinite(value)
+        else Estimate.undefined(of_patients.shape[1])
+        for value, influence in zip(values, each, strict=True)
+    ]
 
 
 def implied_decisions(risk: FloatArray, threshold: float, weight: FloatArray) -> dict[str, float]:
@@ -263,8 +248,9 @@ def _ratios(
     metric: str, patients: FloatArray, happened: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return a metric, NaN where it is not defined, and the sums (K,) below the line, of patients and events (2, K)."""
+    # Events on a side that a metric does not use may be unknown.
     part, whole = (
-        (fixed * patients + by_event * happened).sum(axis=0)
+        (fixed * patients + np.where(by_event == 0, 0.0, by_event * happened)).sum(axis=0)
         for fixed, by_event in _factors(metric, thresholds)
     )
     value = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-12)

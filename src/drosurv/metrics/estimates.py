@@ -217,9 +217,9 @@ class Estimates:
             float(values[place]), float(low), float(high), level, found[place].standard_error
         )
 
-    def p_values(self, null: FloatArray | float = 0.0) -> FloatArray:
-        """Return two-sided p-values (k,) of the hypotheses that the numbers are `null`, each alone."""
-        return _p(np.abs(self.values - null) / self.standard_errors, self.freedom)
+    def p_values(self) -> FloatArray:
+        """Return two-sided p-values (k,) of the hypotheses that the numbers are 0, each alone."""
+        return _p(np.abs(self.values) / self.standard_errors, self.freedom)
 
     def largest_gaps(self, families: Sequence[Sequence[int]], level: float) -> list[Interval]:
         """Return the largest difference between two numbers of each family (their positions), and the test of none.

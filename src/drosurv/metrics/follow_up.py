@@ -70,8 +70,6 @@ class FollowUp:
         Number of events of the training patients; None if the training patients are unknown.
     from_test_patients : bool
         Whether these are the test patients, because the training patients are unknown.
-    test_censoring : bool
-        Whether `censoring` is that of the test patients; see :meth:`weighting`.
     late_entry : bool
         Whether training rows were observed from an entry time after 0 on.
     """
@@ -83,7 +81,6 @@ class FollowUp:
     patients: float
     events: float | None
     from_test_patients: bool = False
-    test_censoring: bool = False
     late_entry: bool = False
 
     @classmethod
@@ -182,18 +179,6 @@ class FollowUp:
         return CensoringWeights(free_until(target), event, 1.0 / self.censoring_before(at), target.event)
 
     @property
-    def log_censoring_variance(self) -> FloatArray:
-        """Greenwood's increments of the variance of log G at the training times, (m,).
-
-        At risk of being censored at a time are the patients who were not censored before it and have not had the event
-        by it.
-        """
-        before = np.concatenate(([1.0], self.censoring[:-1]))
-        kept = np.divide(self.censoring, before, out=np.ones_like(before), where=before > 0)
-        at_risk = self.patients * self.survival * before * kept
-        return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
-
-    @property
     def event_quartiles(self) -> FloatArray:
         """Distinct quartiles of the event times, ascending."""
         return np.unique(self.event_percentiles[[25, 50, 75]])
@@ -202,40 +187,6 @@ class FollowUp:
     def median(self) -> float:
         """Median follow-up: the time at which the curve of censoring falls to one half; NaN if it does not."""
         return _half(self.times, self.censoring)
-
-    def weighting(self, target: Target) -> FollowUp:
-        """Return the follow-up with which to weight these test patients for censoring.
-
-        The probability of not being censored must be that of the test patients. It is estimated from the training
-        patients, unless the two curves differ by the rule of :func:`compare_follow_up` while a tenth of both is at
-        risk: then `censoring` is the curve of the test patients.
-        """
-        if self.from_test_patients or self.test_censoring:
-            return self
-        own = KaplanMeier.both(target)[1]
-        enough = self.times[self.survival * self.censoring >= _LEAST_AT_RISK]
-        at = own.times[own.times <= min(last_with_enough_at_risk(target), enough[-1] if len(enough) else 0.0)]
-        in_training, in_test = self.censoring_at(at), step_function(own.times, own.survival, at, before=1.0)
-        with np.errstate(invalid="ignore"):
-            variances = [
-                in_test**2 * step_function(own.times, own.log_variance, at, before=0.0),
-                in_training**2
-                * step_function(self.times, np.cumsum(self.log_censoring_variance), at, before=0.0),
-            ]
-        error = np.sqrt(np.nan_to_num(variances).sum(axis=0))
-        apart = np.abs(in_training - in_test)
-        if not ((apart >= _LEAST_DIFFERENCE) & (apart >= _STANDARD_ERRORS * error)).any():
-            return self
-        times = np.union1d(self.times, own.times)
-        censoring = step_function(own.times, own.survival, times, before=1.0)
-        return replace(
-            self,
-            times=times,
-            # No test patient is observed after the last of their times.
-            censoring=np.where(times > own.times[-1], 0.0, censoring),
-            survival=self.survival_at(times),
-            test_censoring=True,
-        )
 
 
 def last_with_enough_at_risk(target: Target) -> float:
@@ -303,7 +254,7 @@ class FollowUpComparison:
 
     `medians` maps each group to its median follow-up by reverse Kaplan-Meier. `difference` is the largest difference
     between two groups' probabilities of not being censored, at the time `at`. `horizon` is the time to which all
-    groups are observed. If `differs` is True, metrics of groups need censoring weights by group, and a warning.
+    groups are observed. If `differs` is True, ranking of groups is not comparable after this time.
     """
 
     medians: dict[Any, float]
@@ -444,8 +395,7 @@ def _valid(times: Any, start: float, end: float, *, closed: bool) -> FloatArray:
         raise ArgumentError(
             "times",
             f"{arg('times')} must lie in [{start:g}, {end:g}{']' if closed else ')'}, where test patients are still "
-            "observed "
-            f"and the training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
-            f"{arg('times', text='None')} with {arg('grid', 'inside')} (for evaluate and compare: convention='paper').",
+            f"observed and the training follow-up gives censoring weights; {found}. Choose times in this range, or "
+            f"leave {arg('times', text='None')} with {arg('grid', 'inside')}.",
         )
     return chosen

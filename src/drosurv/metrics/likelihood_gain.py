@@ -169,9 +169,9 @@ def likelihood_gain(
 
     Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
     functions: their hazard is constant between those times, and patients are scored up to the last of them. The gains
-    of :func:`drosurv.evaluate` differ there: they are log scores at those times, which need outcomes weighted for
-    censoring by a model of it, and assume nothing between the times. They also differ in the last interval: few
-    patients remain there, and `evaluate` weights the hazards in parts of it by the time for which patients were
+    of :func:`drosurv.evaluate` differ there: they are log scores at those times, of outcomes weighted for censoring
+    among patients of like predicted risk, and assume nothing between the times. They also differ in the last interval:
+    few patients remain there, and `evaluate` weights the hazards in parts of it by the time for which patients were
     observed.
 
     Parameters

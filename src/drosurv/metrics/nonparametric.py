@@ -233,12 +233,17 @@ def aalen_johansen(
     [0.25, 0.25, 0.5, 0.5]
     """
     causes = np.asarray(cause)
-    target = Target(causes != 0, np.asarray(time, dtype=np.float64))
-    at, at_risk, (of_cause, events) = _counts(target, [causes == of, target.event], weight, entry)
-    share = np.divide(events, at_risk, out=np.zeros(len(at)), where=events > 0)
-    before = np.concatenate(([1.0], np.cumprod(np.maximum(1.0 - share, 0.0))[:-1]))
-    hazard = np.divide(of_cause, at_risk, out=np.zeros(len(at)), where=of_cause > 0)
-    incidence = np.cumsum(before * hazard)
+    time, entered = (None if part is None else np.asarray(part, dtype=np.float64) for part in (time, entry))
+    target = Target(causes == of, time, entered, other=(causes != 0) & (causes != of))
+    curve = Incidence.of(target, np.ones(len(causes)) if weight is None else weight)
+    at, at_risk, events, incidence, before = (
+        curve.times,
+        curve.at_risk,
+        curve.ended,
+        curve.incidence,
+        curve.free[:-1],
+    )
+    hazard = np.divide(curve.events, at_risk, out=np.zeros(len(at)), where=curve.events > 0)
     # (F(t) - F_j)^2 a_j + b_j - 2 (F(t) - F_j) c_j, summed over t_j <= t, by powers of F(t).
     left = at_risk * (at_risk - events)
     a = np.divide(events, left, out=np.zeros(len(at)), where=left > 0)
@@ -255,24 +260,10 @@ def aalen_johansen(
         return found
     assert weight is None
     assert entry is None
-    # The influence of a patient on F(t) is the sum over t_j <= t of
-    # S(t_j-) / n_j (dN_k - Y d_k / n) - (F(t) - F_j) / (n - d) (dN - Y d / n), here by powers of F(t).
-    free = np.divide(1.0, at_risk - events, out=np.zeros(len(at)), where=at_risk > events)
-    jumps = before * per_patient, free * incidence, free
-    compensators = [np.cumsum(jump * part) for jump, part in zip(jumps, (hazard, share, share), strict=True)]
-    place = np.searchsorted(at, target.time)
-    marks = causes == of, target.event, target.event
 
     def influences(times: FloatArray) -> FloatArray:
         """Return the influence (n, k) of each patient on the incidence at k times."""
-        seen = target.time[:, None] <= times
-        until = np.where(seen, place[:, None], np.searchsorted(at, times, side="right") - 1)
-        of_cause, shifted, of_any = (
-            seen * (mark * jump[place])[:, None] - np.where(until >= 0, compensator[until], 0.0)
-            for mark, jump, compensator in zip(marks, jumps, compensators, strict=True)
-        )
-        found: FloatArray = of_cause + shifted - step_function(at, incidence, times, before=0.0) * of_any
-        return found
+        return curve.derivative(times, np.eye(len(times)))
 
     return replace(found, clusters=clusters, influences=influences)
 

@@ -77,7 +77,7 @@ class Log:
     @property
     def last(self) -> float:
         """Last date of the table."""
-        return float((self.start + self.calendar.unit * self.target.time).max())
+        return float(self.ended.max())
 
     @property
     def entered(self) -> FloatArray:
@@ -85,9 +85,14 @@ class Log:
         return self.start + self.calendar.unit * self.entry
 
     @property
+    def ended(self) -> FloatArray:
+        """When the observation of each row ends, (n,)."""
+        return self.start + self.calendar.unit * self.target.time
+
+    @property
     def happened(self) -> FloatArray:
         """When each counted event is known, after the lag."""
-        return (self.start + self.calendar.unit * self.target.time)[self.event] + self.lag
+        return self.ended[self.event] + self.lag
 
     def series(self, sensitive_features: Any, alpha: float) -> list[Series]:
         """Return the series in the order in which they appear: everybody, then groups by their first patient.
@@ -130,8 +135,8 @@ class Log:
 
     def events(self, looks: FloatArray, series: Sequence[Series]) -> FloatArray:
         """Return the events of each series until each look, (S, K)."""
-        known = self.start + self.calendar.unit * self.target.time + self.lag
-        return self._counted(looks, known, series, [one.rows[self.event[one.rows]] for one in series])
+        rows = [one.rows[self.event[one.rows]] for one in series]
+        return self._counted(looks, self.ended + self.lag, series, rows)
 
     def patients(self, looks: FloatArray, series: Sequence[Series]) -> FloatArray:
         """Return the patients of each series who have entered until each look, (S, K)."""
@@ -156,7 +161,7 @@ class Log:
     @property
     def in_future(self) -> BoolArray:
         """Whether each row ends after today, (n,); times in months may end a day later than their date."""
-        late: BoolArray = self.start + self.calendar.unit * self.target.time >= self.calendar.latest + 1
+        late: BoolArray = self.ended >= self.calendar.latest + 1
         return late
 
     def warn_of_gaps(self) -> None:
@@ -168,7 +173,7 @@ class Log:
         """
         if self.in_future.any():
             return
-        end, until = self.start + self.calendar.unit * self.target.time, self.last - self.lag
+        end, until = self.ended, self.last - self.lag
         shortly = self.lag + max(10 * self._day, (self.last - self.first) / 20)
         lost = ~self.target.event & (
             self.target.time < self.target.time.max() - self._day / self.calendar.unit
@@ -194,15 +199,16 @@ class Log:
 
     def warn_of_future(self, start: Any) -> None:
         """Warn of rows that start, or end, after today; `start`, as the user gave it, names the rows."""
-        late, end = self.in_future, self.start + self.calendar.unit * self.target.time
+        late = self.in_future
         if late.any():
             row, n = int(late.argmax()), int(late.sum())
             started = self.start[row] >= self.calendar.latest + 1
+            when = float((self.start if started else self.ended)[row])
             warn_caller(
                 f"{counted(n, 'row')} {'starts or ends' if n == 1 else 'start or end'} after today: row "
                 f"{row_number(row, start)} {'starts' if started else 'ends'} on "
-                f"{self.calendar.text(float((self.start if started else end)[row]))}. Correct such dates: events until "
-                "then are expected, but cannot have been recorded.",
+                f"{self.calendar.text(when)}. Correct such dates: events until then are expected, but cannot have been "
+                "recorded.",
                 argument="start",
             )
 

@@ -39,11 +39,6 @@ class Groups:
         """Patients that belong to a group, (n,) bool."""
         return self.codes >= 0
 
-    @property
-    def sizes(self) -> IntArray:
-        """Number of patients in each group, (n_groups,)."""
-        return np.bincount(self.codes[self.kept], minlength=len(self))
-
     def of_kept(self) -> Groups:
         """Return the groups without the patients left out."""
         return Groups(self.codes[self.kept], self.labels, self.name)

@@ -46,6 +46,16 @@ def test_numbers_are_those_of_the_metrics_among_the_group(evaluated):
     assert row["c_index"] == pytest.approx(concordance_by_cause(cause[own], time[own], by_incidence, of=2))
 
 
+def test_brier_scores_of_a_group_have_its_own_censoring_weights(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    left = np.random.default_rng(3).exponential(np.where(group == "b", 0.8, 3.0))
+    y = Surv.competing(np.where(time <= left, cause, 0), np.minimum(time, left))
+    own = group == "b"
+    table = evaluate_by_cause(model, X, y, at=[0.5, 1.0], sensitive_features=group)
+    alone = evaluate_by_cause(model, X[own], y[own], at=[0.5, 1.0])
+    np.testing.assert_allclose(table.query("group == 'b'")["brier"], alone["brier"], rtol=1e-12)
+
+
 def test_a_horizon_is_that_of_the_table_by_cause_and_one_cause_has_one_c_index(evaluated):
     X, rng = evaluated[1], np.random.default_rng(2)
     # Who often has the second event rarely has the first: scores of the first cause alone would rank them too high.
