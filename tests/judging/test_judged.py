@@ -240,8 +240,8 @@ def test_copies_of_patients_gain_as_much_as_one_of_each_with_the_same_error(time
     # Copies have more strata.
     assert five.gains.mean() == pytest.approx(one.gains.mean(), abs=0.03)
     for member in (g, np.ones(200, bool)):
-        wanted = standard_error(one.gains, member, None, one.own_curve).value
-        found = standard_error(five.gains, member[i], i, five.own_curve).value
+        wanted = standard_error(one.gains, member, None, one.own_curve)[0]
+        found = standard_error(five.gains, member[i], i, five.own_curve)[0]
         assert found == pytest.approx(wanted, rel=0.25)
 
 
@@ -316,7 +316,7 @@ def test_the_kaplan_meier_curve_of_everybody_gains_nothing_over_one_curve():
     np.testing.assert_allclose(found.gains, found.own_curve.optimism, atol=1e-9)
     assert found.gains.sum() == pytest.approx(10.0, abs=0.2)
     # Its gains vary by what the fit adds, about 1 in each interval, although they are nearly equal here.
-    error = standard_error(found.gains, np.ones(300, bool), None, found.own_curve).value
+    error = standard_error(found.gains, np.ones(300, bool), None, found.own_curve)[0]
     assert error * 300 == pytest.approx(np.sqrt(20), rel=0.02)
 
 

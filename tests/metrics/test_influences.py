@@ -286,7 +286,7 @@ def test_gains_over_a_curve_of_these_patients_have_the_standard_error_of_finding
     gains, member = rng.normal(size=80), rng.random(80) < 0.6
     found = mean_estimate(gains, member, np.ones(80), own)
     assert found.value == pytest.approx(gains[member].mean())
-    expected = standard_error(gains, member, own_curve=own).value
+    expected = standard_error(gains, member, own_curve=own)[0]
     # The factors of the variance are n / (n - 1), of all patients and of the members.
     assert Estimates([found]).standard_errors[0] == pytest.approx(expected, rel=0.02)
 

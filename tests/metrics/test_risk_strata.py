@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
-from drosurv.metrics.risk_strata import EventsByTime, copies_per_patient, followed_until, risk_strata
+from drosurv.metrics.risk_strata import (
+    EventsByTime,
+    ObservedRisk,
+    copies_per_patient,
+    followed_until,
+    risk_strata,
+)
 from drosurv.patients.target import Target
 
 SETTINGS = ("plain", "tied", "causes", "weights")
@@ -55,10 +61,6 @@ def test_influences_are_derivatives_by_weights(setting):
     changed = [[total(weight * (1 + sign * step * way)) for sign in (1, -1)] for way in directions]
     numerical = -np.diff(changed)[:, 0] / (2 * step)
     assert np.allclose(directions @ found.influences(f), numerical, rtol=1e-6)
-    estimate = found.share()
-    assert np.isclose(estimate.value, weight @ found.events / weight.sum())
-    of_sum = found.influences(np.ones(len(weight)))
-    assert np.allclose(estimate.influence, (of_sum - estimate.value * weight) / weight.sum())
 
 
 def test_outcomes_add_the_effect_of_conditional_risks_on_the_martingale_of_censoring():
@@ -140,22 +142,10 @@ def test_the_observed_risk_does_not_depend_on_censoring_by_risk():
     risk = np.repeat([0.1, 0.6], n // 2)
     T, C = rng.exponential(-1 / np.log1p(-risk)), rng.exponential(np.where(risk > 0.5, 0.4, 9.0))
     target = Target(T <= C, np.minimum(T, C))
-    found = EventsByTime.of(1.0, target, risk).share()
+    found = ObservedRisk.of(target, risk, 1.0).observed
     interval = found.interval(0.999)
     assert interval.low < (T <= 1).mean() < interval.high
     assert 1 - KaplanMeier.of(target).at(np.array([1.0]))[0] < (T <= 1).mean() - 0.03
-
-
-def test_the_interval_of_the_observed_risk_covers():
-    inside = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        risk = rng.uniform(0.1, 0.8, 250)
-        T, C = rng.exponential(-1 / np.log1p(-risk)), rng.exponential(1 / (0.2 + risk))
-        interval = EventsByTime.of(1.0, Target(T <= C, np.minimum(T, C)), risk).share().interval(0.95)
-        inside += interval.low < risk.mean() < interval.high
-    # The standard deviation of the estimate comes from the draw of risks too: coverage is at least the nominal one.
-    assert inside >= 200 * 0.95 - 3 * np.sqrt(200 * 0.95 * 0.05)
 
 
 def test_only_censoring_decides_who_was_followed():

@@ -156,10 +156,8 @@ def brier_skill(patients: Subset) -> Estimate:
 @metric("likelihood gain", "higher", needs=("gains",))
 def likelihood_gain(patients: Subset) -> Estimate:
     """Gain in log likelihood of the whole outcome over no model, per patient."""
-    judged, chosen = patients.data.judged, np.zeros(len(patients.data.target), np.bool_)
-    chosen[slice(None) if patients.rows is None else patients.rows] = True
-    freedom = patients.target.n_events - 1.0
-    inside = chosen & judged.inside
+    judged, freedom = patients.data.judged, patients.target.n_events - 1.0
+    inside = patients.member & judged.inside
     found = mean_estimate(judged.gains, inside, np.ones(len(inside)), judged.own_curve, freedom)
     return replace(found, patients=int(inside.sum()))
 

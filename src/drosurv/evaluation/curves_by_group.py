@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from drosurv.evaluation.calibration_curves import calibration_curves
-from drosurv.evaluation.evaluator import Evaluator, Key, rows_by_group
+from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.judged import Horizon
 from drosurv.metrics.decisions import DECISION_METRICS, implied_decisions, weighted_decision_estimates
@@ -63,7 +63,7 @@ def curves_by_group(evaluator: Evaluator, at: Horizon, level: float) -> dict[str
     if not data.is_judged:
         return {}
     judged = data.risks
-    rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
+    rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **evaluator.rows}
     outcomes = {key: judged.outcomes(judged.horizon, own) for key, own in rows.items() if len(own)}
     threshold, thresholds = at.threshold, at.thresholds
     thresholds = default_thresholds(data.judged.risk) if thresholds is None else thresholds
@@ -183,12 +183,9 @@ def _together(
 ) -> Estimates:
     """Return numbers of several groups, one each, as numbers of all patients, whose clusters are (n,)."""
     last = max((int(one.rows.max(initial=-1)) for one in groups), default=-1)
-    n, found = 1 + last if clusters is None else len(clusters), []
-    for outcomes, number in zip(groups, numbers, strict=True):
-        influence = np.zeros(n)
-        influence[outcomes.rows] = number.influence
-        found.append(replace(number, influence=influence))
-    return Estimates(found, clusters)
+    n = 1 + last if clusters is None else len(clusters)
+    pairs = zip(groups, numbers, strict=True)
+    return Estimates([number.among(outcomes.rows, n) for outcomes, number in pairs], clusters)
 
 
 def shrunken_ratios(

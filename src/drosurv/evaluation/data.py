@@ -37,7 +37,7 @@ from drosurv.metrics.risk_strata import ObservedRisk
 from drosurv.paper.sampled_pairs import Pairs
 from drosurv.patients import observation
 from drosurv.patients.arrays import on_host
-from drosurv.patients.target import FloatArray, IntArray, Target
+from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import fitted_plain_cox
 from drosurv.solvers.neighborhoods import standardise
@@ -297,10 +297,8 @@ class JudgedRisks:
 
     def less_predicted(self, found: ObservedRisk) -> Estimate:
         """Return observed less predicted risk, with its influence (n,); predictions are fixed."""
-        influence = np.zeros(len(self.data.target))
-        influence[found.rows] = found.observed.influence
-        less = found.observed.plus(-found.predicted)
-        return replace(less, influence=influence, patients=round(found.patients))
+        less = found.observed.plus(-found.predicted).among(found.rows, len(self.data.target))
+        return replace(less, patients=round(found.patients))
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,13 +317,17 @@ class Subset:
         chosen = rows if self.rows is None else self.rows[rows]
         return Subset(self.data, chosen, self.until if until is None else until)
 
+    @property
+    def member(self) -> BoolArray:
+        """Who (n,) of all patients is among these."""
+        found = np.zeros(len(self.data.target), np.bool_)
+        found[slice(None) if self.rows is None else self.rows] = True
+        return found
+
     def of_all(self, found: Estimate) -> Estimate:
         """Return an estimate with its influences on these patients as one of all patients."""
-        if self.rows is None:
-            return replace(found, patients=len(self))
-        influence = np.zeros(len(self.data.target))
-        influence[self.rows] = found.influence
-        return replace(found, influence=influence, patients=len(self))
+        found = found if self.rows is None else found.among(self.rows, len(self.data.target))
+        return replace(found, patients=len(self))
 
     def _select(self, values: FloatArray) -> FloatArray:
         return values if self.rows is None else values[self.rows]

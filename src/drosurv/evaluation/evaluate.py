@@ -254,14 +254,17 @@ def evaluate_rows(
         small |= {(EVERYONE, ALL)}
     table, between_large = rows_of(evaluator, small, inference.level)
     data, control = evaluator.everyone.data, evaluator.control
-    judged = group_table(evaluator, table, at, inference, subgroups=subgroups, reference=reference_name)
+    rows_of_subgroups = parse_subgroups(subgroups, len(evaluator.everyone))
+    judged = group_table(
+        evaluator, table, at, inference, subgroups=rows_of_subgroups, reference=reference_name
+    )
     table = with_findings(table, judged.findings)
     undefined = warn_of_undefined_rows(table, without_event(data.outcome, y, cause))
     return EvaluationResult(
         found=in_order(judged.findings),
         curves=partial(curves_by_group, evaluator, at, inference.level),
         calibrated=partial(calibration_table, evaluator, inference.level),
-        subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
+        subgroups=rows_of_subgroups,
         risks=partial(risks_by_time, evaluator, inference.level),
         table=frame_of(table),
         groups=judged.table,

@@ -30,6 +30,7 @@ from drosurv.judging.judged import Horizon
 from drosurv.judging.questions import FEWEST_PATIENTS, n_patients, questions, ranking, slopes_of_scores
 from drosurv.judging.verdict import PROBLEMS, STATUSES, FindingRow, finding_rows, findings
 from drosurv.judging.words import SUBGROUP, adjusted_interval
+from drosurv.metrics.concordance import concordance_estimate
 from drosurv.metrics.estimates import Interval
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import warn_undefined
@@ -221,7 +222,7 @@ def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) 
     if not data.is_judged or not any(metric.name in _JUDGED_METRICS for metric in evaluator.metrics):
         return {}
     judged = data.judged if with_reference else replace(data.judged, over_reference=None)
-    masks = _masks(evaluator.subsets, len(evaluator.everyone))
+    masks = {key: patients.member for key, patients in evaluator.subsets.items()}
     found = _by_metric(findings(questions(judged, masks), level, clusters=judged.cohort.clusters))
     left_out = "calibration_slope" if data.slope_of_scores else ""
     return {key: one for key, one in found.items() if key[2] != left_out}
@@ -234,14 +235,6 @@ def _by_metric(found: Sequence[FindingRow]) -> dict[RowKey, FindingRow]:
         (one.attribute, one.group, metrics[one.question]): one
         for one in found
         if one.question in metrics and not np.isnan(one.value)
-    }
-
-
-def _masks(patients: Mapping[Key, Subset], n: int) -> dict[Key, BoolArray]:
-    """Return who (n,) is in each group."""
-    return {
-        key: np.ones(n, np.bool_) if subset.rows is None else np.isin(np.arange(n), subset.rows)
-        for key, subset in patients.items()
     }
 
 
@@ -263,18 +256,18 @@ def group_table(
     at: Horizon,
     inference: Inference,
     *,
-    subgroups: Mapping[str, Any] | None = None,
+    subgroups: Mapping[str, IntArray] | None = None,
     reference: str = "plain Cox",
 ) -> JudgedGroups:
     """Judge everybody and every group; return one row for each, serious problems first.
 
-    C-indices are those of the table of `numbers`. `subgroups` are masks (n,) of the patients of subgroups that were
-    found, by name; `reference` is a name for sentences. Intervals are simultaneous.
+    C-indices are those of the table of `numbers`. `subgroups` are rows of the patients of subgroups that were found, by
+    name; `reference` is a name for sentences. Intervals are simultaneous.
     """
     everyone = evaluator.everyone
-    found_rows = parse_subgroups(subgroups, len(everyone)).items()
+    found_rows = (subgroups or {}).items()
     patients = evaluator.subsets | {(SUBGROUP, name): everyone.take(rows) for name, rows in found_rows}
-    masks = _masks(patients, len(everyone))
+    masks = {key: some.member for key, some in patients.items()}
     c_index = {
         (row.attribute, row.group): row
         for row in numbers
@@ -317,7 +310,7 @@ def _row(
     if c_index is not None:
         row |= {"c_index": c_index.value, "c_index_low": c_index.low, "c_index_high": c_index.high}
     if key[0] == SUBGROUP and patients.data.scores.has_risk:
-        row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
+        row["c_index"] = concordance_estimate(patients.target, patients.risk, order=patients.harrell).value
     why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
     row["why"] = why[0] if why else ""
     if not patients.data.is_judged:

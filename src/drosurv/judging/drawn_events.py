@@ -54,24 +54,25 @@ class PatientEvents:
         judged: Judged, residuals: PatientResiduals, until: Any, order: IntArray, rng: np.random.Generator
     ) -> PatientEvents:
         """Return the events of patients, counted until a time."""
-        weight, clusters = residuals.weight * judged.inside, residuals.clusters
-        if clusters is not None and len(np.unique(clusters)) == len(clusters):
-            clusters = None
-        given: dict[str, Any] = {
-            "weight": weight,
-            "id": judged.cohort.patients,
-            "clusters": clusters,
-            "order": order,
-        }
-        known = residuals.known_parts
+        weight, known = residuals.weight * judged.inside, residuals.known_parts
         if known == 0:
             few = "too few patients were observed until the first predicted time: predict earlier times."
             raise ArgumentError("model", few)
-        observed, expected = residuals.observed[:, :known], residuals.expected[:, :known]
-        given |= {"observed": observed, "expected": expected, "ends": residuals.ends[:known]}
+        source: Source
         if isinstance(residuals, ResidualsAtTimes):
-            return PatientEvents(**given, source=Probabilities.of(residuals, known, weight))
-        return PatientEvents(**given, source=Hazards.of(judged, residuals, until, order, rng))
+            source = Probabilities.of(residuals, known, weight)
+        else:
+            source = Hazards.of(judged, residuals, until, order, rng)
+        return PatientEvents(
+            weight=weight,
+            id=judged.cohort.patients,
+            observed=residuals.observed[:, :known],
+            expected=residuals.expected[:, :known],
+            ends=residuals.ends[:known],
+            source=source,
+            order=order,
+            clusters=residuals.clusters,
+        )
 
     @property
     def counts(self) -> FloatArray:

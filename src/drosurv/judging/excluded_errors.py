@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
-from drosurv.metrics.intervals import shared_level
 from drosurv.presentation import counted, first_upper, listing
 from drosurv.presentation.wording import end_of_ratio
 
@@ -86,7 +85,7 @@ subgroup of 5 % with as many events as predicted. About 5,710 patients would exc
     """
     if patients < 1 or events < 1:
         return "Without events, no error of the model can be excluded."
-    z = float(norm.ppf((1 + shared_level(level, n_tests or 1)) / 2))
+    z = float(norm.isf((1 - level) / max(n_tests or 1, 1) / 2))
     whom, own, needed = "everybody", float(events) / design_effect, (z / np.log(exclude)) ** 2
     known, not_judged = intervals or {}, ""
     error = known.get(whom, _around_one(z, own))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -109,39 +109,32 @@ def mean(
 
     Values of one cluster are summed. Gains may be those over an `own_curve`, whose error is then part of theirs.
     """
-    error = standard_error(values, member, clusters, own_curve)
+    error, freedom = standard_error(values, member, clusters, own_curve)
     # Two fits of one model differ in their last digits only, which must not be tested.
-    if not error.value > _LAST_DIGITS:
+    if not error > _LAST_DIGITS:
         return None
     average = float(values[member].mean())
 
     def root(value: float) -> float:
-        return (average - value) / error.value
+        return (average - value) / error
 
-    return JudgedValue(average, root, 0.0, freedom=error.freedom, on_log_scale=False)
-
-
-class StandardError(NamedTuple):
-    """A standard error with its degrees of freedom."""
-
-    value: float
-    freedom: float = np.inf
+    return JudgedValue(average, root, 0.0, freedom=freedom, on_log_scale=False)
 
 
 def standard_error(
     values: FloatArray, member: BoolArray, clusters: IntArray | None = None, own_curve: OwnCurve | None = None
-) -> StandardError:
-    """Return the standard error of the mean of values (n,) of the members of a group; see :func:`mean`."""
+) -> tuple[float, float]:
+    """Return the standard error of the mean of values (n,) of members of a group, and its degrees of freedom."""
     total, freedom, each_one = int(np.count_nonzero(member)), np.inf, np.ones(len(values))
     if total == 0:
-        return StandardError(0.0)
+        return 0.0, freedom
     each, squares = _deviations(values, member, each_one, own_curve)
     if clusters is not None:
         clustered, freedom = by_cluster(each[:, None], clusters, each != 0, each_one)
         if clustered is not None:
             observed = float(each @ each)
             squares *= max(float(clustered[0, 0]) / max(observed, _TINY), 1.0)
-    return StandardError(float(np.sqrt(squares * total / max(total - 1, 1))) / total, freedom)
+    return float(np.sqrt(squares * total / max(total - 1, 1))) / total, freedom
 
 
 def _deviations(

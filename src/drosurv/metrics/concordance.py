@@ -88,7 +88,7 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
         return concordant, comparable
     # A patient who entered at or after an event is not compared with it: subtract these pairs.
     order, events, entries = _not_entered(scored, entry)
-    not_entered = order.harrell_sums(events, partner_weight=entries)
+    not_entered = order.harrell_sums(events, entries)
     numerator, denominator = concordant - not_entered[0], comparable - not_entered[1]
     # Where no two patients were under observation together, the difference is a rounding error.
     return (numerator, denominator) if denominator > 1e-12 * comparable else (0.0, 0.0)
@@ -172,22 +172,7 @@ def uno_estimate(
     if until is not None:
         counted &= target.time < until
     inverse = np.divide(1.0, observed, out=np.zeros(len(target)), where=counted)
-    pairs = UnoPairs.of(target, risk, order)
-    # Sums of each patient as the one with the first event, and as the other, in three kinds of pairs: all, and with
-    # another cause before. The weights of events are the inverse squared, or the inverse times that of the other.
-    order = pairs.order if pairs.observed is None else pairs.observed
-    first, other = map(np.array, order.harrell_sides(weight * inverse**2, weight))
-    weighted = 2 * first
-    if pairs.observed is not None and pairs.other is not None:
-        free = weight * inverse * pairs.other
-        every, later = (
-            np.array(each.harrell_sides(weight * inverse, free)) for each in (pairs.order, pairs.observed)
-        )
-        first, other, weighted = (
-            first + every[0] - later[0],
-            other + every[1] - later[1],
-            weighted + (every - later).sum(axis=0),
-        )
+    first, other, weighted = UnoPairs.of(target, risk, order).sides(weight, inverse)
 
     def through_censoring(value: float) -> FloatArray:
         terms = weighted[0] - value * weighted[1]
@@ -257,21 +242,25 @@ class UnoPairs(NamedTuple):
             return UnoPairs(order)
         return UnoPairs(order, PairOrder.for_harrell(replace(target, other=None), risk), target.other)
 
-    def concordance(self, weight: FloatArray, event_weight: FloatArray) -> float:
-        """Return the index, with patient weights (n,) and weights (n,) of events from `FollowUp.uno_weights`."""
+    def sides(self, weight: FloatArray, inverse: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return sums (2, n) of concordant and comparable pairs of each patient, from patient weights (n,).
+
+        They are those of the patient as the one with the first event, as the other, and through the patient's `inverse`
+        probability (n,) of having been observed, counted as often as it is a factor of the weight of a pair.
+        """
+        order = self.order if self.observed is None else self.observed
+        first, other = map(np.array, order.harrell_sides(weight * inverse**2, weight))
+        weighted = 2 * first
         if self.observed is None or self.other is None:
-            return self.order.concordance(weight, event_weight)
-        sums = np.array(self.observed.harrell_sums(weight, event_weight))
+            return first, other, weighted
         # Pairs in which the other patient had an event of another cause before: all pairs with such patients, less
         # those in which it came later.
-        inverse = np.sqrt(event_weight)
         free = weight * inverse * self.other
         every, later = (
-            np.array(order.harrell_sums(weight, inverse, partner_weight=free))
-            for order in (self.order, self.observed)
+            np.array(each.harrell_sides(weight * inverse, free)) for each in (self.order, self.observed)
         )
-        concordant, comparable = map(float, sums + every - later)
-        return concordant / comparable if comparable > 0 else float("nan")
+        more = every - later
+        return first + more[0], other + more[1], weighted + more.sum(axis=0)
 
 
 def uno_concordance(
@@ -322,13 +311,17 @@ def uno_concordance(
             f"{arg('tau', tau)} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
             f"tau up to there, or leave {arg('tau', text='None')}.",
         )
-    weights = follow_up.uno_weights(scored.target)
+    target = scored.target
+    counted = follow_up.censoring_at(target.time) > 0
     if tau is not None:
-        weights[scored.target.time >= tau] = 0.0
-    value = UnoPairs.of(scored.target, scored.risk).concordance(scored.weight, weights)
-    if np.isnan(value):
+        counted &= target.time < tau
+    inverse = np.where(counted, follow_up.inverse_probability(target), 0.0)
+    first, *_ = UnoPairs.of(target, scored.risk).sides(scored.weight, inverse)
+    concordant, comparable = first.sum(axis=1)
+    if not comparable > 0:
         warn_undefined(
             f"Uno's concordance is undefined (NaN): no pair of the {len(scored)} patients is comparable "
             f"before {follow_up.end if tau is None else tau:g}."
         )
-    return value
+        return float("nan")
+    return float(concordant / comparable)

@@ -73,6 +73,12 @@ class Estimate:
         """Return a number of n patients that is not defined."""
         return Estimate(np.nan, np.zeros(n))
 
+    def among(self, rows: IntArray, n: int) -> Estimate:
+        """Return this number of some rows of n patients as one of all of them."""
+        influence = np.zeros(n)
+        influence[rows] = self.influence
+        return replace(self, influence=influence)
+
     def plus(self, known: float) -> Estimate:
         """Return this number plus a known one, and the ends of its interval with it."""
         return replace(self, value=self.value + known, moved=self.moved + known)

@@ -24,9 +24,9 @@ _LEAST_DIFFERENCE, _STANDARD_ERRORS = 0.20, 3.0
 class CensoringWeights(NamedTuple):
     """Inverse probabilities with which patients are known to have had the event, or to be free of it, at k times.
 
-    A patient is known to be free of any event at t if t < `free_until` (n,), and then has the weight `free`, (k,) or by
-    group (n, k); later the weight of the `event` (n,), which is 0 for censored patients. It is this event if it
-    `happened` (n,), and else one of another cause, after which this one cannot happen.
+    A patient is known to be free of any event at t if t < `free_until` (n,), and then has the weight `free` (k,); later
+    the weight of the `event` (n,), which is 0 for censored patients. It is this event if it `happened` (n,), and else
+    one of another cause, after which this one cannot happen.
     """
 
     free_until: FloatArray
@@ -37,8 +37,7 @@ class CensoringWeights(NamedTuple):
     def squared_errors(self, at: FloatArray, predicted: FloatArray, rows: slice = slice(None)) -> FloatArray:
         """Return weighted squared errors (m, k) of probabilities (m, k) of the event by k times, for some rows."""
         ended = self.free_until[rows, None] <= at
-        free = self.free[rows] if self.free.ndim > 1 else self.free
-        weight = np.where(ended, self.event[rows, None], free)
+        weight = np.where(ended, self.event[rows, None], self.free)
         return weight * ((ended & self.happened[rows, None]) - predicted) ** 2
 
 
@@ -158,11 +157,6 @@ class FollowUp:
         observed = (self.censoring_at if published else self.censoring_before)(target.time)
         known = target.ended & (observed > 0) & (target.time <= self.times[-1])
         return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
-
-    def uno_weights(self, target: Target) -> FloatArray:
-        """Weights 1 / G(Y-)^2 of events in Uno's concordance, (n,); 0 at the end of follow-up if G is 0 there."""
-        later = self.censoring_at(target.time) > 0
-        return np.where(later, self.inverse_probability(target) ** 2, 0.0)
 
     def censoring_weights(
         self, target: Target, at: FloatArray, *, published: bool = False

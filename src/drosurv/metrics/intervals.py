@@ -85,8 +85,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = min(max(largest, p * (len(known) - rank)), 1.0)
         adjusted[index] = largest
     return adjusted
-
-
-def shared_level(level: float, n_tests: float) -> float:
-    """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni)."""
-    return 1 - (1 - level) / max(n_tests, 1)

@@ -77,42 +77,24 @@ class PairOrder(NamedTuple):
             _add_simultaneous(self.blocks, self.event, self.ranks, patient, sums)
         return PairCounts(*sums.take(self.places, axis=1))
 
-    def harrell_sums(
-        self,
-        weight: FloatArray,
-        event_weight: FloatArray | None = None,
-        *,
-        partner_weight: FloatArray | None = None,
-    ) -> tuple[float, float]:
+    def harrell_sums(self, first: FloatArray, later: FloatArray | None = None) -> tuple[float, float]:
         """Summed weights of the concordant and of the comparable pairs by Harrell's rule, each pair counted once.
 
-        The weight of a pair is the product of the `weight` and the `event_weight` (Uno's inverse probability of
-        censoring weights) of the patient whose event came first, and the `partner_weight`, by default the `weight`, of
-        the other.
+        The weight of a pair is the product of the weight `first` (n,) of the patient whose event came first and the
+        weight `later` (n,), by default the same, of the other.
         """
-        patient = weight[self.rows]
-        partner = patient if partner_weight is None else partner_weight[self.rows]
-        patient = patient if event_weight is None else patient * event_weight[self.rows]
-        sums = np.zeros((2, 1))
-        self._add_pairs(_later, patient, partner, sums)
+        event = first[self.rows]
+        other, sums = event if later is None else later[self.rows], np.zeros((2, 1))
+        self._add_pairs(_later, event, other, sums)
         return float(sums[0, 0]), float(sums[1, 0])
 
     def harrell_sides(self, first: FloatArray, later: FloatArray) -> tuple[PairCounts, PairCounts]:
-        """Sums of pairs by Harrell's rule, of each patient as the one with the first event, and as the other.
-
-        The weight of a pair is the product of the weight `first` (n,) of the patient whose event came first and the
-        weight `later` (n,) of the other.
-        """
+        """Sums of pairs as `harrell_sums`, of each patient as the one with the first event, and as the other."""
         event, other, sums = first[self.rows], later[self.rows], np.zeros((2, 2, len(first)))
         self._add_pairs(_later, event, other, sums[0])
         self._add_pairs(_earlier, other, event, sums[1])
         as_first, as_other = sums.take(self.places, axis=2)
         return PairCounts(*as_first), PairCounts(*as_other)
-
-    def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
-        """Concordance index from `harrell_sums`; NaN if no pair is comparable."""
-        concordant, comparable = self.harrell_sums(weight, event_weight)
-        return concordant / comparable if comparable != 0 else float("nan")
 
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Sums of pairs by Harrell's rule, (n_groups, n_groups): by the group of the earlier event and of the other."""

@@ -472,15 +472,6 @@ class EventsByTime:
         log_free, log_mean = np.log1p(-risk), np.repeat(np.log1p(-sums), np.diff(censoring.bounds))
         return ahead, log_free, log_mean
 
-    def share(self) -> Estimate:
-        """Return the observed risk: the mean of the weighted events."""
-        total = float(self.weight.sum())
-        if not total > 0:
-            return Estimate.undefined(len(self.weight))
-        value = float(self.weight @ self.events) / total
-        influence = (self.influences(np.ones(len(self.weight))) - value * self.weight) / total
-        return Estimate(value, influence, "logit", np.count_nonzero(self.weight * self.events) - 1.0)
-
 
 def _inverse(free: FloatArray) -> FloatArray:
     """Return one over probabilities; 0 where they are 0."""

@@ -143,7 +143,7 @@ def _compare(
                 wanted=["concordance_index"],
             )
             numbers, _ = rows_of(evaluator, (), 0.95)
-            subgroups = {group: inside} if group else None
+            subgroups = {group: np.flatnonzero(inside)} if group else None
             scored = group_table(evaluator, numbers, Horizon(), Inference(), subgroups=subgroups).table
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
