@@ -423,10 +423,8 @@ CASES = {
     "given: kind": (lambda: read_predictions([[0.9], [0.9]], TWO, times=[1.5]), "kind"),
     "given: falling": (lambda: read_predictions([[0.9, 0.8]] * 2, TWO, times=[2, 1]), "times"),
     "given: three": (lambda: read_predictions([[0.9, 0.8]] * 2, TWO, times=[1, 2, 3]), "times"),
-    "given: no times": (lambda: read_predictions([[0.9, 0.8]] * 2, TWO), "times"),
     "given: missing": (lambda: read_predictions([[0.9, 0.8], [np.nan, 0.7]], TWO, times=[1, 2]), "predictions"),
     "given: words": (lambda: read_predictions([["0.9", "low"], ["0.9", "0.7"]], TWO, times=[1, 2]), "predictions"),
-    "given: nothing": (lambda: read_predictions(None, TWO), "predictions"),
     "columns: decimal comma": (
         lambda: prediction_columns(pd.DataFrame({"one": ["0,9", "0,8"], "x": 1}), survival=["one=1"]), "missing"
     ),

@@ -8,9 +8,9 @@ import pytest
 from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
 from drosurv.metrics.risk_strata import (
     EventsByTime,
-    ObservedRisk,
     copies_per_patient,
     followed_until,
+    observed_given_risks,
     risk_strata,
 )
 from drosurv.patients.target import Target
@@ -142,7 +142,7 @@ def test_the_observed_risk_does_not_depend_on_censoring_by_risk():
     risk = np.repeat([0.1, 0.6], n // 2)
     T, C = rng.exponential(-1 / np.log1p(-risk)), rng.exponential(np.where(risk > 0.5, 0.4, 9.0))
     target = Target(T <= C, np.minimum(T, C))
-    found = ObservedRisk.of(target, risk, 1.0).observed
+    found = observed_given_risks(EventsByTime.of(1.0, target, risk), risk)
     interval = found.interval(0.999)
     assert interval.low < (T <= 1).mean() < interval.high
     assert 1 - KaplanMeier.of(target).at(np.array([1.0]))[0] < (T <= 1).mean() - 0.03

@@ -14,7 +14,14 @@ from drosurv.evaluation import Predictions
 from drosurv.metrics import default_horizon
 from drosurv.patients.target import parse_target, with_fields
 from drosurv.predictions.columns import prediction_columns
-from drosurv.predictions.given import form_of, log_mean_hazard, log_risk, read_columns, read_predictions
+from drosurv.predictions.given import (
+    form_of,
+    log_mean_hazard,
+    log_risk,
+    read_columns,
+    read_predictions,
+    read_scores,
+)
 from drosurv.report import Page, audit
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
@@ -31,14 +38,13 @@ def model():
     return CoxPH().fit(train.X, train.y)
 
 
-KINDS = ("times", "risk", "kind", "risk_kind")
-
-
 def audit_predictions(predictions, y, *, unit="", name="plain Cox", **options):
-    kinds = {key: options.pop(key) for key in KINDS if key in options}
+    kinds = {key: options.pop(key) for key in ("times", "risk", "kind") if key in options}
     notes = ()
     if not isinstance(predictions, Predictions):
-        predictions, notes, _ = read_predictions(predictions, y, **kinds)
+        alone = np.ndim(predictions) == 1
+        read = read_scores(predictions, **kinds) if alone else read_predictions(predictions, y, **kinds)
+        predictions, notes, _ = read
     warnings = [{"severity": "note", "text": note} for note in notes]
     page = Page(time_unit=unit, reference_name=name, warnings=warnings)
     return audit(predictions, None, y, page=page, **options)
@@ -164,8 +170,8 @@ def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients
 
 @pytest.mark.sections("missed")
 def test_columns_that_are_given_define_subgroups(model, patients):
-    survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
-    report = audit_predictions(survival, patients.y, features=patients.X[["x1"]], unit="years")
+    survival = model.predict_survival_function(patients.X, times=TIMES)
+    report = audit_predictions(survival, patients.y, times=TIMES, features=patients.X[["x1"]], unit="years")
     bounds = report.parts["missed"].facts["bounds"]["bounds"]
     assert all(bound["group"].startswith("x1") for bound in bounds.values())
 
@@ -417,7 +423,7 @@ def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)
     y = Surv.from_arrays(rng.random(300) < 0.7, rng.exponential(np.exp(-x)))
-    report = audit_predictions(np.exp(x), y, risk_kind=kind, search_rules=False)
+    report = audit_predictions(np.exp(x), y, kind=kind, search_rules=False)
     rows = [row for row in report.tables["accuracy"].rows if "slope" in row["metric"].lower()]
     assert any(row["value"] is not None for row in rows) == slope
     told = [w["text"] for w in report.parts["verdict"].facts["warnings"]]

@@ -65,19 +65,18 @@ def read_predictions(
     probabilities: Any,
     y: Any,
     *,
-    times: Any = None,
+    times: Any,
     risk: Any = None,
     kind: Kind | None = None,
     risk_kind: RiskKind | None = None,
 ) -> ReadPredictions:
     """Return predictions that any program made as :class:`~drosurv.evaluation.Predictions`, and notes on them.
 
-    Probabilities (n, k) of survival or of the event are at k `times`, as fractions or in percent; a DataFrame's column
-    names may be the times. By default those that decrease with time are survival, and for a single time it is decided
-    by whether patients with or without the event in `y` have higher values; `kind` says it. Risk scores (n,) rank
-    patients, by default the log of the mean predicted cumulative hazard; their kind is recognised from the
-    probabilities, with which either the scores agree or their logarithms, and `risk_kind` says it. Scores that do not
-    agree with the probabilities as log hazards are not used.
+    Probabilities (n, k) of survival or of the event are at k `times`, as fractions or in percent. By default those that
+    decrease with time are survival, and for a single time it is decided by whether patients with or without the event
+    in `y` have higher values; `kind` says it. Risk scores (n,) rank patients, by default the log of the mean predicted
+    cumulative hazard; their kind is recognised from the probabilities, with which either the scores agree or their
+    logarithms, and `risk_kind` says it. Scores that do not agree with the probabilities as log hazards are not used.
 
     >>> import drosurv
     >>> y = drosurv.Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
@@ -86,28 +85,8 @@ def read_predictions(
     ([0.9, 0.7], 2)
     """
     require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
-    require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
-    if probabilities is None or np.ndim(probabilities) == 1:
-        scores = risk if probabilities is None else probabilities
-        if scores is None:
-            raise ArgumentError(
-                "predictions",
-                f"{arg('predictions')} or risk is needed: pass probabilities at times, or risk scores.",
-            )
-        return _scores_alone(scores, risk_kind)
-    if times is None and hasattr(probabilities, "columns"):
-        times = _times_of(probabilities.columns)
-    if times is None:
-        raise ArgumentError(
-            "times", f"{arg('times')} is needed: pass the time of each column of predictions."
-        )
     target, at = parse_target(y), np.asarray(times, dtype=np.float64)
     values = prediction_numbers(probabilities)
-    if len(values) != len(target):
-        raise ArgumentError(
-            "predictions",
-            f"{arg('predictions')} have {len(values):,} rows for {len(target):,} patients: give one row per patient.",
-        )
     form, notes = form_of(values, at, target, kind)
     survival = form.survival(values)
     curves = parse_survival(survival, len(target), at)
@@ -138,7 +117,7 @@ def read_columns(
         return _read_incidences(found, unit, cause, cause_names(y))
     y = of_any_cause(y)
     if found.survival is None or found.times is None:
-        parsed = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
+        parsed = read_scores(found.risk, risk_kind)
         return parsed._replace(notes=(f"read as risk scores: {found.names[0]}.", *parsed.notes))
     names, times = found.at_times, _in_unit(found, unit)
     by_time = _kind_by_time(found.survival)
@@ -432,6 +411,7 @@ def log_risk(
 
 def _scores(risk: Any, kind: RiskKind | None) -> tuple[FloatArray, bool]:
     """Return risk scores (n,), and whether all are above 0; raise if they are not, as hazard ratios must be."""
+    require(kind is None or kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", kind)
     score = prediction_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
     positive = bool((score > 0).all())
     if kind == "hazard ratio" and not positive:
@@ -443,8 +423,8 @@ def _scores(risk: Any, kind: RiskKind | None) -> tuple[FloatArray, bool]:
 _MOST_SPREAD = 5.0
 
 
-def _scores_alone(risk: Any, kind: RiskKind | None) -> ReadPredictions:
-    """Return risk scores without probabilities, and a note if they may be log risks or hazard ratios."""
+def read_scores(risk: Any, kind: RiskKind | None = None) -> ReadPredictions:
+    """Return risk scores (n,) without probabilities, and a note if they may be log risks or hazard ratios."""
     score, positive = _scores(risk, kind)
     if kind == "hazard ratio":
         return ReadPredictions(Predictions(np.log(score)), ())
@@ -470,14 +450,3 @@ def _fit(score: FloatArray, other: FloatArray) -> float:
     # Squares of very large scores overflow.
     r = float(np.corrcoef(score / np.abs(score).max(), other / np.abs(other).max())[0, 1])
     return r * abs(r)
-
-
-def _times_of(columns: Any) -> FloatArray:
-    try:
-        return np.array([float(name) for name in columns])
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            "times",
-            f"{arg('times')} is needed: the columns of predictions are not named by times: "
-            f"{[str(name) for name in columns]}.",
-        ) from None

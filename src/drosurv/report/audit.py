@@ -36,7 +36,7 @@ from drosurv.predictions.any_model import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_predictions
+from drosurv.predictions.given import ReadPredictions, ranked_by_hazard, read_scores
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.drawing import bar
 from drosurv.report.cross_fit import (
@@ -228,7 +228,7 @@ def audit(
             parsed = ReadPredictions(model, ())
         else:
             # Scores alone may be log risks or hazard ratios.
-            parsed = read_predictions(None, y, risk=as_predictions(model, None, len(y), rows=rows).risk)
+            parsed = read_scores(as_predictions(model, None, len(y), rows=rows).risk)
         warned += [{"severity": "note", "text": note} for note in parsed.notes]
         predicted = as_predictions(parsed.predictions, None, len(y), rows=rows)
         fields |= _evidence_of_predictions(predicted, y, y_train, reference, page.time_unit, name)
