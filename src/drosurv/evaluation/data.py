@@ -256,10 +256,7 @@ class JudgedRisks:
     @property
     def target(self) -> Target:
         """Events and times since entry; of predictions at few times, since time 0."""
-        cohort = self.data.judged.cohort
-        if self.data.has_curves:
-            return self.data.target
-        return replace(cohort.target, entry=None, other=cohort.other)
+        return self.data.target if self.data.has_curves else replace(self.data.outcome, entry=None)
 
     def risk_by(self, time: float) -> FloatArray:
         """Return the predicted risk (n,) by a time."""

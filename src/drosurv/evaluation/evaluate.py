@@ -342,8 +342,7 @@ def prepare(
             notes.append(
                 "patients are ranked by the mean of their predicted cumulative hazards: no risk scores were given."
             )
-    target, other_cause = outcomes(y, rows, cause)
-    outcome = replace(target, other=other_cause)
+    outcome = outcomes(y, rows, cause)
     # Raises for a cause that is not predicted.
     _ = cause is not None and curves_since_entry(predicted, outcome, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)

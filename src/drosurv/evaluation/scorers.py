@@ -82,7 +82,7 @@ class SurvivalScorer:
         predicted = as_predictions(estimator, X, len(target), rows=rows, name="estimator")
         if has_causes(y) or rows.entry is not None:
             require(cause is None or has_causes(y), "cause", "be left out where y has no causes", cause)
-            require_event_of(outcomes(y, predicted.rows, cause)[0], y, cause)
+            require_event_of(outcomes(y, predicted.rows, cause), y, cause)
             how: dict[str, Any] = {"y_train": self.y_train, "wanted": [score.metric.name], "cause": cause}
             evaluator = replace(prepare(predicted, y, **how), attributes=attributes)
             patients = evaluator.everyone

@@ -322,7 +322,7 @@ def certify_rows(
 def _order(judged: Judged, residuals: PatientResiduals, at_brier: Judged, table: CodedTable) -> IntArray:
     """Return the rows (n,) in the order in which outcomes are drawn for them, by what is known about them."""
     cohort, target = judged.cohort, judged.cohort.target
-    ended = np.where(target.event, 2, 0) if cohort.other is None else np.where(target.event, 2, cohort.other)
+    ended = np.where(target.event, 2, target.ended)
     known = [target.time, ended, cohort.since, *residuals.expected.T, at_brier.risk]
     return order_by_content(known, table.codes.T, cohort.clusters)
 
@@ -390,7 +390,7 @@ def brier_losses(judged: Judged) -> FloatArray:
     if isinstance(at, ResidualsAtTimes):
         F, outcome, followed = (part[:, 0] for part in (at.probability, at.outcome, at.followed))
         return followed * (outcome * (1 - 2 * F) + F**2)
-    ends = replace(judged.cohort.target.since_entry, other=judged.cohort.other)
+    ends = judged.cohort.target.since_entry
     horizon = np.array([judged.horizon])
     weights = FollowUp.of(ends).censoring_weights(ends, horizon)
     return weights.squared_errors(horizon, judged.risk[:, None]).ravel()

@@ -187,7 +187,8 @@ class Hazards(NamedTuple):
         curves, cohort, ends = judged.curves, judged.cohort, residuals.ends
         assert curves is not None
         since, n = cohort.since, len(cohort)
-        censored = since + censoring_times(cohort.target.since_entry, order, rng, cohort.clusters)
+        target = cohort.target.since_entry.others_censored
+        censored = since + censoring_times(target, order, rng, cohort.clusters)
         end = np.minimum(np.minimum(censored, curves.until), until)
         # The last part has no end: events may be drawn after the last observed time.
         limit = np.column_stack([curves.accumulated(np.minimum(end, at))[0] for at in (*ends[:-1], np.inf)])

@@ -16,7 +16,6 @@ from drosurv.metrics import FollowUp
 from drosurv.patients.arrays import is_tensor, set_to
 from drosurv.patients.observation import Rows
 from drosurv.patients.target import (
-    BoolArray,
     CompetingTarget,
     FloatArray,
     Target,
@@ -64,9 +63,9 @@ def judged_patients(
     if rows.entry is not None:
         rows = replace(rows, entry=_as_predicted(rows.entry, predicted))
     require_an_event(predicted, y)
-    target, other = outcomes(y, rows, cause)
+    target = outcomes(y, rows, cause)
     trained = predicted.follow_up if follow_up is None or cause is not None else of_any_cause(follow_up)
-    known = _of_cause(predicted, target, other, cause)
+    known = _of_cause(predicted, target, cause)
     if require_event:
         require_event_of(target, y, cause)
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
@@ -74,15 +73,23 @@ def judged_patients(
     from_test = trained is None or rows.entry is not None or several
     # Of models of causes, the training patients are known with their causes.
     folds = [
-        (part, FollowUp.of(outcomes(seen, Rows(), cause)[0]) if has_causes(seen) else FollowUp.parse(seen))
+        (
+            part,
+            FollowUp.of(outcomes(seen, Rows(), cause).others_censored)
+            if has_causes(seen)
+            else FollowUp.parse(seen),
+        )
         for part, seen in predicted.trained_on or ()
     ]
-    follow_up = FollowUp.of_test_patients(target, entry=rows.entry) if from_test else FollowUp.parse(trained)
+    follow_up = (
+        FollowUp.of_test_patients(target.others_censored, entry=rows.entry)
+        if from_test
+        else FollowUp.parse(trained)
+    )
     cohort = Cohort(
         target=target,
         follow_up=follow_up,
         folds=folds,
-        other=other,
         clusters=rows.cluster_codes,
         patients=rows.patient_codes,
     )
@@ -96,7 +103,7 @@ def judged_patients(
         design=design,
         stratum=rows.stratum,
         training_events=_training_events(predicted, trained, cause),
-        reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
+        reference=None if reference is None else _of_cause(reference, target, cause).curves,
         incidence=known.incidence,
         at_times=known.at_times or at_its_times,
         scored_at=scored_at,
@@ -108,7 +115,7 @@ def require_an_event(predicted: Predicted, y: Any, time_unit: str = "") -> None:
     curves = predicted.curves
     if not isinstance(curves, PointCurves) or curves.times is None or predicted.trained_on is not None:
         return
-    target, _ = outcomes(y, Rows(), None)
+    target = outcomes(y, Rows(), None)
     if target.event.any() and not (target.event & (target.time <= predicted.until)).any():
         raise ArgumentError(
             "predictions",
@@ -144,15 +151,13 @@ def judged_times(predicted: Predicted, y: Any, cause: int | None = None) -> Floa
     """Return the times at which predictions are judged; None if curves are known throughout, or there are none."""
     if not predicted.has_curves:
         return None
-    target, other = outcomes(y, predicted.rows, cause)
-    known = _of_cause(predicted, target, other, cause)
+    known = _of_cause(predicted, outcomes(y, predicted.rows, cause), cause)
     return known.curves.times if known.at_times else known.curves.few_times
 
 
 def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None = None) -> Predicted:
     """Return predictions at some times only: survival, or with `cause` its incidence. Scores of strata are left out."""
-    target, other = outcomes(y, predicted.rows, cause)
-    known = _of_cause(predicted, target, other, cause)
+    known = _of_cause(predicted, outcomes(y, predicted.rows, cause), cause)
     how: dict[str, Any] = {"times": times, "trained_on": predicted.trained_on}
     if cause is None:
         how["survival"] = known.curves.survival(times)
@@ -166,18 +171,18 @@ def at_times(predicted: Predicted, y: Any, times: FloatArray, cause: int | None 
     return replace(predicted, model=given, rows=predicted.rows.only(()))
 
 
-def outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray | None]:
-    """Return the target, of one cause if given, and who had an event of another cause."""
+def outcomes(y: Any, rows: Rows, cause: int | None) -> Target:
+    """Return the target of the event, of one cause if given, with the entry times of the rows."""
     if isinstance(y, CompetingTarget) or has_causes(y):
         causes = parse_competing_target(y, complete=False, require_event=False)
         found = causes.of_any_cause() if cause is None else causes.among_others(cause)
-        return Target(found.event, found.time, rows.entry), found.other
+        return replace(found, entry=rows.entry)
     if cause is not None:
         raise ArgumentError(
             "cause", "cause needs a target with causes: build y with Surv.competing(cause, time)."
         )
     target = parse_target(y, require_event=False)
-    return Target(target.event, target.time, rows.entry), None
+    return Target(target.event, target.time, rows.entry)
 
 
 def require_event_of(target: Target, y: Any, cause: int | None) -> None:
@@ -209,7 +214,7 @@ class _OfCause(NamedTuple):
     at_times: bool = False
 
 
-def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cause: int | None) -> _OfCause:
+def _of_cause(predicted: Predicted, target: Target, cause: int | None) -> _OfCause:
     """Return the curves of a cause: its hazards, dF / S(t-) of a table of all causes; its incidence, if it is alone."""
     if cause is None:
         return _OfCause(predicted.survival_curves)
@@ -223,7 +228,7 @@ def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cau
     curves, tables = without_event_of(predicted, cause), dict(given.incidence or {})
     assert curves.times is not None
     # The other causes are known if there are others, or nobody had another.
-    alone = len(tables) < 2 and other is not None and bool(other.any())
+    alone = len(tables) < 2 and target.other is not None and bool(target.other.any())
     if alone or not curves.known_throughout:
         return _OfCause(curves, at_times=True)
     times, number = curves.times, sorted(tables or {cause}).index(cause) + 1

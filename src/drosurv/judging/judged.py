@@ -77,16 +77,14 @@ class Horizon:
 class Cohort:
     """Outcomes of the patients who are judged, and what is known about them.
 
-    `other` (n,) marks patients whose observation ended with an event of another cause. `follow_up` is the follow-up of
-    the training patients, or of the judged patients if the training patients are not known. `folds` holds, for each of
-    several models, the rows that it predicted and the follow-up of its training patients. Of each row, `clusters` (n,)
-    is the number of its cluster and `patients` (n,) the number of its patient.
+    `follow_up` is the follow-up of the training patients, or of the judged patients if the training patients are not
+    known. `folds` holds, for each of several models, the rows that it predicted and the follow-up of its training
+    patients. Of each row, `clusters` (n,) is the number of its cluster and `patients` (n,) the number of its patient.
     """
 
     target: Target
     follow_up: FollowUp
     folds: Sequence[tuple[IntArray, FollowUp]] = ()
-    other: BoolArray | None = None
     clusters: IntArray | None = None
     patients: IntArray | None = None
 
@@ -233,7 +231,7 @@ def judge_curves(
     one cause alone is; with `scored_at` too, and gains are those of the intervals between these times.
     """
     few_times = at_times or scored_at is not None or not curves.known_throughout
-    if few_times and cohort.other is not None and cohort.since.any():
+    if few_times and cohort.target.other is not None and cohort.since.any():
         refuse_late_entry()
     if few_times:
         judged = _at_few_times(curves, cohort, horizon, reference, scored_at)
@@ -271,11 +269,7 @@ def _throughout(
             "horizon",
             f"{arg('horizon')} must be at most {end:g}, the last time of the predictions, got {horizon:g}.",
         )
-    at = (
-        default_horizon(replace(cohort.target.since_entry, other=cohort.other), end)
-        if horizon is None
-        else float(horizon)
-    )
+    at = default_horizon(target.since_entry, end) if horizon is None else float(horizon)
     how: dict[str, Any] = {"discrete": known.discrete, "clusters": cohort.clusters}
     residuals = martingale_residuals(target, known.accumulated, until=known.until, **how)
     until = np.minimum(since + at, known.until)
@@ -425,9 +419,8 @@ def _at_few_times(
     scored_at: FloatArray | None,
 ) -> Judged:
     """Return what tests of predictions at few times are made from: outcomes weighted for censoring, at each time."""
-    given = curves.times
+    given, target = curves.times, cohort.target
     assert given is not None
-    target = Target(cohort.target.event, cohort.target.time, cohort.target.entry, other=cohort.other)
     survival = curves.survival(given)
     unit = rounding_unit(survival)
     times, survival, weight = from_first_time(target, given, survival)
@@ -514,7 +507,7 @@ def _null_survival(cohort: Cohort, residuals: ResidualsAtTimes) -> FloatArray:
     That of the judged patients is the mean of their outcomes, of which censoring is allowed for among patients of like
     risk; that of training patients is by Kaplan-Meier, for each of the folds.
     """
-    if _own_null(cohort) is None and cohort.other is None and not cohort.since.any():
+    if _own_null(cohort) is None and cohort.target.other is None and not cohort.since.any():
         return cohort.null_at(residuals.ends, FollowUp.survival_at)
     mass = residuals.weight[:, None] * residuals.followed
     free = 1 - np.column_stack([np.zeros(len(mass)), residuals.outcome[:, :-1]])

@@ -78,6 +78,11 @@ class Target(_Observed):
         """Whether each patient had an event of any cause, and was not censored, (n,)."""
         return self.event if self.other is None else self.event | self.other
 
+    @property
+    def others_censored(self) -> Target:
+        """The same target, in which patients who had an event of another cause are censored."""
+        return self if self.other is None else replace(self, other=None)
+
     @cached_property
     def order(self) -> IntArray:
         """Rows sorted by time; equal times keep their row order."""

@@ -192,7 +192,7 @@ def audit(
     model, cause = of_causes(model, cause, y)
     if reference is not None:
         reference, _ = of_causes(reference, cause, y, name="reference")
-    require_event_of(outcomes(y, rows, cause)[0], y, cause)
+    require_event_of(outcomes(y, rows, cause), y, cause)
     model, causes = unwrapped(model), has_causes(y)
     others = any(part is not None for part in (reference, X_train, y_train))
     _check_together(rows, causes, folds, others, X_train is not None, copied)

@@ -178,8 +178,7 @@ class Evidence:
 
     @cached_property
     def _outcome(self) -> Target:
-        target, other = outcomes(self.y, self.rows, self.cause)
-        return replace(target, other=other)
+        return outcomes(self.y, self.rows, self.cause)
 
     @property
     def target(self) -> Target:
