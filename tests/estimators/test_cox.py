@@ -46,30 +46,6 @@ def test_survival_functions_are_those_of_scikit_survival():
     assert model.score(X, y) == pytest.approx(peer.score(X, y), abs=1e-6)
 
 
-@pytest.mark.peer
-@pytest.mark.parametrize("weighted", [False, True])
-def test_coefficients_and_likelihood_are_those_of_lifelines(weighted):
-    import pandas as pd
-    from lifelines import CoxPHFitter
-
-    X, y = sample(tied=not weighted)
-    weight = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else np.ones(len(X))
-    table = pd.DataFrame(X, columns=list("abcd")).assign(time=y["time"], event=y["event"], weight=weight)
-    # lifelines knows Efron's ties only; without ties all forms agree.
-    peer = CoxPHFitter().fit(
-        table, "time", "event", weights_col="weight", robust=weighted, fit_options={"precision": 1e-12}
-    )
-    model = CoxPH(ties="breslow" if weighted else "efron").fit(X, y, weight)
-    np.testing.assert_allclose(model.coef_, peer.params_, atol=1e-5)
-    # Breslow's baseline also for Efron's ties there, so it is compared where there are none; of a patient of average
-    # features there and of features zero here.
-    if weighted:
-        base = peer.baseline_cumulative_hazard_["baseline cumulative hazard"]
-        shift = float(X.mean(axis=0) @ model.coef_)
-        found = model.cum_baseline_hazard_(base.index.to_numpy()) * np.exp(shift)
-        np.testing.assert_allclose(found, base, rtol=1e-4, atol=1e-8)
-
-
 def test_the_objective_is_the_mean_loss_over_all_patients():
     X, y = sample()
     model = CoxPH(l2=0.2).fit(X, y)
@@ -77,15 +53,6 @@ def test_the_objective_is_the_mean_loss_over_all_patients():
     for i in np.flatnonzero(y["event"]):
         total += np.log(np.exp(risk[y["time"] >= y["time"][i]]).sum()) - risk[i]
     assert model.objective_ == pytest.approx(total / len(X) + 0.1 * (model.coef_**2).sum(), rel=1e-10)
-
-
-def test_breslows_baseline_by_hand():
-    # Scores 0; events at 1 (of four at risk), 2 (two of three, tied) and none later.
-    X = np.array([[0.0], [0.0], [0.0], [0.0]])
-    y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 2.0, 5.0])
-    model = CoxPH(l2=1.0).fit(X, y)
-    assert model.unique_times_.tolist() == [0.0, 1.0, 2.0]
-    np.testing.assert_allclose(model.cum_baseline_hazard_.y, [0, 1 / 4, 1 / 4 + 2 / 3], rtol=1e-12)
 
 
 def test_an_event_at_time_zero_is_an_event():

@@ -5,16 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, DROCoxSplit, Surv
+from drosurv import DROCoxSplit
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.objective import uniform_mass
 
-
-def sample(n=200, seed=0, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    time = np.ceil(10 * rng.exponential(size=n) * np.exp(-X[:, 0]))
-    return X, Surv.from_arrays(rng.random(n) < 0.7, time)
+from .test_dro_cox import sample
 
 
 def split_losses(risk, y, in_first):
@@ -57,21 +52,6 @@ def test_one_side_looks_at_the_first_half_only(ball):
     assert (model.worst_case_weights_[~in_first] == 0).all()
     assert model.worst_case_weights_.sum() == pytest.approx(1, abs=1e-12)
     assert model.worst_case_weights_ @ losses == pytest.approx(model.objective_, rel=1e-9)
-
-
-def test_alpha_one_is_the_sum_of_the_halves_means():
-    X, y = sample()
-    for ball in ("chi2", "paper", "cvar"):
-        model = DROCoxSplit(1.0, ball, shuffle=False, recalibrate=False).fit(X, y)
-        losses = split_losses(model.predict(X), y, np.arange(200) < 100)
-        assert model.objective_ == pytest.approx(losses[:100].mean() + losses[100:].mean(), rel=1e-9)
-        assert model.converged_
-
-
-def test_a_split_model_resembles_the_whole_one():
-    X, y = sample(n=2000)
-    split, whole = DROCoxSplit(1.0, random_state=0, recalibrate=False).fit(X, y), CoxPH().fit(X, y)
-    np.testing.assert_allclose(split.coef_, whole.coef_, atol=0.15)
 
 
 @pytest.mark.parametrize("n1", [0.5, 0.2, 0.73])
@@ -117,15 +97,6 @@ def test_weights_are_copies_inside_each_half():
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-8)
     assert weighted.objective_ == pytest.approx(copied.objective_, rel=1e-10)
     assert weighted.eta_ == pytest.approx(copied.eta_, rel=1e-8)
-
-
-def test_the_baseline_uses_all_patients():
-    X, y = sample()
-    model = DROCoxSplit(0.3, random_state=0, recalibrate=False).fit(X, y)
-    risk = np.exp(model.predict(X))
-    times = np.unique(y["time"][y["event"]])
-    steps = [(y["event"] & (y["time"] == t)).sum() / risk[y["time"] >= t].sum() for t in times]
-    np.testing.assert_allclose(model.cum_baseline_hazard_(times), np.cumsum(steps), rtol=1e-10)
 
 
 def test_a_half_smaller_than_the_ball_is_said():
