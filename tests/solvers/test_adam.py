@@ -100,19 +100,6 @@ def test_a_batch_of_settings_is_its_models_one_by_one():
         np.testing.assert_allclose(alone.parameters[0][0], together.parameters[0][b], rtol=1e-7, atol=1e-10)
 
 
-def test_a_batch_of_perceptrons_is_its_models_one_by_one():
-    X, target = sample()
-    modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(3)]
-    lr = np.array([0.01, 0.05, 0.1])
-    criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(N))
-    together = ModuleBatch([copy.deepcopy(m) for m in modules], X)
-    history = adam(together, criterion, lr, STEPS, l2=0.1)
-    for b in range(3):
-        alone = ModuleBatch([modules[b]], X)
-        found = adam(alone, criterion, lr[b : b + 1], STEPS, l2=0.1)
-        np.testing.assert_allclose(found[0], history[b], rtol=1e-8)
-
-
 HALF = np.arange(N) % 3 == 0
 HALVES = [np.flatnonzero(HALF), np.flatnonzero(~HALF)]
 COMPILED = {
@@ -313,16 +300,3 @@ def test_a_step_trains_on_the_loss_among_its_patients():
     wanted, slope, _ = own((X[rows] @ network.parameters[0][0])[None, :])
     assert value == pytest.approx(wanted, rel=1e-12)
     np.testing.assert_allclose(batches.pullback(gradient)[0], slope @ X[rows], rtol=1e-10)
-
-
-def test_many_small_steps_go_downhill():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 2))
-    target = Target(np.ones(200, bool), rng.exponential(size=200) * np.exp(-X[:, 0]))
-    criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(200))
-    network = Linear(X, np.zeros((1, 2)))
-    before = criterion(network.scores())[0][0]
-    batches = MiniBatches(network, criterion.take, np.arange(200), 50, seed=0)
-    history = adam(batches, batches, np.array([0.05]), 40)
-    assert history.shape == (1, 40)
-    assert criterion(network.scores())[0][0] < before - 0.1
