@@ -234,18 +234,6 @@ def test_networks_learn_by_adam(network, ball):
     assert not hasattr(model, "coef_")
 
 
-def test_survival_curves_of_the_plain_model_are_close_to_breslows():
-    data = make_hidden_minority(n_samples=3000, random_state=1)
-    plain, cox = robust(alpha=1.0).fit(data.X, data.y), CoxPH().fit(data.X, data.y)
-    times = np.quantile(data.y["time"], [0.05, 0.2, 0.5, 0.8, 0.95])
-    few = data.X.iloc[:300]
-    np.testing.assert_allclose(
-        plain.predict_survival_function(few, times=times),
-        cox.predict_survival_function(few, times=times),
-        atol=0.02,
-    )
-
-
 def test_an_event_at_time_zero_is_no_trouble():
     time = Y["time"].copy()
     time[np.flatnonzero(Y["event"])[:3]] = 0.0
