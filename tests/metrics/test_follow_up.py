@@ -32,17 +32,6 @@ def test_curves_equal_scikit_survival(seed):
     np.testing.assert_allclose(follow_up.survival_at(times), survival)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_weighted_kaplan_meier_counts_copies_as_scikit_survival(seed):
-    y, rng = cohort(seed)
-    weight = rng.integers(0, 4, len(y))
-    rows = np.repeat(np.arange(len(y)), weight)
-    times, survival = kaplan_meier_estimator(y["event"][rows], y["time"][rows])
-    found = KaplanMeier.of(parse_target(y), weight.astype(float)).at(times)
-    np.testing.assert_allclose(found, survival, atol=1e-12)
-    assert KaplanMeier.of(parse_target(y)).at(np.array([0.5])).tolist() == [1.0]
-
-
 def test_kaplan_meier_ends_with_a_censored_patient_but_not_with_the_last_death():
     censored_last = parse_target(Surv.from_arrays([True, False], [1.0, 2.0]))
     np.testing.assert_array_equal(KaplanMeier.of(censored_last).at(np.array([2.0, 2.5])), [0.5, np.nan])
