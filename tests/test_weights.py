@@ -19,9 +19,8 @@ MODEL = CoxPH(l2=0.1).fit(X, Y)
 
 def evaluated(X, y, groups):
     found = evaluate(MODEL, X, y, sensitive_features=groups, subgroups={"young": X["x2"] < 0}, threshold=0.5)
-    return {
-        name: getattr(found, name) for name in ("table", "groups", "decisions", "calibration", "findings")
-    }
+    names = ("table", "groups", "times", "decisions", "decision_curves", "calibration", "findings")
+    return {name: getattr(found, name) for name in names}
 
 
 def certified(X, y, groups):

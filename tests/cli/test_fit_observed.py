@@ -144,12 +144,8 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
         [row["coef"] for row in rows[:2]], wanted.summary(1)["coef"] / encoded[0].scale_
     )
     assert "By cause, at " in drosurv.ok("evaluate", model, file).stdout
-    assert (
-        "Events are those of any cause."
-        in drosurv.ok("certify", model, file, "--replicates", "59", "--alpha", "0.3").stdout
-    )
-    drosurv.ok("audit", model, file, "--groups", "sex", "--no-rules", "-o", tmp_path / "r.md")
-    assert "Cause by cause" in (tmp_path / "r.md").read_text()
+    bounds = drosurv.ok("certify", model, file, "--replicates", "59", "--alpha", "0.3").stdout
+    assert "Events are those of any cause." in bounds
     row = json.loads(drosurv.ok("predict", model, file, "--times", "5", "--json").stdout)[0]
     assert row["incidence_1_5"] + row["incidence_2_5"] + row["survival_5"] == pytest.approx(1.0)
     causes.assign(cause=causes["cause"] * 2).to_csv(tmp_path / "gap.csv", index=False)

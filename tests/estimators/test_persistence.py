@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import pickle
 from dataclasses import fields, is_dataclass
 from functools import reduce
@@ -225,21 +224,6 @@ def test_the_same_network_gives_the_same_bytes(tmp_path):
     for name in ("first", "second"):
         fitted(DROCox(network=MLP(max_iter=5), recalibrate=False, random_state=0)).save(tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-
-
-def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    old = fitted(CoxPH())
-    old.save(path)
-
-    def full_disk(handle):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        fitted(DROCox()).save(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["model"]
-    assert_same_model(load(path), old)
 
 
 def test_a_pipeline_is_saved_with_its_scaler(path):

@@ -108,19 +108,6 @@ def test_the_last_patients_count_by_their_conditional_risk_if_a_stratum_is_censo
     assert found.outcomes.sum() == pytest.approx(3 * (1 - 0.6**0.5), rel=1e-6)
 
 
-def test_a_weight_of_zero_is_as_if_the_patient_were_not_there():
-    target, risk, weight = patients("weights")
-    kept, f = weight > 0, np.cos(risk)
-    found = EventsByTime.of(1.3, target, risk, weight)
-    alone = EventsByTime.of(1.3, target.take(kept), risk[kept], weight[kept])
-    assert (found.events[~kept] == 0).all()
-    assert (found.influences(f)[~kept] == 0).all()
-    assert np.allclose(found.events[kept], alone.events)
-    assert np.allclose(found.influences(f)[kept], alone.influences(f[kept]))
-    followed = followed_until(1.3, target, risk, weight)
-    assert np.array_equal(followed[kept], followed_until(1.3, target.take(kept), risk[kept], weight[kept]))
-
-
 def test_strata_have_about_equal_size_and_hold_equal_risks_together():
     rng = np.random.default_rng(0)
     risk = rng.random(1_000)

@@ -171,16 +171,6 @@ def test_rows_of_one_patient_stay_together_in_groups_of_folds():
     Rows.parse(three)
 
 
-def test_patients_of_several_rows_are_judged_as_those_of_one():
-    rows, both = several_rows(X, Y)
-    model = CoxPH().fit(X, Y)
-    one, two = (
-        evaluate(model, *given).to_frame()["value"]
-        for given in ((X, with_fields(Y, clusters=None, weight=None)), (rows, both))
-    )
-    np.testing.assert_allclose(one, two, rtol=1e-9)
-
-
 # Weights.
 
 
