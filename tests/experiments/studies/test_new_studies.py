@@ -8,7 +8,7 @@ from drosurv import CoxPH, Trees
 from experiments.benchmark.contenders import TunedTrees
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.datasets.catalog import EVERY
-from experiments.studies import curved_effects, monitor, repair_by_size, shift
+from experiments.studies import curved_effects, monitor, repair_by_size, repair_data, shift, steps
 
 
 @pytest.mark.parametrize("group", [group for group in repair_by_size.GROUPS if group != "no group"])
@@ -33,6 +33,18 @@ def test_a_straight_truth_is_linear_and_a_curved_one_is_not():
         design = np.column_stack([np.ones(500), X])
         left = risk["risk"] - design @ np.linalg.lstsq(design, risk["risk"], rcond=None)[0]
         assert (np.abs(left).max() < 1e-8) == linear
+
+
+def test_a_step_that_splines_follow_is_a_rule_for_the_linear_model():
+    data, inside = steps.draw(0.16, 1500, 1)
+    assert inside.mean() == pytest.approx(0.16, abs=0.03)
+    found = steps.step(data.X, data.y, 1).holds(data.X)
+    assert (found & inside).sum() >= 0.9 * (found | inside).sum()
+
+
+def test_a_curve_is_no_step():
+    data, _ = repair_data.one_draw({"smooth": 0.5, "minority": 0.0, "d": 6}, 1000, 1)
+    assert steps.step(data.X, data.y, 1) is None
 
 
 def test_a_difference_is_that_of_the_same_task():

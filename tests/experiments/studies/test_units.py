@@ -24,6 +24,7 @@ from experiments.studies import (
     repair,
     repair_null,
     shift,
+    steps,
     subgroup_bounds,
 )
 
@@ -56,6 +57,7 @@ RUNS = {
         for kind in ("clusters, correlation 0.5", "frozen, clusters, correlation 0.5")
     },
     "versions": ({"any"}, lambda seed: power_of_versions.found(("right", "fitted Cox model", 200, seed))),
+    "steps": ({"RepairedCox()", steps.MODELS[2]}, lambda seed: steps.work(0.16, 300, seed)[0]),
     "curved effects": ({"truth", "CoxPHCV()"}, lambda seed: curved_effects.work("straight", 60, seed)[0]),
 }
 ALARMS = {
