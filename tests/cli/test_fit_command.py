@@ -289,6 +289,22 @@ def test_the_next_command_that_is_shown_works_as_it_stands(
     assert (tmp_path / "report.html").stat().st_size > 0
 
 
+@pytest.mark.sections("verdict", "method")
+def test_patients_held_out_of_a_workbook_are_audited_as_a_csv_file(
+    drosurv, patients, target, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pd.ExcelWriter("book.xlsx") as book:
+        patients.to_excel(book, sheet_name="First", index=False, startrow=2)
+        patients.head(50).to_excel(book, sheet_name="Second", index=False)
+    options = ("--sheet", "First", "--header-row", "3", "--model", "cox", "--hold-out", "test.csv", "-o", "m")
+    *_, command = drosurv.ok("fit", "book.xlsx", *target, *options).stdout.splitlines()
+    drosurv.ok(*shlex.split(command)[1:], "--no-rules")
+    assert "were kept out of training" in drosurv.ok("fit", "book.xlsx", *target, *options).stderr
+    *_, command = drosurv.ok("fit", "book.xlsx", *target, *options[:6], "-o", "m").stdout.splitlines()
+    assert command.endswith("--sheet First --header-row 3")
+
+
 def test_the_table_of_plain_cox_is_given(drosurv, data, target, tmp_path):
     found = drosurv.json("fit", data, *target, "--model", "cox", "-o", tmp_path / "m")
     assert found["estimator"] == "CoxPH"
@@ -321,6 +337,9 @@ def test_an_existing_hold_out_file_is_kept_out_of_training_and_not_written(drosu
     (tmp_path / "other.csv").write_text("id,days,status\nx,1,dead\n")
     wrong = ("--hold-out", tmp_path / "other.csv", "-o", tmp_path / "m")
     assert "holds no patient of" in drosurv.fails("fit", data, *target, *wrong)
+    (tmp_path / "copy.csv").write_bytes(whole)
+    wrong = ("--hold-out", tmp_path / "copy.csv", "-o", tmp_path / "m")
+    assert "holds every patient of" in drosurv.fails("fit", data, *target, *wrong)
 
 
 def test_a_reference_level_can_be_chosen(drosurv, data, target, tmp_path):

@@ -54,6 +54,8 @@ def test_it_writes_a_page_and_the_numbers_of_the_function(drosurv, files, tmp_pa
     text = page.read_text()
     assert "What an alarm means" in text
     assert "sex f" in text
+    # When the table has grown, both files are written again.
+    drosurv.ok("monitor", files / "model", files / "log.csv", *DATES, "-o", page, "--path", path)
 
 
 def test_a_model_in_months_reads_dates_in_its_unit(drosurv, files, tmp_path):

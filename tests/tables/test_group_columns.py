@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables.groups import group_labels
+from drosurv.tables.groups import group_labels, guess_groups
 
 FRAME = pd.DataFrame(
     {
@@ -68,3 +68,14 @@ def test_a_cut_may_include_its_limit():
     assert group_labels(frame, ["age>25"])["age>25"].tolist()[:3] == ["<=25", "<=25", ">25"]
     assert group_labels(frame, ["age<25"])["age<25"].tolist()[:3] == ["<25", ">=25", ">=25"]
     assert group_labels(frame, ["age<=25"])["age<=25"].tolist()[:3] == ["<=25", "<=25", ">25"]
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0, 1e9])
+def test_guessed_cuts_and_those_of_questions_can_be_given_whatever_the_size_of_the_numbers(size):
+    frame = pd.DataFrame({"income": size * np.arange(1.0, 101.0)})
+    (cut,) = guess_groups(frame, [])
+    assert 40 <= group_labels(frame, [cut])[cut].str.startswith(">").sum() <= 60
+    with pytest.raises(ValueError, match="cut it in two, for example") as asked:
+        group_labels(frame, ["income"])
+    example = str(asked.value).partition("groups=['")[2].partition("'")[0]
+    assert group_labels(frame, [example])[example].str.startswith(">").sum() == 50

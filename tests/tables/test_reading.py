@@ -218,6 +218,15 @@ def test_spaces_around_a_missing_value_and_its_decimals_do_not_matter(write):
     np.testing.assert_array_equal(frame, [[np.nan, np.nan, np.nan], [1, np.nan, 2], [np.nan, 3, -90]])
 
 
+def test_a_missing_number_is_written_as_in_its_file_or_with_a_point(write):
+    path = write("a;b\n1,5;1\n99,9;2\n")
+    for text in ("99,9", "a=99,9", "99.9"):
+        assert read_frame(path, separator=";", decimal=",", missing=[text])["a"].isna().tolist() == [
+            False,
+            True,
+        ]
+
+
 def test_a_missing_number_leaves_a_column_of_numbers(write):
     assert read_frame(write("a,b\n1,\n,2\n")).isna().to_numpy().tolist() == [[False, True], [True, False]]
 

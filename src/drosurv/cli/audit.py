@@ -222,6 +222,8 @@ def _audit_model(
     if train is not None:
         rows = file.format.read(train)
         kept = patients_not_in(rows, table.frame, table.id)
+        if not kept.any():
+            raise InputError("--train holds no patient who is not also audited: pass another table.")
         if not kept.all():
             say(
                 "Note",

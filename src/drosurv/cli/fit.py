@@ -149,7 +149,8 @@ def fit(
     if held is not None:
         source.write_held_out(held, force=run.force)
         summary["held_out"] = {"file": str(source.hold_out), **_size(held)}
-        following += [str(source.hold_out), *shell_options(replace(source, missing=()), FileOptions)]
+        written = replace(source.held_out_file, missing=())
+        following += [str(source.hold_out), *shell_options(written, FileOptions)]
     else:
         folds = str(min(_FOLDS, table.n_with_event))
         following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]

@@ -308,13 +308,20 @@ class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
                 raise InputError(
                     f"{path} exists: leave out --hold-out-share to use it, or pass --force to replace it."
                 )
-            kept = patients_not_in(table.frame, self.format.read(path), table.id)
+            kept = patients_not_in(table.frame, self.held_out_file.format.read(path), table.id)
+            if not kept.any():
+                raise InputError(f"{path} holds every patient of {self.data}: nobody is left to train on.")
             if kept.all():
                 raise InputError(f"{path} exists and holds no patient of {self.data}: name another file.")
             note = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
             warn_caller(note, category=TableNote)
             return table.take(kept), table.take(~kept)
         return table.hold_out(_SHARE if share is None else share, seed)
+
+    @property
+    def held_out_file(self) -> FileOptions:
+        """The format of the file of held-out patients: a CSV file, even if the table is a sheet of a workbook."""
+        return replace(self, sheet=None, header_row=None)
 
     def write_held_out(self, held_out: SurvivalTable | None, *, force: bool) -> None:
         """Write patients that were held out, unless their file was there before."""
@@ -381,7 +388,7 @@ def shell_option(name: str, value: Any) -> list[str]:
     if value is True:
         return [option]
     entries = map(quoted, value) if isinstance(value, tuple) else [value]
-    return [word for entry in entries for word in (option, "tab" if entry == "\t" else entry)]
+    return [word for entry in entries for word in (option, "tab" if entry == "\t" else str(entry))]
 
 
 def quoted(entry: str) -> str:

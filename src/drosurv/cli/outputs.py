@@ -164,13 +164,14 @@ _MARKS = re.compile(
     re.MULTILINE,
 )
 _HEAD, _TAIL = 1 << 16, 1 << 10
-# Columns of the tables that evaluate, summary (of linear and repaired models) and certify write.
+# Columns of the tables that evaluate, summary (of linear and repaired models), certify and monitor write.
 _OUR_TABLES = (
     {"attribute", "group", "metric", "kind", "value"},
     {"covariate", "exp(coef)"},
     {"who", "effect", "hazard_ratio"},
     {"who", "before", "after"},
     {"group", "patients", "observed", "expected", "ratio", "p"},
+    {"date", "attribute", "group", "events", "expected", "e_value"},
 )
 # Columns that predict writes; there may be one more, which names the patient.
 _PREDICTED = re.compile(r"log_risk(_.+)?|(survival|incidence_.+)_[\d.e+-]+")

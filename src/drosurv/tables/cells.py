@@ -76,8 +76,8 @@ class Cells:
 
     def without(self, absent: set[str]) -> Cells:
         """Return the cells with values whose texts are among those `absent` made empty."""
-        # Where all cells are numbers, missing ones are found by their value.
-        if self.plain and self.texts is self.values:
+        # Where all cells are numbers, none has one of the usual texts.
+        if self.plain and self.texts is self.values and absent.issubset(MISSING):
             return self
         return self.kept([not _is_absent(value, absent) for value in self.values])
 

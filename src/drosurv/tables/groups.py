@@ -51,7 +51,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
         column, fault = frame[spec], ""
         declared = spec in categorical
         if not declared and holds_numbers(column) and column.nunique() > _MOST_NUMBERS:
-            example = arg("groups", [f"{spec}>{np.nanmedian(to_floats(column)):g}"])
+            example = arg("groups", [_cut_at(spec, float(f"{np.nanmedian(to_floats(column)):g}"))])
             fault = (
                 f"{column.nunique():,} different numbers: cut it in two, for example {example}, or name it in "
                 f"{arg('categorical')} if they are codes."
@@ -108,10 +108,15 @@ def _group(column: pd.Series[Any]) -> str | None:
         values = floats(column)
         years = re.search("age|alter", name, re.IGNORECASE) and np.nanmax(values) <= OLDEST
         cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")
-        return f"{name}>{cut:g}" if _large(values > cut) else None
+        return _cut_at(name, cut) if _large(values > cut) else None
     shares = labels(column).value_counts(normalize=True)
     few_levels = 2 <= len(shares) <= _FEW_LEVELS
     return name if few_levels and shares.iloc[1] >= _SMALLEST_SHARE else None
+
+
+def _cut_at(name: str, limit: float) -> str:
+    """Return a cut as `groups` takes it, where numbers have no exponent."""
+    return f"{name}>{np.format_float_positional(limit, trim='-')}"
 
 
 def _large(above: Any) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, arg
 from drosurv.patients.target import BoolArray, IntArray
 from drosurv.tables.ids import hash_rows
 from drosurv.tables.values import labels
@@ -135,9 +134,4 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
         new = ~hash_rows(frame[shared]).isin(set(hash_rows(others[shared])))
     else:
         return np.ones(len(frame), dtype=np.bool_)
-    if not new.any():
-        raise ArgumentError(
-            "train",
-            f"{arg('train')} holds no patient who is not also in the other table: pass another table.",
-        )
     return new.to_numpy(dtype=np.bool_)
