@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,16 +50,12 @@ def benchmark(
     output: Annotated[Path, about("Folder for finished units and results.", None, "--output", "-o")] = Path(
         "benchmark"
     ),
-    document: Annotated[
-        Path | None, about("Also write everything as a Markdown document to this file.")
-    ] = None,
     as_json: Annotated[bool, about("Print JSON for programs.", None, "--json")] = False,
 ) -> None:
     """Compare the methods on real datasets. Stop it at any time: running again continues.
 
-    Example: python -m experiments.benchmark --quick --document benchmark.md
+    Example: python -m experiments.benchmark --quick
     """
-    check_outputs([document], [])
     if data is not None:
         # By the environment, because worker processes inherit it.
         os.environ["DROSURV_DATA"] = str(data.resolve())
@@ -75,11 +71,10 @@ def benchmark(
             quick=quick,
             jobs=jobs,
             minutes=minutes,
-            document=document,
             report=report,
         )
     if as_json:
-        print_json({**_run_summary(found), "missing": found.missing})
+        print_json({**_run_summary(found, [found.path]), "missing": found.missing})
     else:
         _show_benchmark(found)
     if found.unavailable or found.missing:
@@ -89,8 +84,7 @@ def benchmark(
 def _show_benchmark(found: Benchmark) -> None:
     errors = int((found.results["error"] != "").sum())
     typer.echo(f"{_computed(found)}, of which {errors} are methods that failed; {found.missing} are missing.")
-    for path in found.files:
-        typer.echo(f"written: {path}")
+    typer.echo(f"written: {found.path}")
     _tell_of_trouble(found)
     if found.missing:
         typer.echo("Run the same command again to do what is missing.", err=True)
@@ -155,7 +149,11 @@ def paper(
         )
     if as_json:
         agreement = [] if found.agreement is None else found.agreement.to_dict("records")
-        summary = {"output": str(output), **_run_summary(found), "wall_seconds": found.wall_seconds}
+        summary = {
+            "output": str(output),
+            **_run_summary(found, found.files),
+            "wall_seconds": found.wall_seconds,
+        }
         print_json({**summary, "agreement": agreement})
     else:
         _show_reproduction(found, output)
@@ -238,14 +236,14 @@ def _computed(found: Benchmark | Reproduction) -> str:
     return f"{outcome.computed} units computed and {outcome.reused} reused in {_duration(found.wall_seconds)}"
 
 
-def _run_summary(found: Benchmark | Reproduction) -> dict[str, Any]:
+def _run_summary(found: Benchmark | Reproduction, files: Iterable[Path]) -> dict[str, Any]:
     """What every run tells programs."""
     return {
         "computed": found.outcome.computed,
         "reused": found.outcome.reused,
         "failures": [{"unit": str(failed.unit), "error": failed.error} for failed in found.outcome.failures],
         "unavailable": found.unavailable,
-        "files": [str(path) for path in found.files],
+        "files": list(map(str, files)),
     }
 
 

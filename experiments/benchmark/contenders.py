@@ -224,7 +224,7 @@ REFERENCE = "cox"
 
 @dataclass(frozen=True)
 class Contender:
-    """A method as the benchmark runs it: its name on the command line, its label in tables, and what is fitted.
+    """A method as the benchmark runs it: its name on the command line and in the results, and what is fitted.
 
     `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
     result depends on: change the text when the settings change. The `model` is an estimator of the library, or makes
@@ -233,7 +233,6 @@ class Contender:
     """
 
     name: str
-    label: str
     settings: str
     model: Any
     needs: str = ""
@@ -261,73 +260,62 @@ _CLEAR = "the library's defaults (everyone alone is recalibrated only if the gai
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender("null", "no model", "the training patients' hazard for everybody", NullModel()),
-        Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", CoxPH(l2=RIDGE)),
+        Contender("null", "the training patients' hazard for everybody", NullModel()),
+        Contender(REFERENCE, f"{_RIDGE}, no tuning", CoxPH(l2=RIDGE)),
         Contender(
             "cox-ridge",
-            "Cox, ridge by cross-validation",
             "CoxPHCV(splines=False): 13 ridges from 1e-4 to 1 by the cross-validated partial likelihood in five folds",
             CoxPHCV(splines=False),
         ),
         Contender(
             "cox-cv",
-            "CoxPHCV",
             "the library's defaults: linear effects or restricted cubic splines, their penalty 3 or 10 times that of "
             "the linear ones, and 13 ridges from 1e-4 to 1 by the cross-validated partial likelihood in five folds",
             CoxPHCV(),
         ),
         Contender(
             "cox-recalibrated",
-            "Cox, recalibrated",
             f"{_RIDGE}, scores then stretched by one number found on five folds, no tuning",
             CoxPH(l2=RIDGE, recalibrate=True),
         ),
         Contender(
             "cox-interactions",
-            "Cox with interactions",
             f"products of two among at most {InteractionsCox.most} features, those of largest effect; ridge of "
             f"{', '.join(f'{ridge:g}' for ridge in InteractionsCox.ridges)} by the partial likelihood in three folds",
             InteractionsCox,
         ),
         Contender(
             "dro-paper",
-            "DRO-COX (paper)",
             f"alpha 0.2, the published ball, {_RIDGE}, no tuning",
             DROCox(ball="paper", l2=RIDGE, recalibrate=False, alpha=0.2),
         ),
         Contender(
             "dro",
-            "DRO-COX (tight)",
             f"alpha 0.2, the tight chi-square ball, {_RIDGE}, no tuning",
             DROCox(l2=RIDGE, recalibrate=False, alpha=0.2),
         ),
         Contender(
             "dro-recalibrated",
-            "DRO-COX (tight, recalibrated)",
             f"as above, scores then stretched by one number found on five folds; {_RIDGE}, no tuning",
             DROCox(l2=RIDGE, recalibrate=True, alpha=0.2),
         ),
         Contender(
             "dro-half",
-            "DRO-COX (tight, alpha 0.5, recalibrated)",
             f"as above with alpha 0.5; {_RIDGE}, no tuning",
             DROCox(alpha=0.5, l2=RIDGE, recalibrate=True),
         ),
         Contender(
             "dro-cvar",
-            "DRO-COX (CVaR)",
             f"alpha 0.2, {_RIDGE}, no tuning",
             DROCox(ball="cvar", l2=RIDGE, recalibrate=False, alpha=0.2),
         ),
         Contender(
             "subgroup-robust",
-            "SubgroupRobustCox",
             f"the library's defaults (alpha 0.1, least group by size), {_RIDGE}, no tuning",
             SubgroupRobustCox(l2=RIDGE, recalibrate=False),
         ),
         Contender(
             "group-dro",
-            "GroupDROCox (knows the groups)",
             f"knows the combinations of the sensitive attributes, {_RIDGE}, no tuning",
             lambda train, seed: GroupDROCox(l2=RIDGE, random_state=seed, recalibrate=False).fit(
                 train.X, train.y, sensitive_features=train.cells
@@ -335,88 +323,74 @@ CONTENDERS = {
         ),
         Contender(
             "regularized",
-            "RegularizedCox",
             "penalty of Keya et al. on individuals, weight 1, the library's defaults, no tuning",
             RegularizedCox(),
         ),
         Contender(
             "repair",
-            "find and repair",
             f"RepairedCox on Cox with {_RIDGE}, {_CLEAR}, no tuning",
             RepairedCox(CoxPH(l2=RIDGE)),
         ),
         Contender(
             "repair-cv",
-            "find and repair on splines",
             f"RepairedCox on cross-validated Cox, its default, {_CLEAR}, no tuning",
             RepairedCox(CoxPHCV()),
         ),
         Contender(
             "repair-trees",
-            "find and repair on trees",
             f"RepairedCox on the boosted trees below, with their seed, {_CLEAR}; {_STOPPED}",
             RepairedCox(CoxPH(Trees(**STOPPED))),
         ),
-        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", CoxPH(Trees(**STOPPED))),
+        Contender("trees", f"CoxPH on trees; {_STOPPED}", CoxPH(Trees(**STOPPED))),
         Contender(
             "trees-dro",
-            "boosted trees, DRO-COX",
             f"alpha 0.2, the tight chi-square ball, on trees; {_STOPPED}",
             DROCox(network=Trees(**STOPPED), recalibrate=False, alpha=0.2),
         ),
         Contender(
             "trees-subgroup-robust",
-            "boosted trees, subgroup-robust",
             f"as SubgroupRobustCox, on trees; {_STOPPED}",
             SubgroupRobustCox(network=Trees(**STOPPED), recalibrate=False),
         ),
         Contender(
             "deepsurv",
-            "DeepSurv",
             "layers of 32 and 32, dropout 0.1, weight decay 0.001, Adam at 0.003 on batches of 256, up to 300 passes; "
             + _STOPPED,
             CoxPH(_PERCEPTRON, l2=1e-3, device="cpu"),
         ),
         Contender(
             "arl",
-            "ARL",
             f"adversarially reweighted learning, {_RIDGE}, the library's defaults (500 steps of Adam), no tuning",
             AdversarialReweighting(l2=RIDGE),
         ),
         Contender(
             "jtt",
-            "JTT",
             f"just train twice: the worst fifth counts five times, {_RIDGE}, no tuning",
             JustTrainTwice(l2=RIDGE),
         ),
         Contender(
             "doro",
-            "DORO",
             f"CVaR at alpha 0.2 without the 5 % largest losses, {_RIDGE}, 500 steps of Adam, no tuning",
             DroppedOutlierDRO(l2=RIDGE),
         ),
         Contender(
             "forest",
-            "random survival forest",
             "scikit-survival, 100 trees, at least 15 patients a leaf, times coarsened to 100 event times, no tuning",
             SurvivalForest,
         ),
         Contender(
             "forest-ranks",
-            "random survival forest, Cox baseline",
             "the same forest; a Cox model of its out-of-bag log risks gives the curves",
             ForestRanks,
         ),
         Contender(
             "trees-tuned",
-            "boosted trees, tuned",
             "4 or 8 leaves, learning rate 0.03 or 0.1, 10 to 160 rounds by the partial likelihood in three folds, then "
             "grown on all training patients; a Cox model of the folds' scores gives the curves",
             TunedTrees,
         ),
         Contender(
             "xgboost-tuned",
-            "XGBoost, tuned",
             "survival:cox, depth 2 or 3, learning rate 0.03 or 0.1, 10 to 160 rounds by the partial likelihood in "
             "three folds, then grown on all training patients; a Cox model of the folds' scores gives the curves",
             TunedXGBoost,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,55 +25,21 @@ MOST_BRIER_TIMES = 200
 TREES = 100
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A number per method and split, named in files, in tables and in words.
-
-    `better` is 1 if larger is better, -1 if smaller, 0 if neither (shown, not ranked).
-    """
-
-    name: str
-    label: str
-    meaning: str
-    better: int
-
-
-MEASURES = (
-    Measure("gain", "gain", "full log likelihood per patient over the null model", 1),
-    Measure("c_index", "c-index", "Harrell's concordance index", 1),
-    Measure(
-        "ibs",
-        "IBS",
-        "integrated Brier score up to the time that 90 % of the test patients' times lie below",
-        -1,
-    ),
-    Measure("slope", "slope", "calibration slope; 1 is right", 0),
-    Measure("slope_error", "slope error", "distance of the logarithm of the calibration slope from 0", -1),
-    Measure("worst_named_gain", "worst named gain", "gain of the named group with the lowest one", 1),
-    Measure(
-        "worst_named_c_index", "worst named c-index", "c-index of the named group with the lowest one", 1
-    ),
-    Measure(
-        "worst_named_oe",
-        "worst named O/E",
-        "largest distance of the logarithm of observed over expected events from 0, over the named groups",
-        -1,
-    ),
-    Measure("found_gain", "worst 15 % gain", "gain of the 15 % a forest expects to gain least", 1),
-    Measure(
-        "found_oe",
-        "found O/E",
-        "distance of the logarithm of observed over expected events from 0, mean of the two 15 % in which a forest "
-        "expects the most and the fewest unforeseen events",
-        -1,
-    ),
-    Measure(
-        "seconds_to_fit",
-        "seconds",
-        "to fit, on one core; the first fit of a process also loads libraries",
-        -1,
-    ),
-)
+# Numbers of each method and split. Larger is better, but of the Brier score, distances and seconds; 1 is a right slope.
+MEASURES = {
+    "gain": "full log likelihood per patient over the null model",
+    "c_index": "Harrell's concordance index",
+    "ibs": "integrated Brier score up to the time that 90 % of the test patients' times lie below",
+    "slope": "calibration slope",
+    "slope_error": "distance of the logarithm of the calibration slope from 0",
+    "worst_named_gain": "gain of the named group with the lowest one",
+    "worst_named_c_index": "c-index of the named group with the lowest one",
+    "worst_named_oe": "largest distance of the logarithm of observed over expected events from 0 over named groups",
+    "found_gain": "gain of the 15 % a forest expects to gain least",
+    "found_oe": "distance of the logarithm of observed over expected events from 0, mean of the two 15 % in which a "
+    "forest expects the most and the fewest unforeseen events",
+    "seconds_to_fit": "on one core; the first fit of a process also loads libraries",
+}
 
 
 def time_grid(train: EncodedPart) -> FloatArray:

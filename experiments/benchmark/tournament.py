@@ -18,7 +18,6 @@ from drosurv._version import __version__
 from drosurv.errors import as_whole, require
 from drosurv.files import write_file
 from experiments.benchmark.contenders import CONTENDERS, find_contenders
-from experiments.benchmark.document import write_document
 from experiments.benchmark.encoded_part import EncodedPart, split_in_two
 from experiments.benchmark.measures import MEASURES, judge, time_grid
 from experiments.datasets import available
@@ -102,7 +101,7 @@ QUICK_SPLITS = 3
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """What a run did, found and wrote.
+    """What a run did, found and wrote to the file `path`.
 
     `results` have one row per dataset, method and split: every measure, and the error of a method that failed.
     `unavailable` tells why a dataset could not be loaded, and `missing` counts the units that are not there yet,
@@ -111,7 +110,7 @@ class Benchmark:
 
     outcome: Outcome
     results: pd.DataFrame
-    files: tuple[Path, ...]
+    path: Path
     unavailable: dict[str, str]
     missing: int
     wall_seconds: float
@@ -127,14 +126,12 @@ def run_benchmark(
     quick: bool = False,
     jobs: int | None = None,
     minutes: float | None = None,
-    document: str | Path | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Benchmark:
     """Run every method on every split of every dataset, compare them with Cox, and rank them.
 
     Finished units are kept under ``output/units``: a run that was stopped continues, on this machine or on one that
-    was given a copy of the folder. Everything is also written as Markdown to the file `document`, with its diagrams
-    beside it.
+    was given a copy of the folder.
 
     `datasets` and `methods` are names, all by default; the null model and Cox are always run. `seed` draws the
     `splits`, 10 by default. `quick` means six small datasets and three splits, unless others are asked for. There are
@@ -155,42 +152,27 @@ def run_benchmark(
         for name in ordered
         for contender in contenders
     ]
-    document = None if document is None else Path(document)
-    asked = {"datasets": datasets, "methods": methods, "splits": splits, "seed": seed, "document": document}
-    command = command_line("benchmark", **asked)
+    asked = {"datasets": datasets, "methods": methods, "splits": splits, "seed": seed}
     run = run_units(
         output,
         matches,
         evaluate_match,
-        command=command,
+        command=command_line("benchmark", **asked),
         jobs=joblib.effective_n_jobs(-1) if jobs is None else jobs,
         seconds=None if minutes is None else 60 * minutes,
         report=report,
     )
     missing = len(matches) - len(run.finished)
-    results = gather_matches(run.finished, names)
-    files = [Path(output) / "results.csv"]
-    write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
-    if document is not None:
-        files += write_document(
-            document,
-            results,
-            contenders,
-            splits=splits,
-            command=command,
-            runs=run.records,
-            missing=missing,
-            unavailable=list(unavailable),
-        )
-    return Benchmark(run.outcome, results, tuple(files), unavailable, missing, run.wall_seconds)
+    results, path = gather_matches(run.finished, names), Path(output) / "results.csv"
+    write_file(path, results.to_csv(index=False, lineterminator="\n"))
+    return Benchmark(run.outcome, results, path, unavailable, missing, run.wall_seconds)
 
 
 def gather_matches(finished: Sequence[tuple[Match, dict[str, Any]]], order: Sequence[str]) -> pd.DataFrame:
     """One row per finished unit, dataset by dataset in the given order."""
-    names = [measure.name for measure in MEASURES]
     rows = [
         {"dataset": match.dataset, "method": match.method, "split": match.split, "error": "", **result}
         for match, result in sorted(finished, key=lambda found: order.index(found[0].dataset))
     ]
-    table = pd.DataFrame(rows, columns=["dataset", "method", "split", *names, "error"])
-    return table.astype(dict.fromkeys(names, float))
+    table = pd.DataFrame(rows, columns=["dataset", "method", "split", *MEASURES, "error"])
+    return table.astype(dict.fromkeys(MEASURES, float))

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import wilcoxon
-
-from experiments.benchmark.standings import critical_difference
+from scipy.stats import studentized_range, wilcoxon
 
 COX = "CPH"
 # Kaplan-Meier and Nelson-Aalen use no columns: they are the fallback of failed fits, not competitors.
@@ -122,5 +120,6 @@ def against(own: pd.Series, other: pd.Series, failed: pd.Series | None, better: 
 
 
 def nemenyi(methods: int, datasets: int) -> float:
-    """Smallest significant difference of two mean ranks (5 %)."""
-    return critical_difference(methods, datasets)
+    """Nemenyi's critical difference of mean ranks: the smallest significant one (5 %)."""
+    quantile = float(studentized_range.ppf(0.95, methods, np.inf)) / np.sqrt(2)
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6 * datasets)))

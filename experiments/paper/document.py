@@ -303,12 +303,10 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
 
 def _run(run: RunRecord) -> str:
     asked = f", `{run.command}`" if run.command else ""
-    sizes = {"": run.peak_memory_mb, " of the accelerator's": run.device_memory_mb}
-    memory = " and ".join(f"{size / 1024:.1f} GB{whose}" for whose, size in sizes.items() if size is not None)
     reused = f" ({run.reused} were there from before)" if run.reused else ""
     return (
         f"- {run.started}{asked}: {run.computed} units{reused} in {_minutes(run.wall_seconds)}, {run.jobs} processes, "
-        f"trained on {run.device}, peak memory {memory or 'not known'}."
+        f"trained on {run.device}."
     )
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from multiprocessing import active_children
 from pathlib import Path
-from threading import Event, Thread
 from time import perf_counter
 from typing import Any, Generic
 
@@ -31,8 +29,6 @@ class RunRecord:
     failed: int
     jobs: int
     device: str
-    peak_memory_mb: float | None
-    device_memory_mb: float | None = None
     command: str = ""
 
 
@@ -88,14 +84,10 @@ def run_units(
     """
     started, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     store, log = Store(Path(output) / "units"), RunLog(output)
-    with peak_memory(device) as memory:
-        outcome = work_through(
-            units, store, evaluate, train=train, n_jobs=jobs, seconds=seconds, report=report
-        )
+    outcome = work_through(units, store, evaluate, train=train, n_jobs=jobs, seconds=seconds, report=report)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    peaks = (memory.megabytes, memory.device_megabytes)
     seconds_taken = perf_counter() - start
-    log.add(RunRecord(started, seconds_taken, *counts, jobs, device, *peaks, command))
+    log.add(RunRecord(started, seconds_taken, *counts, jobs, device, command))
     return Run(outcome, list(store.finished(units)), seconds_taken, log.read())
 
 
@@ -110,58 +102,3 @@ def command_line(command: str, **options: Any) -> str:
         if value is not None:
             words.append(f"--{name.replace('_', '-')} {value}")
     return " ".join(words)
-
-
-SAMPLE_SECONDS = 0.5
-
-
-@dataclass
-class PeakMemory:
-    """Megabytes of main memory, and of what torch allocates on the accelerator; None where it is not known."""
-
-    megabytes: float | None = None
-    device_megabytes: float | None = None
-
-
-@contextmanager
-def peak_memory(device: str = "cpu") -> Iterator[PeakMemory]:
-    """The most memory that this process and its workers hold at one moment while the block runs.
-
-    Pages that processes share, such as those of libraries, are counted once: Linux gives each process its share of
-    them (its proportional set size). It is asked twice a second.
-    """
-    peak, over = PeakMemory(), Event()
-
-    def watch() -> None:
-        while True:
-            peak.megabytes = max(peak.megabytes or 0.0, _held_megabytes()) or None
-            if over.wait(SAMPLE_SECONDS):
-                return
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        if device.startswith("cuda"):
-            import torch
-
-            torch.cuda.reset_peak_memory_stats(device)
-            yield peak
-            peak.device_megabytes = torch.cuda.max_memory_allocated(device) / 2**20
-        else:
-            yield peak
-    finally:
-        over.set()
-        watcher.join()
-
-
-def _held_megabytes() -> float:
-    """What this process and its workers hold now; 0 where the system does not tell."""
-    kilobytes = 0
-    for process in ("self", *(child.pid for child in active_children())):
-        try:
-            with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as file:
-                kilobytes += next((int(line.split()[1]) for line in file if line.startswith("Pss:")), 0)
-        except OSError:
-            # No such file system, or a worker that has ended since it was listed.
-            continue
-    return kilobytes / 1024

@@ -16,7 +16,6 @@ from experiments.speed import (
     core,
     cox_cv,
     devices,
-    growth,
     metrics,
     penalties,
     repairs,
@@ -29,20 +28,11 @@ from experiments.speed import (
 RESULTS = Path(__file__).parent / "results"
 
 
-def growth_rows():
-    """Growth with n; leaves a plot."""
-    found = growth.curves()
-    RESULTS.mkdir(exist_ok=True)
-    growth.plot(found, RESULTS / "growth.png")
-    return growth.growth_rows(found)
-
-
 PARTS = {
     "clinical": clinical.rows,
     "core": core.rows,
     "cox_cv": cox_cv.rows,
     "devices": devices.rows,
-    "growth": growth_rows,
     "metrics": metrics.rows,
     "penalties": penalties.rows,
     "repairs": repairs.rows,

@@ -26,10 +26,7 @@ REPEATS = {
     "R": 3,
     "cv.glmnet": 2,
     "xgboost": 2,
-    "scikit-survival's trees, some rounds": 1,
     "scikit-survival's trees": 1,
-    "scikit-survival's trees, by sorted sums": 1,
-    "scikit-survival's trees as ours, by sorted sums": 1,
 }
 R_PROGRAMS = {"R": "coxph_fit.R", "cv.glmnet": "cv_glmnet.R"}
 # skglm's default tolerance leaves coefficients several digits short of the optimum.
@@ -143,36 +140,14 @@ def xgboost(X, event, time):
     return call
 
 
-def scikit_survival_trees(*, by_sorted_sums=False, **settings):
-    """Trees by scikit-survival, to be timed; then the scores of any patients.
+def scikit_survival_trees(X, event, time):
+    """Some rounds of trees by scikit-survival, to be timed; then the scores of any patients."""
+    from sksurv.ensemble import GradientBoostingSurvivalAnalysis
+    from sksurv.util import Surv
 
-    Its gradient compares all pairs of patients, which on 100,000 takes a minute a round. Sorted sums give the same
-    numbers to rounding, and everything else is its own: so its c-index is known where its time does not allow it.
-    """
-
-    def prepared(X, event, time):
-        from sksurv.ensemble import GradientBoostingSurvivalAnalysis, survival_loss
-        from sksurv.util import Surv
-
-        if by_sorted_sums:
-            survival_loss.CoxPH.gradient = _martingale_residuals
-            # Only a record of training.
-            survival_loss.CoxPH.__call__ = lambda *_, **__: np.nan
-        y = Surv.from_arrays(event, time)
-        model = GradientBoostingSurvivalAnalysis(random_state=0, **settings)
-        return lambda: model.fit(X, y).predict
-
-    return prepared
-
-
-def _martingale_residuals(_, y_true, raw_prediction, **__):
-    """The partial likelihood's negative gradient d - exp(f) Lambda(Y), where no times are tied."""
-    order = np.argsort(y_true["time"])
-    event, risk = y_true["event"][order], np.exp(raw_prediction.ravel()[order])
-    hazard = np.cumsum(event / np.cumsum(risk[::-1])[::-1])
-    residuals = np.empty(len(order))
-    residuals[order] = event - risk * hazard
-    return residuals
+    y = Surv.from_arrays(event, time)
+    model = GradientBoostingSurvivalAnalysis(random_state=0, n_estimators=TIMED_ROUNDS)
+    return lambda: model.fit(X, y).predict
 
 
 PROGRAMS = {
@@ -180,12 +155,7 @@ PROGRAMS = {
     "scikit-survival": scikit_survival,
     "skglm": skglm,
     "xgboost": xgboost,
-    "scikit-survival's trees, some rounds": scikit_survival_trees(n_estimators=TIMED_ROUNDS),
-    "scikit-survival's trees": scikit_survival_trees(),
-    "scikit-survival's trees, by sorted sums": scikit_survival_trees(by_sorted_sums=True),
-    "scikit-survival's trees as ours, by sorted sums": scikit_survival_trees(
-        by_sorted_sums=True, n_estimators=ROUNDS, learning_rate=SHRINKAGE
-    ),
+    "scikit-survival's trees": scikit_survival_trees,
 }
 
 

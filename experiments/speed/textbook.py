@@ -117,18 +117,7 @@ def concordance_imparity(time, event, risk, groups):
 
 
 def individual_disparity(risk, X, scale=0.01):
-    """F_I under the tables' convention, as a double loop over arrays."""
-    hazard, rows = np.exp(risk), _unit_rows(X)
-    n, total = len(hazard), 0.0
-    for i in range(n):
-        for j in range(i + 1, n):
-            distance = np.sqrt(np.sum((rows[i] - rows[j]) ** 2))
-            total += max(abs(hazard[i] - hazard[j]) - scale * distance, 0.0)
-    return total / (n * (n - 1))
-
-
-def individual_disparity_lists(risk, X, scale=0.01):
-    """The same over Python lists, which is as fast as such a loop gets."""
+    """F_I under the tables' convention, as a double loop over Python lists, which is as fast as such a loop gets."""
     hazard, rows = np.exp(risk).tolist(), _unit_rows(X).tolist()
     n, total = len(hazard), 0.0
     for i in range(n):

@@ -2,7 +2,6 @@
 
 import lightgbm
 import numpy as np
-from sklearn.base import clone
 
 from drosurv import CoxPH, SubgroupRobustCox, Trees
 from drosurv.datasets import make_hidden_minority
@@ -19,14 +18,8 @@ RATE = peers.SHRINKAGE
 D = 20
 # Patients on whom a booster of quadratic time is timed.
 TIMED_PATIENTS = 6_000, 12_000
-# Training sets on which c-indices are compared: patients, and how often they are drawn.
-DRAWS = {2_000: 8, 10_000: 4, 100_000: 1}
 # A fixed number of rounds, without early stopping.
 AS_LONG = CoxPH(Trees(max_iter=ROUNDS, early_stopping=False), random_state=0)
-SETTINGS = {
-    "each as it is by default": (CoxPH("trees", random_state=0), "scikit-survival's trees, by sorted sums"),
-    f"both {ROUNDS} rounds at {RATE:g}": (AS_LONG, "scikit-survival's trees as ours, by sorted sums"),
-}
 
 
 def rows():
@@ -81,36 +74,6 @@ def peer_rows():
     yield faster(
         PART, f"{what} scikit-survival's GradientBoostingSurvivalAnalysis", ours.cpu, seconds, 10, note
     )
-    yield from c_index_rows(new_X, new_y)
-
-
-def c_index_rows(new_X, new_y):
-    """On new patients, ours and scikit-survival's trees of the same training patients."""
-    few = _patients(1_000, seed=0)
-    by_pairs, by_sums = (
-        concordance_index(new_y, peers.fit(f"scikit-survival's trees{how}", *few, new_X)[0])
-        for how in ("", ", by sorted sums")
-    )
-    said = f"their gradient by sorted sums, which on 1,000 patients moves their c-index by {by_sums - by_pairs:.5f}"
-    for n, draws in DRAWS.items():
-        for settings, (model, theirs) in SETTINGS.items():
-            pairs = []
-            for draw in range(draws):
-                X, y = _patients(n, seed=draw)
-                scores = clone(model).fit(X, y).predict(new_X), peers.fit(theirs, X, y, new_X)[0]
-                pairs.append([concordance_index(new_y, own) for own in scores])
-            ours, other = np.mean(pairs, axis=0)
-            differences = -np.diff(pairs)[:, 0]
-            error = f" (standard error {_standard_error(differences):.4f})" if draws > 1 else ""
-            yield Row(
-                PART,
-                f"c-index of plain Cox, boosted, n = {n:,}, {settings}, less that of scikit-survival's booster",
-                "better" if n == max(DRAWS) else "",
-                f"{ours - other:+.4f}{error}",
-                ours > other if n == max(DRAWS) else None,
-                f"{ours:.4f} against {other:.4f}, {draws} draw{'s' * (draws > 1)}, {len(new_y):,} new patients; {said}",
-                {"difference": ours - other},
-            )
 
 
 def _patients(n, seed):
@@ -119,18 +82,12 @@ def _patients(n, seed):
     return made.X.to_numpy(), made.y
 
 
-def _standard_error(values):
-    return np.std(values, ddof=1) / np.sqrt(len(values))
-
-
 def _scikit_survival(X, y):
     """Seconds that all rounds would take on all patients, how they grow with n, and what was timed.
 
     The gradient compares all pairs of patients: on 100,000 a round takes a minute.
     """
-    taken = [
-        peers.fit("scikit-survival's trees, some rounds", X[:n], y[:n], X[:1])[1] for n in TIMED_PATIENTS
-    ]
+    taken = [peers.fit("scikit-survival's trees", X[:n], y[:n], X[:1])[1] for n in TIMED_PATIENTS]
     (fewer, more), (less, longest) = TIMED_PATIENTS, taken
     growth = np.log(longest / less) / np.log(more / fewer)
     rounds = peers.TIMED_ROUNDS

@@ -107,7 +107,7 @@ def simulate(
     return Simulated(X, y, rate, end, subgroup, shape)
 
 
-def wrong_without_search(found: SubgroupBounds, *, timing: bool = True) -> bool:
+def wrong_without_search(found: SubgroupBounds) -> bool:
     """Whether the number of everybody's events is wrong at 5 %, adjusted for the test of timing, not for the search."""
     return found.overall["p"] * (1 - SEARCH_SHARE) <= 0.05
 
@@ -196,7 +196,7 @@ def right(kind: str, replicates: int, seed: int) -> dict[str, Any]:
         given = {"model": model, "X": X_test, "y": y_test, **test}
         given |= {"cause": 1} if name == "cause 1" else {}
     found = certify(**given, n_bootstrap=replicates, random_state=seed)
-    overall = wrong_without_search(found, timing=kind != "one time")
+    overall = wrong_without_search(found)
     return {"significant": len(found.significant) > 0, "overall": overall}
 
 

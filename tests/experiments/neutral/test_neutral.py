@@ -6,7 +6,7 @@ import pytest
 
 from drosurv.patients.target import Surv, parse_target
 from experiments.neutral.__main__ import PUBLISHED
-from experiments.neutral.differences import SCORES, against, mean_ranks, own_less_cox
+from experiments.neutral.differences import SCORES, against, mean_ranks, nemenyi, own_less_cox
 from experiments.neutral.document import read_fits, write_document
 from experiments.neutral.fits import METHODS, Fit, evaluate
 from experiments.neutral.repository import dataset_names, load_fold, published_scores
@@ -129,3 +129,9 @@ def test_ranks_and_differences_are_from_the_same_datasets():
     assert mean_ranks(own, others, 1).to_dict() == {"CPH": 2.0, "GAM": 2.0, "own": 2.0}
     found = against(own, others["GAM"], pd.Series({"u": 1, "v": 0}), 1)
     assert (found["datasets"], found["mean"], found["better"]) == (1, pytest.approx(0.05), 1)
+
+
+def test_the_critical_difference_of_ranks_is_demsars():
+    # Demsar (2006), table 5: q_0.05 is 2.569 for four methods; his example has 14 datasets and CD 1.25.
+    assert nemenyi(4, 14) == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
+    assert round(nemenyi(4, 14), 2) == 1.25
