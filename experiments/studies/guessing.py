@@ -514,8 +514,8 @@ Other tables may still be read wrongly. Therefore every guess stands under the v
 
 A table of left-censored values (CuZn of lifelines) is not counted: its columns
 `T` and `E` are named like times and events. `W` of the AIDS cohort is a late entry; it is left out as a column that
-follows the time. Where patients have a row for each kind of event, as in colon, the page warns of the column that tells
-the kinds apart.
+follows the time. Where patients have a row for each kind of event, as in colon, the page warns that each row
+is taken as a follow-up of its own.
 
 ## Tables as people write them
 

@@ -111,8 +111,9 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
     assert text == (
         "10 patients have rows (column 'patient_id') that all count from time 0 and end at different times: each is "
         "taken as a follow-up of its own. If rows are visits, a patient then counts several times: pass entry=COLUMN "
-        "with the time at which each row starts, or keep the last row. If they are eyes or teeth, pass "
-        "clusters='patient_id' in place of id."
+        "with the time at which each row starts, or keep the last row. If they are different events of one patient, "
+        "such as relapse and death, keep the rows of one event. If they are eyes or teeth, pass clusters='patient_id' "
+        "in place of id."
     )
     # Two eyes of a patient, for example.
     assert not any("names 190" in text for text in said(frame, features=["age"], clusters="patient_id"))

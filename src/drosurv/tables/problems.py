@@ -71,10 +71,8 @@ def table_problems(
     """Yield the warnings of :meth:`SurvivalTable.problems`, but for those about its target."""
     frame, features, id = table.frame, list(table.X.columns), table.id
     time = table.columns.time if table.columns.entry is None else None
-    if time is not None:
-        yield from _event_kinds(frame, features, id)
-        if told := named_as_end_date(frame, time, table.columns.names):
-            yield ArgumentWarning(None, told)
+    if time is not None and (told := named_as_end_date(frame, time, table.columns.names)):
+        yield ArgumentWarning(None, told)
     yield from _known_later(frame, [one for one in features if one not in keep_columns])
     yield from row_problems(table, name, categorical)
     yield from mostly_missing(frame[list(features)])
@@ -184,7 +182,8 @@ def rows_from_zero(id: pd.Series, y: Any) -> Iterator[ArgumentWarning]:
             f"{several:,} {have} rows (column {id.name!r}) that all count from time 0 and end at different times: each "
             "is taken as a follow-up of its own. If rows are visits, a patient then counts several times: pass "
             f"{arg('entry', text='COLUMN')} with the time at which each row starts, or keep the last row. If they are "
-            f"eyes or teeth, pass {arg('clusters', str(id.name))} in place of {arg('id')}.",
+            "different events of one patient, such as relapse and death, keep the rows of one event. If they are eyes "
+            f"or teeth, pass {arg('clusters', str(id.name))} in place of {arg('id')}.",
         )
 
 
@@ -434,25 +433,6 @@ def entry_not_given(frame: pd.DataFrame, columns: Iterable[str], time: str) -> I
             f"not given as such. Are patients observed only from then on? Then pass {arg('entry', name)}.",
         )
         return
-
-
-def _event_kinds(frame: pd.DataFrame, features: Sequence[str], id: str | None) -> Iterator[ArgumentWarning]:
-    """Warn if patients have one row for each kind of event, and only one column differs between these rows."""
-    if id is None or not frame[id].duplicated().any():
-        return
-    patient = pd.factorize(frame[id])[0]
-    codes = {name: coded(frame[name])[0] for name in features}
-    differ = [name for name in features if pd.Series(codes[name]).groupby(patient).nunique().max() > 1]
-    if len(differ) != 1 or frame[differ[0]].nunique() > MOST_CODES:
-        return
-    (name,) = differ
-    if not pd.DataFrame({"patient": patient, "kind": codes[name]}).duplicated().any():
-        yield ArgumentWarning(
-            None,
-            f"patients have several rows that differ, besides time and event, in column {name!r} only, where no value "
-            "comes twice: they may be different events of one patient, which one model mixes. Keep the rows of one "
-            "event.",
-        )
 
 
 def named_as_end_date(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> str:

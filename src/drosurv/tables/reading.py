@@ -35,7 +35,7 @@ from drosurv.tables.cells import ANY_TEXT, MISSING, Cells, Column, typed, withou
 from drosurv.tables.csv_file import harmless, read_csv
 from drosurv.tables.number_texts import decimal_mark, like_number, number, refuse_contradiction
 from drosurv.tables.other_formats import READERS, other_format, parquet, read_by
-from drosurv.tables.values import holds_numbers, labels
+from drosurv.tables.values import labels
 from drosurv.tables.workbook import read_workbook
 
 _WORKBOOKS = (".xlsx", ".xlsm")
@@ -268,20 +268,7 @@ def as_table(given: Any, name: str = "table") -> pd.DataFrame:
         raise ArgumentError(name, f"{arg(name)} has two columns named {twice!r}: rename or drop one.")
     if len(frame) == 0 or frame.shape[1] == 0:
         raise ArgumentError(name, f"{arg(name)} must have rows and columns, got shape {frame.shape}.")
-    return frame.assign(
-        **{str(name): _in_usual_digits(column) for name, column in frame.items() if column.dtype.kind == "O"}
-    )
-
-
-def _in_usual_digits(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as numbers if all are, and some are typed with other digits, as full-width ones."""
-    declared = isinstance(column.dtype, pd.CategoricalDtype)
-    texts = [] if declared else [cell for cell in column.to_numpy(dtype=object) if isinstance(cell, str)]
-    if "".join(texts).isascii() or not any(not text.isascii() and like_number(text) for text in texts):
-        return column
-    known = column.astype(object).where(column.notna(), None)
-    found = pd.Series(typed(Cells.of(known), str(column.name), "."), column.index, name=column.name)
-    return found if holds_numbers(found) else column
+    return frame
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
