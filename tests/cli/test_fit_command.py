@@ -276,8 +276,12 @@ def test_the_next_command_that_is_shown_works_as_it_stands(
     drosurv, patients, target, tmp_path, monkeypatch, held
 ):
     monkeypatch.chdir(tmp_path)
-    patients.head(200).to_csv("d.csv", index=False, sep=";", decimal=",")
+    # Of points, 999 may mean a missing value.
+    frame = patients.head(200).assign(points=np.resize([*range(20), 999], 200))
+    frame.loc[5, "days"] = np.nan
+    frame.to_csv("d.csv", index=False, sep=";", decimal=",")
     marks = ["--separator", ";", "--decimal", ",", "--missing", "n/a,stage=IV"]
+    marks += ["--drop-missing-target", "--numeric", "points"]
     paths = ["--hold-out", "held out.csv"] if held else []
     told = drosurv.ok("fit", "d.csv", *target, "--model", "cox", *marks, *paths, "-o", "m").stdout
     *_, why, command = told.splitlines()

@@ -57,12 +57,16 @@ def demo(
             {name: {**asdict(part), "table": part.table.to_dict("records")} for name, part in found.items()}
         )
         return
-    for number, (name, show) in enumerate(
-        {WILMS: _wilms, SIMULATED: _simulated, NOTHING_FOUND: _nothing}.items(), start=1
-    ):
+    shown = {
+        WILMS: ("Relapse of Wilms tumour (National Wilms Tumor Study)", "children", " (age in months)"),
+        SIMULATED: ("Simulated patients: one marker has the opposite effect where {group}", "patients", ""),
+        NOTHING_FOUND: ("Free light chains and survival (FLC)", "people", ""),
+    }
+    for number, (name, (title, who, unit)) in enumerate(shown.items(), start=1):
         if name in found:
-            typer.echo(f"{number}. {printable(show(found[name]))}\n")
             part = found[name]
+            said = _found(part, title.format(group=part.group), who, unit)
+            typer.echo(f"{number}. {printable(said)}\n")
             subgroup = f", and the subgroup {part.group} ({part.n_group:,})" if part.group else ""
             print_frame(_shown(part), f"Held-out patients: all {part.n_test:,}{subgroup}")
     typer.echo(
@@ -74,10 +78,6 @@ def demo(
     )
     for name, path in pages.items():
         typer.echo(printable(f"The report of {name} is in {path}."))
-
-
-def _size(part: Comparison, who: str) -> str:
-    return f"Trained on {part.n_train:,} {who}, compared on {part.n_test:,} others with {part.n_events:,} events."
 
 
 def _observed_and_expected(part: Comparison, who: str) -> str:
@@ -92,29 +92,18 @@ def _observed_and_expected(part: Comparison, who: str) -> str:
     )
 
 
-def _wilms(part: Comparison) -> str:
-    head = f"Relapse of Wilms tumour (National Wilms Tumor Study)\n   {_size(part, 'children')}"
-    if not part.rules:
-        return f"{head}\n   Repair found no subgroup in this split."
-    return (
-        f"{head}\n   Repair found in the training children: {'; '.join(part.rules)} (age in months).\n   "
-        f"{_observed_and_expected(part, 'children')}"
-    )
-
-
-def _simulated(part: Comparison) -> str:
-    return (
-        f"Simulated patients: one marker has the opposite effect where {part.group}\n   {_size(part, 'patients')}\n   "
-        f"Repair found in the training patients: {'; '.join(part.rules) or 'no subgroup'}.\n   "
-        f"{_observed_and_expected(part, 'patients')}"
-    )
-
-
-def _nothing(part: Comparison) -> str:
-    head = f"Free light chains and survival (FLC)\n   {_size(part, 'people')}"
+def _found(part: Comparison, title: str, who: str, unit: str) -> str:
+    """Return what repair found in a dataset, whose patients are called `who`, with the unit of its rules."""
+    found = "no subgroup, and left the model as it is"
     if part.rules:
-        return f"{head}\n   Repair found: {'; '.join(part.rules)}."
-    return f"{head}\n   Repair found no subgroup, and left the model as it is."
+        found = f"in the training {who}: {'; '.join(part.rules)}{unit}"
+    lines = [
+        title,
+        f"Trained on {part.n_train:,} {who}, compared on {part.n_test:,} others with {part.n_events:,} events.",
+        f"Repair found {found}.",
+        *([_observed_and_expected(part, who)] if part.group else []),
+    ]
+    return "\n   ".join(lines)
 
 
 def _shown(part: Comparison) -> pd.DataFrame:

@@ -154,6 +154,8 @@ def fit(
     else:
         folds = str(min(_FOLDS, table.n_with_event))
         following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]
+        following += shell_option("drop_missing_target", True) if source.drop_missing_target else []
+    following += shell_option("numeric", source.numeric)
     # Models of causes are not trained in folds with entry times or strata.
     observes = bool(summary["causes"]) and (table.entry is not None or strata is not None)
     if held is not None or (table.n_with_event > 1 and not observes):
