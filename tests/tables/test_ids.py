@@ -120,3 +120,10 @@ def test_names_of_people_are_told_by_the_name_of_the_column_or_because_most_diff
 def test_infinite_numbers_give_no_warning_of_arithmetic():
     frame = pd.DataFrame({"k": [np.inf, *range(99)], "a": 1.0})
     assert list(unnamed_ids(frame, ["k"], ["a"])) == []
+
+
+@pytest.mark.parametrize("given", [{}, {"id": "patient_id"}])
+def test_ids_that_are_lists_are_an_error_that_names_the_column(visits, given):
+    table = visits.assign(patient_id=[[1]] * len(visits))
+    with pytest.raises(ValueError, match="column 'patient_id' holds lists or other collections"):
+        read_survival_table(table, time="time", event="status", **given)

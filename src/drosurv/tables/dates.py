@@ -14,6 +14,7 @@ from drosurv.presentation import counted
 from drosurv.tables.number_texts import in_ascii
 from drosurv.tables.values import (
     coded,
+    factorized,
     finite,
     first_wrong,
     holds_numbers,
@@ -45,7 +46,7 @@ def holds_dates(column: pd.Series[Any]) -> bool:
         return True
     if column.dtype.kind in "biufc":
         return False
-    values = [_plain(label(value)) for value in pd.factorize(column)[1][:200]]
+    values = [_plain(label(value)) for value in factorized(column)[1][:200]]
     return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
 
 

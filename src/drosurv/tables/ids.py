@@ -11,7 +11,7 @@ import pandas as pd
 
 from drosurv.patients.outcome_names import plain
 from drosurv.patients.target import FloatArray, IntArray
-from drosurv.tables.values import coded, finite, floats, holds_numbers, label
+from drosurv.tables.values import coded, factorized, finite, floats, holds_numbers, label
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
@@ -56,7 +56,7 @@ def is_id_name(name: Any) -> bool:
 
 def names_patients(name: Any, column: pd.Series[Any]) -> bool:
     """Whether a column identifies patients, by its name and by its number of different values."""
-    if not is_id_name(name) or column.nunique() <= len(column) / 10:
+    if not is_id_name(name) or len(factorized(column)[1]) <= len(column) / 10:
         return False
     return _is_whole(column)
 
@@ -169,7 +169,7 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
     """
     if id is None:
         return row_numbers(frame, kept)
-    named, _ = pd.factorize(id)
+    named, _ = factorized(id)
     missing = named < 0
     named[missing] = named.max(initial=-1) + 1 + np.arange(missing.sum())
     return np.asarray(named, dtype=np.intp)

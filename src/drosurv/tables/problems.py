@@ -23,6 +23,7 @@ from drosurv.tables.values import (
     MOST_CODES,
     amounts,
     coded,
+    factorized,
     finite,
     floats,
     holds_numbers,
@@ -389,7 +390,7 @@ def interval_start(
         return None
     who = id or next(filter(is_id_name, frame.columns), None)
     stop = floats(frame[time])
-    order = np.arange(len(frame)) if who is None else np.lexsort((stop, pd.factorize(frame[who])[0]))
+    order = np.arange(len(frame)) if who is None else np.lexsort((stop, factorized(frame[who])[0]))
     for name in columns:
         if not holds_numbers(frame[name]) or np.mean(floats(frame[name]) < stop) < _BEFORE_TIME:
             continue
