@@ -654,3 +654,16 @@ def test_an_undefined_number_is_named_only_if_no_finding_has_it_and_arrays_are_c
     table = drosurv.compare({"one": (at, S)}, None, y).set_index("metric")
     slope = table.loc["calibration_slope"]
     assert slope["low"] <= slope["value"] <= slope["high"]
+
+
+def test_events_at_a_horizon_that_is_a_time_up_to_rounding_count():
+    """0.3 is below 0.1 + 0.2: events at this time were not counted by a horizon of 0.3."""
+    rng = np.random.default_rng(0)
+    X, time = rng.normal(size=(300, 2)), rng.integers(1, 10, 300) / 10
+    y = Surv.from_arrays(rng.random(300) < 0.7, np.where(time == 0.3, 0.1 + 0.2, time))
+    model = CoxPH().fit(X, y)
+    found, wanted = (evaluate(model, X, y, horizon=horizon).to_dict() for horizon in (0.3, 0.1 + 0.2))
+    assert found == wanted
+    bounds = [drosurv.certify(model, X, y, horizon=horizon, n_bootstrap=59) for horizon in (0.3, 0.1 + 0.2)]
+    by_then = int(y["event"][y["time"] < 0.35].sum())
+    assert [found.n_events for found in bounds] == [by_then, by_then]

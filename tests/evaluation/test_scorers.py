@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drosurv import metrics, paper
+from drosurv import PublishedCox, Surv, metrics, paper
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import evaluate, get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
@@ -144,3 +144,17 @@ def test_groups_without_a_value_are_named_and_left_out(model, held_out, name):
         ),
         abs=1e-3 if name == "worst_group_auc" else 1e-12,
     )
+
+
+def test_gains_of_late_entry_at_few_times_are_scored_and_brier_scores_say_why_not():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    time, left = rng.exponential(np.exp(-x)), rng.exponential(2.0, 300)
+    seen = np.minimum(time, left)
+    y = Surv.from_arrays(time <= left, seen, entry=np.where(np.arange(300) % 3, 0.0, 0.3 * seen))
+    model = PublishedCox(coefficients={"x": 1.0}, baseline_survival={0.3: 0.74, 1.0: 0.37})
+    X = pd.DataFrame({"x": x})
+    expected = evaluate(model, X, y).value("likelihood_gain")
+    assert get_scorer("likelihood_gain")(model, X, y) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="not known at common times since entry"):
+        get_scorer("brier_skill")(model, X, y)

@@ -222,6 +222,12 @@ class EvaluationData:
     def model_curves(self) -> SurvivalCurves:
         """Predicted survival at any time since entry."""
         curves = self._since_entry
+        if curves is None and self.predicted.has_curves:
+            raise ArgumentError(
+                "entry",
+                f"{arg('entry')}: predictions at few times are not known at common times since entry, which Brier "
+                "scores and calibration need; score with 'c_index', 'uno_c', 'auc' or 'likelihood_gain' instead.",
+            )
         if curves is None:
             raise ArgumentError(
                 "model",

@@ -41,7 +41,13 @@ from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.evaluation.risks_by_time import risks_by_time
 from drosurv.judging.few_times import common_times
-from drosurv.judging.from_predictions import judged_patients, outcomes, with_predicted_times, without_event
+from drosurv.judging.from_predictions import (
+    as_predicted_time,
+    judged_patients,
+    outcomes,
+    with_predicted_times,
+    without_event,
+)
 from drosurv.judging.judged import Horizon
 from drosurv.judging.residuals import design_effect
 from drosurv.judging.verdict import in_order
@@ -230,6 +236,7 @@ def evaluate_rows(
         patients.of, (model, X, sensitive_features, reference, subgroups)
     )
     predicted = as_predictions(model, X, len(y), rows=rows)
+    at = replace(at, horizon=as_predicted_time(at.horizon, predicted))
     y = with_predicted_times(y, predicted, at.horizon)
     if reference_name is None:
         reference_name = name_of_reference(reference)

@@ -91,7 +91,8 @@ class SurvivalScorer:
             y_train = None if self.y_train is None else FollowUp.parse(self.y_train)
             patients = Subset(EvaluationData(predicted, target, y_train))
             evaluator = Evaluator(patients, attributes, [score.metric.name])
-        if {"survival", "gains"} & set(score.metric.needs):
+        needs = set(score.metric.needs)
+        if "survival" in needs or ("gains" in needs and not patients.data.is_judged):
             # Raise an error that names the model if it has no curves.
             _ = patients.data.curves
         found = _values(evaluator, score)

@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning
 from drosurv.judging.adjustment import RELEVANCE, Question, adjust
 from drosurv.judging.drawn_events import PatientEvents
 from drosurv.judging.few_times import ResidualsAtTimes
-from drosurv.judging.from_predictions import judged_patients, with_predicted_times
+from drosurv.judging.from_predictions import as_predicted_time, judged_patients, with_predicted_times
 from drosurv.judging.judged import Horizon, Judged
 from drosurv.judging.known_columns import known_columns
 from drosurv.judging.questions import KINDS, group_sums, of_level, of_timing
@@ -237,7 +237,9 @@ def certify_rows(
     n = len(y)
     _check_times(parse_target(of_any_cause(y)), horizon, brier_time)
     predicted = as_predictions(model, X, n, rows=rows, need_curves=True)
-    y = with_predicted_times(y, predicted, horizon if brier_time is None else brier_time)
+    horizon, brier_time = (as_predicted_time(time, predicted) for time in (horizon, brier_time))
+    for time in (horizon, brier_time):
+        y = with_predicted_times(y, predicted, time)
     judge = partial(judged_patients, predicted, y, rows, follow_up=y_train, cause=cause)
     judged = judge(horizon=brier_time if horizon is None else horizon)
     at_brier = judged if horizon is None or brier_time in (None, horizon) else judge(horizon=brier_time)

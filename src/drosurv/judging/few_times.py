@@ -26,6 +26,8 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 #: Predictions are judged at a time if so many patients are in strata of risk that were followed until then.
 FEWEST_FOLLOWED = 25
 _TINY = 1e-12
+# Largest number of times that an error names.
+_MOST_NAMED = 10
 # Largest probability that two decimals round to 0.
 _MOST_ROUNDED = 0.005
 # Standard deviation, in units of the last digit, that rounding adds to the mean of predicted probabilities.
@@ -352,7 +354,9 @@ def predicted_time(at: float, times: FloatArray, given: FloatArray, name: str = 
     """Return the time among `times`, of those `given`, that equals `at`; raise an error about `name` if none does."""
     equal = np.isclose(times, at)
     if not equal.any():
-        known = ", ".join(f"{time:g}" for time in times)
+        near = np.sort(np.abs(times - at).argsort(kind="stable")[:_MOST_NAMED])
+        known = ", ".join(f"{time:g}" for time in times[near])
+        known = known if len(near) == len(times) else f"of {len(times)}, the nearest are {known}"
         late = " Too few patients are observed until then." if np.isclose(given, at).any() else ""
         raise ArgumentError(
             name,

@@ -128,6 +128,7 @@ def with_predicted_times(y: Any, predicted: Predicted, horizon: float | None = N
     """Return y with times that are a predicted time, or the horizon, up to rounding set to this time.
 
     A time of 1.1 in single precision is not 1.1, and an event then would not count as one by a predicted time of 1.1.
+    The horizon is that of :func:`as_predicted_time`.
     """
     names = getattr(getattr(y, "dtype", None), "names", None)
     if not names or y[names[1]].dtype.kind != "f":
@@ -137,6 +138,11 @@ def with_predicted_times(y: Any, predicted: Predicted, horizon: float | None = N
     if horizon is not None:
         found = set_to(found, np.array([float(horizon)]))
     return y if np.array_equal(found, time) else with_times(y, found)
+
+
+def as_predicted_time(time: float | None, predicted: Predicted) -> float | None:
+    """Return a time, such as the horizon, as the predicted time that it is up to rounding; None for None."""
+    return None if time is None else float(_as_predicted(np.array([float(time)]), predicted)[0])
 
 
 def _as_predicted(time: FloatArray, predicted: Predicted) -> FloatArray:
