@@ -1,6 +1,7 @@
 """Ratios of hospitals against lme4, and what small ones and new ones get."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +50,9 @@ def test_intervals_of_new_hospitals_hold_their_share_of_them():
         new = np.exp(rng.normal(0.1, 0.3, 50))
         inside.append(((found.new_low < new) & (new < found.new_high)).mean())
     assert 0.88 < np.mean(inside) < 0.99
+
+
+def test_without_events_a_new_hospital_has_no_upper_limit():
+    with warnings.catch_warnings(action="error"):
+        found = random_intercept(np.zeros(9), np.full(9, 0.1))
+    assert (found.new_low, found.new_high) == (0, np.inf)

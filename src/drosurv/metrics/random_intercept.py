@@ -92,6 +92,9 @@ def random_intercept(observed: Any, expected: Any, *, level: float = 0.95) -> Ra
     mode, curvature = _modes(O, E, mean, spread)
     error = 1 / np.sqrt(curvature)
     reach = float(t.ppf((1 + level) / 2, len(O) - 2)) * np.hypot(spread, mean_error)
+    # Without events, the ratio of a new group has no upper limit.
+    with np.errstate(over="ignore"):
+        new_low, new_high = (float(np.exp(mean + side * reach)) for side in (-1, 1))
     return RandomIntercept(
         mean,
         mean_error,
@@ -99,8 +102,8 @@ def random_intercept(observed: Any, expected: Any, *, level: float = 0.95) -> Ra
         np.exp(mean + mode),
         np.exp(mean + mode - z * error),
         np.exp(mean + mode + z * error),
-        float(np.exp(mean - reach)),
-        float(np.exp(mean + reach)),
+        new_low,
+        new_high,
     )
 
 
