@@ -223,7 +223,7 @@ def judged_numbers(evaluator: Evaluator, level: float, *, with_reference: bool) 
         return {}
     judged = data.judged if with_reference else replace(data.judged, over_reference=None)
     masks = {key: patients.member for key, patients in evaluator.subsets.items()}
-    found = _by_metric(findings(questions(judged, masks), level, clusters=judged.cohort.clusters))
+    found = _by_metric(findings(questions(judged, masks), level, clusters=evaluator.clusters))
     left_out = "calibration_slope" if data.slope_of_scores else ""
     return {key: one for key, one in found.items() if key[2] != left_out}
 
@@ -282,8 +282,11 @@ def group_table(
         asked = [ranking(ranked.value, ranked.standard_error, ranked.events, evaluator.clusters)]
         if everyone.data.scores.has_log_hazards:
             asked += slopes_of_scores(everyone.target, everyone.risk, masks, evaluator.clusters)
-    clusters = everyone.data.judged.cohort.clusters if everyone.data.is_judged else evaluator.clusters
-    how = {"searched": inference.searched, "clusters": clusters, "relevance": inference.relevance}
+    how = {
+        "searched": inference.searched,
+        "clusters": evaluator.clusters,
+        "relevance": inference.relevance,
+    }
     adjusted = adjust(asked, inference.level, **how)
     found = finding_rows(adjusted, inference.level)
     rows = [_row(key, subset, masks[key], c_index.get(key), asked, found) for key, subset in patients.items()]

@@ -18,6 +18,7 @@ from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, NEW_GROUP, funnel
 from drosurv.evaluation.evaluator import whose
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.paper.shrinkage import disparity_column
+from drosurv.patients.groups import EVERYONE
 from drosurv.presentation import axes_or_new, lines_or_new, moment, name_lines, ratio_with_interval
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def decision_curves_plot(result: Any, attribute: str | None = None) -> Figure:
     By default the groups are those of the first attribute; "overall" is everybody. The band contains the whole curve
     of a group. Treating everybody is the thin line, treating nobody the dotted line at 0.
     """
-    rows = _of_attribute(result.decision_curves, attribute or _first_attribute(result.decision_curves))
+    rows = _of_attribute(result.decision_curves, attribute)
     figure, panels = _panels(rows)
     shown = rows[["net_benefit", "treat_all"]].to_numpy()
     top = max(float(shown.max()), float(rows["high"].max()), 0.01)
@@ -96,7 +97,7 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
     """
     curves = result.calibration_curves
     points = pd.DataFrame() if curves is None else curves.points
-    rows = _of_attribute(points, attribute or _first_attribute(points))
+    rows = _of_attribute(points, attribute)
     attribute = str(rows["attribute"].iloc[0])
     figure, panels = _panels(rows, height=3.2)
     top = min(1.0, 1.08 * float(np.nanmax(rows[["predicted", "observed"]].to_numpy(dtype=float))))
@@ -223,8 +224,8 @@ def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None 
     Plain Kaplan-Meier assumes that censoring has nothing to do with risk; observed risks of ``result.times`` do not.
     By default the groups are those of the first attribute; "overall" is everybody.
     """
-    attribute = attribute or _first_attribute(result.survival)
     rows = _of_attribute(result.survival, attribute)
+    attribute = str(rows["attribute"].iloc[0])
     ax = lines_or_new(ax, rows["group"].nunique() + 1)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
         ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
@@ -269,17 +270,14 @@ def control_plot(
     return ax
 
 
-def _first_attribute(table: pd.DataFrame) -> str:
-    """Return the first attribute that has groups; "overall" if there is none."""
-    return next((name for name in table.get("attribute", ()) if name != "overall"), "overall")
-
-
-def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
+def _of_attribute(table: pd.DataFrame, attribute: str | None) -> pd.DataFrame:
+    """Return the rows of an attribute, by default of the first that has groups, or else of everybody."""
     if len(table) == 0:
         raise ArgumentError("metric", "the model gave no survival curves to draw.")
-    rows = table[table["attribute"] == attribute]
-    require(len(rows) != 0, "attribute", f"be one of {table['attribute'].unique().tolist()}", attribute)
-    return rows
+    known = table["attribute"].unique().tolist()
+    attribute = attribute or next((name for name in known if name != EVERYONE), EVERYONE)
+    require(attribute in known, "attribute", f"be one of {known}", attribute)
+    return table[table["attribute"] == attribute]
 
 
 def _who(attribute: str, group: str) -> str:

@@ -1,4 +1,4 @@
-"""Intervals and tests that need no influences: exact ones of counts, and adjusted p-values and levels."""
+"""Intervals and tests that need no influences: exact ones of counts, and adjusted p-values."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ if ``entry_i < t <= Y_i``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,15 +150,14 @@ class KaplanMeier:
 class CumulativeIncidence:
     """Cumulative incidence of one cause at each of the distinct times (m,), and its variance.
 
-    `influences` returns the patients' influences (n, k) on the incidence at k times: the sum of their squares is the
-    variance. With `clusters` (n,), intervals use the variance of their sums by cluster.
+    `in_clusters` are the estimate with the patients' influences and the clusters (n,): intervals then use the variance
+    of sums of influences by cluster.
     """
 
     times: FloatArray
     incidence: FloatArray
     variance: FloatArray
-    clusters: IntArray | None = None
-    influences: Callable[[FloatArray], FloatArray] | None = None
+    in_clusters: tuple[Incidence, IntArray] | None = None
 
     def at(self, at: FloatArray) -> FloatArray:
         """The curve at k times, (k,); NaN after the last time."""
@@ -167,9 +166,11 @@ class CumulativeIncidence:
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends of the log-log interval at k times, each (k,); equal to the curve where it is 0 or 1."""
         share, error = self.at(at), np.sqrt(self._read(self.variance, at))
-        if self.clusters is not None and self.influences is not None:
-            codes, found = np.unique(self.clusters, return_inverse=True)
-            sums = np.array([np.bincount(found, column, len(codes)) for column in self.influences(at).T])
+        if self.in_clusters is not None:
+            curve, clusters = self.in_clusters
+            codes, found = np.unique(clusters, return_inverse=True)
+            influences = curve.derivative(at, np.eye(len(at)))
+            sums = np.array([np.bincount(found, column, len(codes)) for column in influences.T])
             error = np.maximum(error, _student_error((sums**2).sum(axis=1), len(codes), level))
         with np.errstate(divide="ignore", invalid="ignore"):
             return _log_log_interval(share, error / share, level)
@@ -255,17 +256,9 @@ def aalen_johansen(
         - 2 * incidence * np.cumsum(a * incidence + c)
         + np.cumsum(a * incidence**2 + b + 2 * c * incidence)
     )
-    found = CumulativeIncidence(at, incidence, np.maximum(variance, 0.0))
-    if clusters is None:
-        return found
-    assert weight is None
-    assert entry is None
-
-    def influences(times: FloatArray) -> FloatArray:
-        """Return the influence (n, k) of each patient on the incidence at k times."""
-        return curve.derivative(times, np.eye(len(times)))
-
-    return replace(found, clusters=clusters, influences=influences)
+    assert clusters is None or (weight is None and entry is None)
+    in_clusters = None if clusters is None else (curve, clusters)
+    return CumulativeIncidence(at, incidence, np.maximum(variance, 0.0), in_clusters)
 
 
 def _log_log_interval(
