@@ -91,15 +91,15 @@ class SurvivalScorer:
             y_train = None if self.y_train is None else FollowUp.parse(self.y_train)
             patients = Subset(EvaluationData(predicted, target, y_train))
             evaluator = Evaluator(patients, attributes, [score.metric.name])
-        needs = set(score.metric.needs)
-        if "survival" in needs or ("gains" in needs and not patients.data.is_judged):
+        needed = score.metric.needs
+        if "survival" in needed or ("gains" in needed and not patients.data.is_judged):
             # Raise an error that names the model if it has no curves.
             _ = patients.data.curves
         found = _values(evaluator, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
         is_undefined = f"{self.name} is undefined (NaN)"
         if evaluator.lacks(score.metric):
-            needs = ", ".join(score.metric.needs)
+            needs = ", ".join(needed)
             warn_undefined(f"{is_undefined}: it needs {needs}, which the predictions do not give.")
         elif undefined:
             few = "too few patients or events in this fold"
