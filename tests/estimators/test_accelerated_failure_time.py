@@ -18,33 +18,15 @@ COLUMNS = ["age", "tsize", "pnodes", "progrec", "estrec"]
 #   survreg(Surv(time, cens) ~ age + tsize + pnodes + progrec + estrec, d, dist = ...,
 #           control = survreg.control(rel.tolerance = 1e-12))
 SURVREG = {
-    "weibull": [
-        7.7640990810,
-        0.0023469022,
-        -0.0058238162,
-        -0.0402500824,
-        0.0020333713,
-        -0.0001249328,
-        0.7317965324,
-    ],
-    "lognormal": [
-        7.3302979677,
-        0.0068023465,
-        -0.0066465585,
-        -0.0529213722,
-        0.0017656329,
-        0.0000195254,
-        1.0086815874,
-    ],
-    "loglogistic": [
-        7.3551204466,
-        0.0060348219,
-        -0.0068762330,
-        -0.0542215201,
-        0.0019204977,
-        0.0000075972,
-        0.5863618351,
-    ],
+    "weibull": """
+        7.7640990810 0.0023469022 -0.0058238162 -0.0402500824 0.0020333713 -0.0001249328 0.7317965324
+    """,
+    "lognormal": """
+        7.3302979677 0.0068023465 -0.0066465585 -0.0529213722 0.0017656329 0.0000195254 1.0086815874
+    """,
+    "loglogistic": """
+        7.3551204466 0.0060348219 -0.0068762330 -0.0542215201 0.0019204977 0.0000075972 0.5863618351
+    """,
 }
 
 
@@ -78,32 +60,7 @@ def gbsg2():
 def test_plain_models_are_those_of_survreg(gbsg2, name):
     model = AcceleratedFailureTime(name, tol=1e-12).fit(*gbsg2)
     found = [model.intercept_, *model.coef_, model.scale_]
-    np.testing.assert_allclose(found, SURVREG[name], atol=1e-5)
-
-
-# lifelines' fitters, the names of their location and scale, how the scale is written, and options that let their own
-# optimisers go on to the optimum.
-LIFELINES = {
-    "weibull": ("WeibullAFTFitter", "lambda_", "rho_", -1, {"ftol": 1e-14}),
-    "lognormal": ("LogNormalAFTFitter", "mu_", "sigma_", 1, {"gtol": 1e-9}),
-    "loglogistic": ("LogLogisticAFTFitter", "alpha_", "beta_", -1, {"ftol": 1e-14}),
-}
-
-
-@pytest.mark.peer
-@pytest.mark.parametrize("name", LIFELINES)
-def test_plain_models_and_medians_are_those_of_lifelines(gbsg2, name):
-    import lifelines
-
-    (X, y), (fitter, location, spread, sign, options) = gbsg2, LIFELINES[name]
-    scaled = (X - X.mean()) / X.std()
-    table = scaled.assign(time=y["time"], event=y["event"])
-    peer = getattr(lifelines, fitter)().fit(table, "time", "event", fit_options=options)
-    model = AcceleratedFailureTime(name, tol=1e-12).fit(scaled, y)
-    np.testing.assert_allclose(model.coef_, peer.params_[location][COLUMNS], atol=1e-5)
-    assert model.intercept_ == pytest.approx(peer.params_[location]["Intercept"], abs=1e-5)
-    assert model.scale_ == pytest.approx(np.exp(sign * peer.params_[spread]["Intercept"]), abs=1e-5)
-    np.testing.assert_allclose(model.predict_median(scaled), peer.predict_median(scaled), rtol=1e-4)
+    np.testing.assert_allclose(found, [float(number) for number in SURVREG[name].split()], atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "weights"), STANDARD_ERRORS)
@@ -154,11 +111,9 @@ def test_copies_in_a_cluster_tell_nothing_twice(gbsg2):
     np.testing.assert_allclose(weighted["se(coef)"], once["se(coef)"], rtol=1e-3)
 
 
-def test_a_saved_model_and_a_pipeline_have_the_table(gbsg2, tmp_path):
+def test_a_pipeline_has_the_table(gbsg2):
     X, y = gbsg2
     plain = AcceleratedFailureTime().fit(X, y)
-    plain.save(tmp_path / "model")
-    np.testing.assert_array_equal(drosurv.load(tmp_path / "model").summary(), plain.summary())
     scaled = make_pipeline(StandardScaler(with_mean=False), AcceleratedFailureTime()).fit(X, y)
     np.testing.assert_allclose(drosurv.summary(scaled)["se(coef)"], plain.summary()["se(coef)"], rtol=1e-4)
 

@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.base import cox_baseline
 from drosurv.losses.cox_partial import CoxPartial
-from drosurv.metrics import FollowUp
 from drosurv.patients.target import Target
 from drosurv.predictions import as_predictions
 
@@ -42,23 +40,6 @@ def test_scores_of_any_size_give_a_baseline(shift):
     np.testing.assert_allclose(
         moved.cumulative_hazard(scores + shift), plain.cumulative_hazard(scores), rtol=1e-9
     )
-
-
-def test_score_zero_for_everyone_is_the_nelson_aalen_estimate():
-    target, _ = sample()
-    found = breslow(target, np.zeros(80))
-    times = np.unique(target.time[target.event])
-    steps = [(target.event & (target.time == t)).sum() / (target.time >= t).sum() for t in times]
-    np.testing.assert_allclose(found.cumulative_hazard(np.zeros(1))[0, 1:], np.cumsum(steps), rtol=1e-12)
-
-
-def test_follow_up_curves_are_kaplan_meiers():
-    target, _ = sample()
-    curves = FollowUp.of(target)
-    for found, reverse in ((curves.survival, False), (curves.censoring, True)):
-        times, wanted = kaplan_meier_estimator(target.event, target.time, reverse=reverse)
-        np.testing.assert_array_equal(curves.times, times)
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -333,16 +333,6 @@ def test_tables_with_categories_and_missing_values_are_encoded():
     assert any("late" in name or "early" in name for name in model.knots_)
 
 
-def test_a_saved_model_predicts_and_reports_the_same(tmp_path):
-    model = fitted()
-    model.save(tmp_path / "model")
-    again = drosurv.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    pd.testing.assert_frame_equal(pd.DataFrame(again.summary()), pd.DataFrame(model.summary()))
-    pd.testing.assert_frame_equal(again.partial_effect("age"), model.partial_effect("age"))
-    assert vars(again).get("_kept_training") is None
-
-
 def test_pipelines_cross_validation_and_summary_work():
     pipeline = make_pipeline(StandardScaler(), CoxPHCV(**FEW))
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.6

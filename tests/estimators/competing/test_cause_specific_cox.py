@@ -108,14 +108,6 @@ def test_names_of_causes_stay_with_selected_patients_and_with_the_saved_model(tm
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.8])
-def test_incidences_and_survival_sum_to_one(alpha):
-    model = CauseSpecificCox(alpha).fit(X, Y)
-    total = sum(model.predict_cumulative_incidence(X, cause=k) for k in (1, 2))
-    np.testing.assert_allclose(total + model.predict_survival_function(X), 1.0, rtol=1e-9)
-    assert total.shape == (250, len(model.unique_times_))
-
-
-@pytest.mark.parametrize("alpha", [1.0, 0.8])
 def test_saved_models_predict_the_same(alpha, tmp_path):
     model = CauseSpecificCox(alpha).fit(X, Y)
     model.save(tmp_path / "model")

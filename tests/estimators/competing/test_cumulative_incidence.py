@@ -33,8 +33,3 @@ def test_incidences_and_survival_sum_to_one():
     found = cumulative_incidence(hazards)
     np.testing.assert_allclose(found.sum(axis=0) + np.exp(-hazards.sum(axis=0)), 1.0, rtol=1e-12)
     assert (np.diff(found, axis=-1) >= 0).all()
-
-
-def test_a_single_cause_is_one_less_survival():
-    hazards = np.random.default_rng(0).exponential(size=(1, 4, 10)).cumsum(axis=-1)
-    np.testing.assert_allclose(cumulative_incidence(hazards)[0], 1 - np.exp(-hazards[0]), rtol=1e-12)
