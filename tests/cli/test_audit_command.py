@@ -161,46 +161,6 @@ def test_predictions_of_patients_who_entered_late_are_audited_from_the_next_pred
     assert 0 < found["groups"][0]["expected"] < 300
 
 
-AUDITED = ("{model}", "{test}")
-
-
-def test_a_column_to_keep_is_one_of_the_table(drosurv, exported, files, tmp_path):
-    target = ("--time", "years", "--event", "died")
-    for given in (("--predictions", exported, *target), files[:2]):
-        result = drosurv("audit", *given, "--keep-columns", "zz", "-o", tmp_path / "r.html")
-        assert result.exit_code == 2
-        assert "Error: --keep-columns column 'zz' is not in the table" in result.stderr
-
-
-FOREIGN = ("--predictions", "{exported}")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((*AUDITED, "--groups", "nonsense"), "nonsense"),
-        ((*AUDITED, "--train", "{test}"), "holds no patient who is not also"),
-        ((), "name a model and a table"),
-        (FOREIGN, "pass --time and --event"),
-        ((*FOREIGN, "--folds", "3"), "without a model, folds or training patients"),
-        ((*FOREIGN, "--strata", "sex"), "for each patient's stratum already: leave out --strata"),
-        (
-            ("model", "{exported}", "--risk", "age"),
-            "--survival, --risk, --kind and --risk-kind describe --predictions FILE",
-        ),
-        ((*FOREIGN, "--time", "years", "--event", "died", "--survival", "age"), "COLUMN=TIME"),
-    ],
-)
-def test_bad_options_end_in_one_line(drosurv, files, exported, tmp_path, given, message):
-    paths = {"model": files[0], "test": files[1], "exported": exported}
-    result = drosurv(
-        "audit", *(word.format(**paths) for word in given), *FAST, "-o", tmp_path / "report.html"
-    )
-    assert result.exit_code == 2, result.output
-    assert message in result.stderr
-    assert not (tmp_path / "report.html").exists()
-
-
 def test_a_recipe_is_audited_on_folds_of_the_patients_it_was_trained_on(drosurv, files, tmp_path):
     model, _, everyone = files
     out = tmp_path / "folds.json"

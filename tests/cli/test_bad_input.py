@@ -14,6 +14,8 @@ RUNS = {
     "evaluate": "{model} {data} -o written",
     "certify": "{model} {data} -o written",
     "summary": "{model} -o written",
+    "audit": "--no-rules -o written.html",
+    "repair": "{data} --time days --event status --event-value dead --drop id -o written",
     "plan": "",
 }
 CASES = {
@@ -65,6 +67,20 @@ CASES = {
     "certify --plot curves": "must end in .png",
     "certify --time dyas": "Did you mean 'days'?",
     "certify --keep-columns zz": "--keep-columns column 'zz' is not in the table",
+    "audit": "name a model and a table",
+    "audit {model} {data} --groups nonsense": "nonsense",
+    "audit {model} {data} --train {data}": "holds no patient who is not also",
+    "audit {model} {data} --keep-columns zz": "--keep-columns column 'zz' is not in the table",
+    "audit {model} {data} --risk age": "--survival, --risk, --kind and --risk-kind describe --predictions FILE",
+    "audit --predictions {data}": "pass --time and --event",
+    "audit --predictions {data} --folds 3": "without a model, folds or training patients",
+    "audit --predictions {data} --strata sex": "for each patient's stratum already: leave out --strata",
+    "audit --predictions {data} --time days --event status --survival age": "COLUMN=TIME",
+    "audit --predictions {data} --time days --event status --keep-columns zz": "--keep-columns column 'zz'",
+    "repair --model {data} --predictions {data}": "--predictions takes the place of --model: pass one of them",
+    "repair --predictions {data} --set l2=0.1": "--set is for a model that is trained here",
+    "repair --set l2=0.1": "--set is for one model: name it, for example --model cox",
+    "repair --corrected q.csv": "--corrected writes repaired --predictions",
     "summary --cause 2": "--cause has no meaning for CoxPH, which has one event",
     "summary --level 95": "--level must lie between 0 and 1",
     "plan": "name a pilot table",
@@ -78,10 +94,15 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_one_line_and_nothing_is_written(drosurv, model, data, tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
-    command, *words = shlex.split(case)
+    command, *words = shlex.split(case.format(model=model, data=data))
     usual = shlex.split(RUNS[command].format(model=model, data=data))
-    assert CASES[case] in drosurv.fails(command, *usual, *words)
-    assert not (tmp_path / "written").exists()
+    found = drosurv(command, *usual, *words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    # Lines before it are warnings.
+    line = found.stderr.splitlines()[-1]
+    assert line.startswith("Error: ")
+    assert CASES[case] in line
+    assert not list(tmp_path.glob("written*"))
 
 
 @pytest.mark.parametrize("command", ["fit", "summary"])

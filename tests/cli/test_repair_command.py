@@ -109,13 +109,6 @@ def test_json_holds_everything(drosurv, table):
     assert {row["who"] for row in found["hazard_ratios"]} == {"everyone", repair["who"]}
 
 
-def test_what_would_change_nothing_is_refused(drosurv, table):
-    line = drosurv.fails("repair", table, *TARGET, "--model", table, "--predictions", table)
-    assert "--predictions takes the place of --model: pass one of them" in line
-    line = drosurv.fails("repair", table, *TARGET, "--predictions", table, "--set", "l2=0.1")
-    assert "--set is for a model that is trained here" in line
-
-
 def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, table, tmp_path):
     times = np.array([50.0, 100, 200, 400, 800, 1600, 3200])
     hazard = np.exp(0.8 * minority["kappa"].fillna(0) + 0.5 * minority["lambda"]) / 1000
@@ -206,11 +199,6 @@ def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(N, 0.5)}).to_csv(made, index=False)
     assert "--kind is needed" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
-    line = drosurv.fails("repair", table, *TARGET, "--set", "l2=0.1")
-    assert "--set is for one model: name it, for example --model cox" in line
-    assert "--corrected writes repaired --predictions" in drosurv.fails(
-        "repair", table, *TARGET, "--corrected", tmp_path / "q.csv"
-    )
 
 
 def test_entry_times_reach_the_repair(drosurv, minority, table, tmp_path):

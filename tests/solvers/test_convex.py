@@ -11,6 +11,8 @@ from drosurv.patients.target import Target
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers import convex as convex_module
 
+from ..differences import differences
+
 
 def sample(seed=0, n=120, d=3, tied=True):
     rng = np.random.default_rng(seed)
@@ -162,21 +164,16 @@ def test_any_start_leads_to_the_same_optimum(name):
 
 def test_derivatives_of_the_problem_follow_finite_differences():
     X, target = sample(n=60)
-    theta, step = np.array([0.3, -0.2, 0.5]), 1e-6
+    theta = np.array([0.3, -0.2, 0.5])
     for make in (Mean, lambda: ChiSquare(0.3), lambda: CVaR(0.3).smoothed(0.2)):
         for loss in LOSSES:
             problem = problem_of(X, target, loss, make, l2=0.1)
-
-            def value(at, problem=problem):
-                return problem.value(at)
 
             def gradient(at, problem=problem):
                 problem.value(at)
                 return problem.gradient()
 
-            moves = step * np.eye(3)
-            slope = [(value(theta + m) - value(theta - m)) / (2 * step) for m in moves]
-            bend = [(gradient(theta + m) - gradient(theta - m)) / (2 * step) for m in moves]
+            slope, bend = differences(problem.value, theta), differences(gradient, theta)
             np.testing.assert_allclose(gradient(theta), slope, atol=1e-7)
             _, following = problem.curvature()
             np.testing.assert_allclose(following, bend, atol=1e-6)
@@ -184,8 +181,7 @@ def test_derivatives_of_the_problem_follow_finite_differences():
 
 def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
     X, target = sample(n=60)
-    problem = problem_of(X, target, make=lambda: ChiSquare(0.3))
-    theta, step = np.array([0.3, -0.2, 0.5]), 1e-5
+    problem, theta = problem_of(X, target, make=lambda: ChiSquare(0.3)), np.array([0.3, -0.2, 0.5])
     problem.value(theta)
     fixed, _ = problem.curvature()
     q = problem._evaluation.weights.copy()
@@ -193,20 +189,7 @@ def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
     def weighted(at):
         return float(problem.criterion.losses((problem.X @ at)[None, :])[0] @ q[0])
 
-    moves = step * np.eye(3)
-    bend = [
-        [
-            (
-                weighted(theta + a + b)
-                - weighted(theta + a - b)
-                - weighted(theta - a + b)
-                + weighted(theta - a - b)
-            )
-            / (4 * step**2)
-            for a in moves
-        ]
-        for b in moves
-    ]
+    bend = differences(lambda at: differences(weighted, at, 1e-5), theta, 1e-5)
     np.testing.assert_allclose(fixed, bend, atol=1e-4)
 
 
