@@ -22,6 +22,8 @@ RowIndex = Any
 ROUNDING = 1e-6
 # Cumulative hazards of survival probabilities are at most this: the probability is then 1e-10.
 LARGEST_HAZARD = 23.0
+# Survival of at most this is nearly 0 if it falls by this factor in one step: some programs write 1e-4 or 1e-9 for 0.
+_NEARLY_ZERO, _STEEP = 1e-4, 0.1
 # Probabilities with so many decimals are taken as rounded.
 _MOST_DECIMALS = 5
 # Patients whose values at times of their own a model predicts together, at a cost of m * m for m patients.
@@ -113,7 +115,7 @@ class TableValues(CurveValues):
     """Survival (n, m) at m common times; 1 at time 0, unless that is one of them.
 
     Between the times survival is constant if `in_steps`. Otherwise the cumulative hazard is linear, and where survival
-    reaches 0, so that the hazard has no bound, survival is linear.
+    falls to nearly 0 in one step, so that the hazard has no bound, survival is linear.
     """
 
     times: FloatArray
@@ -138,7 +140,8 @@ class TableValues(CurveValues):
             return found
         reached = np.minimum(columns_of(self.values, rows, following), found)
         ratio = np.divide(reached, found, out=np.zeros_like(found), where=found > 0)
-        return found * np.where(ratio > 0, ratio**passed, 1 - passed)
+        falls_to_zero = (reached <= _NEARLY_ZERO) & (ratio < _STEEP)
+        return found * np.where(falls_to_zero, 1 - passed * (1 - ratio), ratio**passed)
 
 
 def columns_of(values: FloatArray, rows: RowIndex, columns: IntArray) -> FloatArray:
