@@ -38,9 +38,15 @@ def test_estimators_are_reached_from_the_top():
     assert drosurv.Surv is drosurv.patients.target.Surv
 
 
-def test_unknown_names_are_refused():
-    with pytest.raises(AttributeError, match="module 'drosurv' has no attribute 'CoxPHH'"):
-        drosurv.CoxPHH  # noqa: B018 - the access is the test
+def test_disparities_of_the_paper_are_metrics_too():
+    for name in drosurv.paper.DISPARITIES:
+        assert getattr(drosurv, name) is getattr(drosurv.metrics, name) is getattr(drosurv.paper, name)
+
+
+@pytest.mark.parametrize("module", [drosurv, drosurv.metrics], ids=lambda module: module.__name__)
+def test_unknown_names_are_refused(module):
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'CoxPHH'"):
+        module.CoxPHH  # noqa: B018 - the access is the test
 
 
 ROOT = Path(__file__).parents[1]

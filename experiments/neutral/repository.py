@@ -102,11 +102,14 @@ def load_fold(path: Path, name: str, iteration: int) -> Fold:
     y = Surv.from_arrays(patients["status"] == 1, patients["time"])
     X = patients.drop(columns=["status", "time"])
     X_train, X_test = X[~test].reset_index(drop=True), X[test].reset_index(drop=True)
-    for column in FACTORS.get(name, "").split():
+    factors = FACTORS.get(name, "").split()
+    for column in factors:
         if X[column].nunique() > MOST_LEVELS:
             merged = _rare_levels(X_train[column])
             X_train[column] = X_train[column].replace(merged)
             X_test[column] = X_test[column].replace(merged)
+    # As texts, grades 1, 2, 3 and unknown would be asked about.
+    X_train, X_test = (part.astype(dict.fromkeys(factors, "category")) for part in (X_train, X_test))
     return Fold(X_train, y[~test], X_test, y[test])
 
 

@@ -84,6 +84,9 @@ def __getattr__(name: str) -> Any:
         estimators = import_module("drosurv.estimators")
         if name in estimators.__all__ and hasattr(getattr(estimators, name), "fit"):
             return getattr(estimators, name)
+        paper = import_module("drosurv.paper")
+        if name in paper.DISPARITIES:
+            return getattr(paper, name)
     raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
 
 

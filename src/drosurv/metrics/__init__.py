@@ -1,4 +1,10 @@
-"""Metrics of accuracy and fairness for any survival model, with confidence intervals and tests."""
+"""Metrics of accuracy and fairness for any survival model, with confidence intervals and tests.
+
+The paper's disparities, which stand in :mod:`drosurv.paper`, can be imported from here too.
+"""
+
+from importlib import import_module
+from typing import Any
 
 from drosurv.metrics.brier import brier_skill, integrated_brier_score
 from drosurv.metrics.calibration import calibration_at, d_calibration, integrated_calibration_index
@@ -49,3 +55,11 @@ __all__ = [
     "share_of_gain",
     "uno_concordance",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        paper = import_module("drosurv.paper")
+        if name in paper.DISPARITIES:
+            return getattr(paper, name)
+    raise AttributeError(f"module 'drosurv.metrics' has no attribute {name!r}")

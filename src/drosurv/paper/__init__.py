@@ -17,9 +17,8 @@ from drosurv.paper.disparities import (
 from drosurv.paper.penalties import Penalty
 from drosurv.paper.regularized_cox import RegularizedCox
 
-__all__ = [
-    "Penalty",
-    "RegularizedCox",
+# These can be imported from drosurv and drosurv.metrics too.
+DISPARITIES = (
     "average_disparity",
     "censored_group_disparity",
     "censored_individual_disparity",
@@ -28,7 +27,5 @@ __all__ = [
     "group_disparity",
     "individual_disparity",
     "intersectional_disparity",
-    "load_flc",
-    "load_seer",
-    "load_support",
-]
+)
+__all__ = ["Penalty", "RegularizedCox", *DISPARITIES, "load_flc", "load_seer", "load_support"]
