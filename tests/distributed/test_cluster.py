@@ -36,11 +36,11 @@ def cluster():
     import distributed as dask
     from dask import config
 
-    # Forks of one process share what it has imported.
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     with config.set({"distributed.worker.multiprocessing-method": method}):
-        # The rest is imported by both at once, when they need it.
-        dask.utils.get_mp_context().set_forkserver_preload(["distributed", "sklearn.model_selection"])
+        # Forks of one process share what it has imported.
+        shared = ("distributed", "dask.dataframe", "drosurv.evaluation", "drosurv.solvers.chunk_problem")
+        dask.utils.get_mp_context().set_forkserver_preload([*shared, "drosurv.estimators"])
         with (
             dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
             dask.Client(workers),
