@@ -63,9 +63,8 @@ _HOME = {
     "DROCox": "drosurv.estimators.dro_cox",
     "RepairedCox": "drosurv.repairs",
 }
-# Names that can be imported from here too, beside all other models of drosurv.estimators.
+# Names that can be imported from here too, beside all other models of drosurv.estimators and what is in drosurv.paper.
 _ALSO = {
-    "RegularizedCox": "drosurv.paper",
     "MLP": "drosurv.estimators",
     "Trees": "drosurv.estimators",
     "all_estimators": "drosurv.estimators.all_models",
@@ -85,7 +84,7 @@ def __getattr__(name: str) -> Any:
         if name in estimators.__all__ and hasattr(getattr(estimators, name), "fit"):
             return getattr(estimators, name)
         paper = import_module("drosurv.paper")
-        if name in paper.DISPARITIES:
+        if name in paper.__all__:
             return getattr(paper, name)
     raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
 

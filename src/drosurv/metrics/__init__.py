@@ -60,6 +60,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         paper = import_module("drosurv.paper")
-        if name in paper.DISPARITIES:
+        if name in paper.__all__:
             return getattr(paper, name)
     raise AttributeError(f"module 'drosurv.metrics' has no attribute {name!r}")

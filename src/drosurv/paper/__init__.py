@@ -17,8 +17,9 @@ from drosurv.paper.disparities import (
 from drosurv.paper.penalties import Penalty
 from drosurv.paper.regularized_cox import RegularizedCox
 
-# These can be imported from drosurv and drosurv.metrics too.
-DISPARITIES = (
+__all__ = [
+    "Penalty",
+    "RegularizedCox",
     "average_disparity",
     "censored_group_disparity",
     "censored_individual_disparity",
@@ -27,5 +28,7 @@ DISPARITIES = (
     "group_disparity",
     "individual_disparity",
     "intersectional_disparity",
-)
-__all__ = ["Penalty", "RegularizedCox", *DISPARITIES, "load_flc", "load_seer", "load_support"]
+    "load_flc",
+    "load_seer",
+    "load_support",
+]
