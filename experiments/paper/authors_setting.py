@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.fingerprint import data_fingerprint
-from experiments.paper.comparison import load_published
+from experiments.paper.comparison import AGREEMENT, load_published
 from experiments.paper.methods import METHODS
 from experiments.paper.nearest import AUTHORS_SETTING
 from experiments.paper.plan import ATTRIBUTES, DATASET_LABELS
@@ -37,7 +37,6 @@ SHOWN = {
     "intersectional_disparity": "F_∩",
     "concordance_imparity": "CI(%)",
 }
-AGREEMENT = 2.0
 
 
 def work(dataset: str, method: str, repeat: int, seer_file: str | None = None) -> list[dict[str, Any]]:

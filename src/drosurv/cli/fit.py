@@ -14,7 +14,6 @@ from drosurv.cli.options import (
     FileOptions,
     Groups,
     Names,
-    Network,
     RunOptions,
     Settings,
     TrainingTable,
@@ -66,7 +65,9 @@ def fit(
         "For robust models: shape of the subpopulations, such as chi2 or cvar; a wrong name lists all.",
         "Model",
     ),
-    network: Network = None,
+    network: str | None = option(
+        "linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.", "Model"
+    ),
     l2: float | None = option("Ridge penalty; 0 by default.", "Model"),
     recalibrate: bool | None = option(
         "Multiply log risks by the factor that is best for held-out patients; the default of robust models.",

@@ -99,10 +99,6 @@ TimeUnit = Annotated[
 Threshold = Annotated[
     float | None, about("Risk of the event by the horizon at or above which a patient would be treated.")
 ]
-Network = Annotated[
-    str | None,
-    about("linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.", _MODEL),
-]
 Settings = Annotated[
     list[str] | None,
     about("Any parameter of the estimator, such as lr=0.001.", _MODEL, "--set", metavar="NAME=VALUE"),
