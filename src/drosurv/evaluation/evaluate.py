@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, arg, each_warning_once
+from drosurv.errors import ArgumentError, each_warning_once
 from drosurv.evaluation.by_cause import table_by_cause
 from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import (
@@ -240,9 +240,6 @@ def evaluate_rows(
     y = with_predicted_times(y, predicted, at.horizon)
     if reference_name is None:
         reference_name = name_of_reference(reference)
-    if cause is not None and not has_causes(y):
-        given = arg("cause", cause)
-        raise ArgumentError("cause", f"{given} needs causes in y: build it with Surv.competing.")
     by_cause = table_by_cause(
         predicted, y, at.horizon, sensitive_features=sensitive_features, level=inference.level
     )
@@ -350,8 +347,6 @@ def prepare(
                 "patients are ranked by the mean of their predicted cumulative hazards: no risk scores were given."
             )
     outcome = outcomes(y, rows, cause)
-    # Raises for a cause that is not predicted.
-    _ = cause is not None and curves_since_entry(predicted, outcome, cause)
     trained = _follow_up(predicted, outcome, y, y_train, cause)
     if trained is None:
         trained = FollowUp.of_test_patients(outcome)

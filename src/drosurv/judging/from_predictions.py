@@ -184,9 +184,8 @@ def outcomes(y: Any, rows: Rows, cause: int | None) -> Target:
         found = causes.of_any_cause() if cause is None else causes.among_others(cause)
         return replace(found, entry=rows.entry)
     if cause is not None:
-        raise ArgumentError(
-            "cause", "cause needs a target with causes: build y with Surv.competing(cause, time)."
-        )
+        given = arg("cause", cause)
+        raise ArgumentError("cause", f"{given} needs causes in y: build it with Surv.competing.")
     target = parse_target(y, require_event=False)
     return Target(target.event, target.time, rows.entry)
 
