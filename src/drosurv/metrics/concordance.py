@@ -243,10 +243,11 @@ class UnoPairs(NamedTuple):
         return UnoPairs(order, PairOrder.for_harrell(replace(target, other=None), risk), target.other)
 
     def sides(self, weight: FloatArray, inverse: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return sums (2, n) of concordant and comparable pairs of each patient, from patient weights (n,).
+        """Return three sums (2, n) of the weights of each patient's concordant and comparable pairs.
 
-        They are those of the patient as the one with the first event, as the other, and through the patient's `inverse`
-        probability (n,) of having been observed, counted as often as it is a factor of the weight of a pair.
+        The first is over pairs in which the patient had the first event, the second over those in which the patient is
+        the other one. The third counts a pair as often as the patient's `inverse` (n,), one over the probability of
+        having been observed, is a factor of its weight. The other factors are the patients' weights (n,).
         """
         order = self.order if self.observed is None else self.observed
         first, other = map(np.array, order.harrell_sides(weight * inverse**2, weight))
