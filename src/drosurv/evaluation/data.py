@@ -40,6 +40,7 @@ from drosurv.patients.arrays import on_host
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target
 from drosurv.predictions import Predicted, Predictions, as_predictions
 from drosurv.predictions.any_model import fitted_plain_cox
+from drosurv.predictions.predicted import needs_causes
 from drosurv.solvers.neighborhoods import standardise
 
 # Points of the mean survival curves that plots show.
@@ -428,10 +429,7 @@ def curves_since_entry(
 def _free_of_cause(predicted: Predicted, outcome: Target, cause: int) -> SurvivalCurves:
     if predicted.knows_hazards:
         if predicted.competing is None:
-            raise ArgumentError(
-                "cause",
-                f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences.",
-            )
+            raise needs_causes()
         return predicted.competing.free_of(cause, outcome.entry)
     if outcome.entry is not None:
         refuse_late_entry()

@@ -28,6 +28,7 @@ from drosurv.patients.target import (
 )
 from drosurv.predictions import Predicted, Predictions
 from drosurv.predictions.any_model import final_step
+from drosurv.predictions.predicted import needs_causes
 from drosurv.presentation import cause_in_words, moment
 
 # Times that differ by a smaller share are equal: single precision rounds by half of it.
@@ -229,7 +230,7 @@ def _of_cause(predicted: Predicted, target: Target, cause: int | None) -> _OfCau
         return _OfCause(own, partial(_incidence, competing, cause, target.entry))
     curves = predicted.survival_curves
     if given is None or given.times is None or not isinstance(curves, PointCurves):
-        raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences at times.")
+        raise needs_causes(" at times")
     curves, tables = without_event_of(predicted, cause), dict(given.incidence or {})
     assert curves.times is not None
     # The other causes are known if there are others, or nobody had another.

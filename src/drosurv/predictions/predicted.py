@@ -239,11 +239,7 @@ class Predicted:
 
     def _curves_of_cause(self, cause: int) -> SurvivalCurves:
         if self.competing is None:
-            raise ArgumentError(
-                "cause",
-                f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences of all "
-                "causes.",
-            )
+            raise needs_causes(" of all causes")
         if self.knows_hazards:
             return self.competing.of_cause(cause)
         assert self.given is not None
@@ -335,6 +331,12 @@ class Predicted:
         rows = self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
         if rows != self.n:
             raise ArgumentError("X", f"X has {rows} rows for the {self.n} patients of y: give one row each.")
+
+
+def needs_causes(which: str = "") -> ArgumentError:
+    """Return the error that one of several causes is chosen of predictions that do not know it."""
+    model = "a model of causes, such as CauseSpecificCox"
+    return ArgumentError("cause", f"{arg('cause')} needs {model}, or predicted incidences{which}.")
 
 
 def as_predictions(
