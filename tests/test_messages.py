@@ -860,7 +860,7 @@ CASES = {
                         time_unit="months"), "time_unit"
     ),
     "monitor: id": (lambda: watched(fields={"id": np.zeros(N, int)}), "id"),
-    "monitor: weight": (lambda: watched(fields={"weight": np.full(N, 2)}), "weight"),
+    "monitor: weight": (lambda: watched(fields={"weight": np.full(N, 1.5)}), "weight"),
     "monitor: cause of given survival": (
         lambda: monitor((np.linspace(0.1, 30, 300), np.linspace(1, 0.5, 300) * np.ones((N, 1))), None, CAUSES,
             start=range(N), cause=1), "cause"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH, audit, certify, compare, evaluate
+from drosurv import CoxPH, audit, certify, compare, evaluate, monitor
 from drosurv.datasets import make_hidden_minority
 from drosurv.patients.target import with_fields
 
@@ -39,9 +39,14 @@ def audited(X, y, groups):
     return {key: pd.DataFrame(list(report.tables[key].rows)) for key in ("groups", "by_group", "accuracy")}
 
 
+def monitored(X, y, groups):
+    found = monitor(MODEL, X, y, start=10 * X["x2"].to_numpy(), sensitive_features=groups, every=1.0)
+    return {"path": found.path}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.sections("verdict", "groups")
-@pytest.mark.parametrize("judge", [evaluated, certified, compared, audited])
+@pytest.mark.parametrize("judge", [evaluated, certified, compared, audited, monitored])
 def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(judge):
     weighted = judge(X, with_fields(Y, weight=WEIGHT), GROUPS)
     copied = judge(X.iloc[ROWS].reset_index(drop=True), Y[ROWS], GROUPS[ROWS])

@@ -49,6 +49,7 @@ LEVEL = 0.95
 # Patients among whom it is seen whether a fitted model is worse than no model.
 MANY = 20_000
 TIMES = {"one time": (3.0,), "three times": (1.0, 3.0, 5.0), "many times": tuple(np.linspace(0.06, 6, 100))}
+FURTHER_TIMES = {"every year": tuple(np.arange(1.0, 8.0)), "24 times": tuple(np.linspace(0.5, 12, 24))}
 TABLES = Path("docs/tables")
 
 
@@ -105,6 +106,13 @@ def _times(kind: str, e: Any, eta: Any, g: Any, u: Any, rng: Any) -> tuple[np.nd
     if kind == "two arms":
         k = np.where(g, 0.6, 1.6)
         return 3 * (H / (0.75 * e)) ** (1 / k), lambda t: np.exp(-0.75 * c * (t / 3) ** k[:, None])
+    if kind == "steep hazard":
+        b = 3 + 6 * norm.cdf(-eta / 0.8)
+        return b * H**0.1, lambda t: np.exp(-((t / b[:, None]) ** 10))
+    if kind == "uniform lifetimes":
+        # Some programs write a small probability in place of 0.
+        b = 3 + 7 * norm.cdf(-eta / 0.8)
+        return b * (1 - u), lambda t: np.clip(1 - t / b[:, None], 1e-9, 1)
     if kind == "rare events":
         return H / e * 60, lambda t: np.exp(-t / 60 * c)
     if kind == "common events":
@@ -118,7 +126,7 @@ def exact(kind: str, times: str, n: int, seed: int, **how: Any) -> dict[str, Any
     rng = np.random.default_rng(seed)
     decimals, threshold, follow = (how.get(name) for name in ("decimals", "threshold", "follow"))
     patients = draw(kind, n, rng, follow=follow or "by risk")
-    at = np.arange(1.0, 8.0) if times == "every year" else np.array(TIMES.get(times, (3.0,)))
+    at = np.array((TIMES | FURTHER_TIMES).get(times, (3.0,)))
     if times == "functions":
         predicted = as_predictions(_functions(patients.survival, n), None, n)
     else:
@@ -412,6 +420,11 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     **{
         f"whole years, {times}": partial(exact, "whole years", times, 1_000)
         for times in ("every year", "one time")
+    },
+    **{
+        f"{kind}, 24 times, n = {n:,}": partial(exact, kind, "24 times", n, follow="independent")
+        for kind in ("steep hazard", "uniform lifetimes")
+        for n in (800, 3_000)
     },
     "whole months, three times": partial(exact, "whole months", "three times", 1_000),
     **{

@@ -134,7 +134,7 @@ def test_alarms_and_changes_of_the_past_stay_when_the_table_of_whole_days_grows(
 
 
 def test_everybody_gets_half_of_alpha_and_groups_less_and_less():
-    log = Log(Calendar(False), np.zeros(3), None, np.array([5.0, 1.0, 3.0]), None, None, 0.0)
+    log = Log(Calendar(False), np.zeros(3), None, np.array([5.0, 1.0, 3.0]), None, None, np.ones(3), 0.0)
     series = log.series(pd.DataFrame({"g": ["x", "y", "z"]}), 0.06)
     assert [one.group for one in series] == ["all", "y", "z", "x"]
     assert [one.share for one in series] == pytest.approx([0.03, 0.015, 0.005, 0.0025])

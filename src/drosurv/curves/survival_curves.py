@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from drosurv.curves.values import (
+    NEARLY_ZERO,
     ROUNDING,
     CurveValues,
     FunctionValues,
@@ -54,8 +55,8 @@ _VALUES, _ROWS = 2_000_000, 32_768
 # inside of a step, the error of the expected events is in proportion to the square.
 _SHORT, _SMALL_PRODUCT, _LARGEST_SQUARES = 0.05, 0.01, 0.05
 # Without every second time of a table, expected events may change by this share. Between the times of the whole table
-# they are then wrong by a sixth of it, 1 %: the error grows with the square of the step, and is largest in its middle.
-_LARGEST_CHANGE = 0.06
+# they are then wrong by a sixth of it: the error grows with the square of the step, and is largest in its middle.
+_LARGEST_CHANGE = 0.1
 _ROUNDING = 1e-6
 # Probabilities with at most so many decimals are known at their times only, since hazards of rounded ones are not.
 _ROUNDED = 1e-4
@@ -419,7 +420,8 @@ def _change_without_every_second(times: FloatArray, survival: FloatArray) -> flo
         part, read = survival[rows], fewer.survival(rows, times[left_out])
         before = np.where(left_out > 0, part[:, left_out - 1], 1.0)
         # The change of the cumulative hazard at a time counts for patients with the event in the steps around it.
-        change = np.where(part[:, left_out] > 0, minus_log(read) - minus_log(part[:, left_out]), 0.0)
+        change = minus_log(read) - minus_log(part[:, left_out])
+        change[part[:, left_out] <= NEARLY_ZERO] = 0.0
         changes += ((before - part[:, left_out + 1]) * change).sum(axis=0)
     risk = float((1 - survival[:, -1]).sum())
     return float(np.abs(changes).sum()) / risk if risk > 0 else 0.0

@@ -23,7 +23,7 @@ ROUNDING = 1e-6
 # Cumulative hazards of survival probabilities are at most this: the probability is then 1e-10.
 LARGEST_HAZARD = 23.0
 # Survival of at most this is nearly 0 if it falls by this factor in one step: some programs write 1e-4 or 1e-9 for 0.
-_NEARLY_ZERO, _STEEP = 1e-4, 0.1
+NEARLY_ZERO, _STEEP = 1e-4, 0.1
 # Probabilities with so many decimals are taken as rounded.
 _MOST_DECIMALS = 5
 # Patients whose values at times of their own a model predicts together, at a cost of m * m for m patients.
@@ -140,7 +140,7 @@ class TableValues(CurveValues):
             return found
         reached = np.minimum(columns_of(self.values, rows, following), found)
         ratio = np.divide(reached, found, out=np.zeros_like(found), where=found > 0)
-        falls_to_zero = (reached <= _NEARLY_ZERO) & (ratio < _STEEP)
+        falls_to_zero = (reached <= NEARLY_ZERO) & (ratio < _STEEP)
         return found * np.where(falls_to_zero, 1 - passed * (1 - ratio), ratio**passed)
 
 

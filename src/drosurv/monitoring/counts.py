@@ -48,7 +48,7 @@ class Log:
     """Patients of a model in use.
 
     `start` (n,) is where time 0 of each row lies in the calendar; rows are at risk from `entry` on, until their time or
-    the end of their curve. `patient` (n,) numbers the patients.
+    the end of their curve. `patient` (n,) numbers the patients, and `weight` (n,) are the copies that rows stand for.
     """
 
     calendar: Calendar
@@ -57,6 +57,7 @@ class Log:
     entry: FloatArray
     curves: SurvivalCurves
     patient: IntArray
+    weight: IntArray
     lag: float
 
     @property
@@ -72,12 +73,12 @@ class Log:
     @property
     def first(self) -> float:
         """When the first patient enters."""
-        return float(self.entered.min())
+        return float(self.entered[self.weight > 0].min())
 
     @property
     def last(self) -> float:
         """Last date of the table."""
-        return float(self.ended.max())
+        return float(self.ended[self.weight > 0].max())
 
     @property
     def entered(self) -> FloatArray:
@@ -92,20 +93,20 @@ class Log:
     @property
     def happened(self) -> FloatArray:
         """When each counted event is known, after the lag."""
-        return self.ended[self.event] + self.lag
+        return self.ended[self.event & (self.weight > 0)] + self.lag
 
     def series(self, sensitive_features: Any, alpha: float) -> list[Series]:
         """Return the series in the order in which they appear: everybody, then groups by their first patient.
 
         Everybody gets half of alpha, and the j-th group alpha / (2 j (j + 1)): a later group does not change the past.
         """
-        n = len(self.start)
-        found = [Series(EVERYONE, ALL, np.arange(n), alpha / 2)]
+        counts = self.weight > 0
+        found = [Series(EVERYONE, ALL, np.flatnonzero(counts), alpha / 2)]
         groups = [
             (float(self.entered[rows].min()), number, attribute.name, label, rows)
-            for number, attribute in enumerate(parse_attributes(sensitive_features, n, at_least=1))
-            for label, rows in sorted(attribute.rows.items())
-            if len(rows)
+            for number, attribute in enumerate(parse_attributes(sensitive_features, len(counts), at_least=1))
+            for label, members in sorted(attribute.rows.items())
+            if len(rows := members[counts[members]])
         ]
         ordered = sorted(groups, key=lambda group: (*group[:2], group[3]))
         for j, (_, _, name, label, rows) in enumerate(ordered, start=1):
@@ -117,7 +118,7 @@ class Log:
         total = np.zeros((len(series), len(looks)))
         member = np.zeros((len(series), len(self.start)))
         for k, one in enumerate(series):
-            member[k, one.rows] = 1.0
+            member[k, one.rows] = self.weight[one.rows]
         points = self.curves.times if isinstance(self.curves, PointCurves) else None
         values = max(len(looks) + 1, 0 if points is None else len(points))
         for batch in batches(len(self.start), max(1, _VALUES // values)):
@@ -147,15 +148,15 @@ class Log:
             rows.append(order[np.unique(self.patient[order], return_index=True)[1]])
         return self._counted(looks, self.entered + self.lag, series, rows)
 
-    @staticmethod
     def _counted(
-        looks: FloatArray, known: FloatArray, series: Sequence[Series], rows: Sequence[IntArray]
+        self, looks: FloatArray, known: FloatArray, series: Sequence[Series], rows: Sequence[IntArray]
     ) -> FloatArray:
         """Return how many of the rows of each series are known by each look, (S, K)."""
         found = np.empty((len(series), len(looks)))
         for k, own in enumerate(rows):
+            copies = np.repeat(known[own], self.weight[own])
             # Sums of dates and times are equal up to rounding.
-            found[k] = np.searchsorted(np.sort(known[own]), looks + 1e-9, side="right")
+            found[k] = np.searchsorted(np.sort(copies), looks + 1e-9, side="right")
         return found
 
     @property

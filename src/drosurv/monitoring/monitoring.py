@@ -25,6 +25,7 @@ from drosurv.metrics.scores import metric_target
 from drosurv.monitoring.counts import Calendar, Log, Series, curves_to_monitor, patient_numbers
 from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
 from drosurv.patients.groups import EVERYONE
+from drosurv.patients.observation import copies
 from drosurv.patients.target import (
     FloatArray,
     IntArray,
@@ -90,8 +91,8 @@ def monitor(
     y : structured array (n,)
         Events and times, until the last date at which each patient is known to be free of the event. The fields
         ``entry``, the times from which rows are under observation, and ``id``, if patients have several rows, which
-        must not overlap, are used; weights are not supported. A row that repeats the follow-up of another one of the
-        same patient is counted, with a warning.
+        must not overlap, are used; a row of ``weight`` 2 counts as two. A row that repeats the follow-up of another one
+        of the same patient is counted, with a warning.
     start : (n,) dates or numbers
         Where time 0 of each patient lies in the calendar. Numbers are in the unit of the times, except for dates such
         as 20210331.
@@ -132,7 +133,8 @@ def monitor(
     require(0 <= as_number(lag) < np.inf, "lag", "be a time of at least 0", lag)
     model, cause = of_causes(model, cause, y)
     target = _target(y, cause)
-    n = len(target)
+    n, weight = len(target), y_field(y, "weight")
+    weight = np.ones(n) if weight is None else copies(weight, n)
     if y_field(y, "clusters") is not None:
         warn_caller(
             f"monitoring takes patients as independent: if those of one of the {arg('clusters')} are alike, false "
@@ -152,6 +154,7 @@ def monitor(
         since,
         curves_to_monitor(as_predictions(model, X, n, cause=cause)),
         patient,
+        weight.astype(np.intp),
         float(lag),
     )
     years = calendar.unit * target.time.max() / 365.25
@@ -203,16 +206,12 @@ def _by_date(rows: list[dict[str, Any]], path: pd.DataFrame, more: tuple[str, ..
 
 def _target(y: Any, cause: int | None) -> Target:
     """Return events and times; with causes, those of one or of any cause."""
-    if y_field(y, "weight") is not None:
-        raise ArgumentError(
-            "weight", f"{arg('weight')} is not supported in monitoring: repeat the rows, or leave it out."
-        )
     if has_causes(y):
         causes = y[y.dtype.names[0]]
         y = of_events(y, causes > 0 if cause is None else causes == cause)
     else:
         require(cause is None, "cause", "be left out where y has no causes", cause)
-    return metric_target(y, late_entry=True)
+    return metric_target(y, late_entry=True, weighted=True)
 
 
 @dataclass(frozen=True, eq=False)
