@@ -93,7 +93,9 @@ def test_the_factor_is_the_best_one_on_the_folds(ties):
         (DROCox(alpha=0.2), 24, 1e-6, 1000),
         (DROCox(alpha=0.2), 24, 1e-6, 100_000),
         (DROCox(alpha=0.2, ties="efron"), 24, 1e-6, 1000),
+        (DROCox(alpha=0.5, ball="paper", recalibrate=True), 24, 1e-6, 1000),
         (DROCoxSplit(alpha=0.5), 24, 1e-6, 1000),
+        (CoxPH(recalibrate=True), 24, 1e-6, 100_000),
         (DROCox(alpha=0.5, ball="cvar"), 4, 1e-3, 1000),
         (DROCox(alpha=0.5, ball="cvar"), 4, 1e-3, 100_000),
     ],
@@ -121,7 +123,7 @@ def test_folds_solved_together_equal_folds_trained_anew(model, columns, precisio
     assert len(solved) == 5
     assert all(x is not None for x in solved)
     monkeypatch.setattr(
-        network_estimator, "coefficients_without", lambda result, options, parts: [None] * len(parts)
+        network_estimator, "coefficients_without", lambda result, options, fold, folds: [None] * len(folds)
     )
     anew = clone(model).set_params(random_state=0, tol=max(1e-12, 1e-6 * precision)).fit(X_many, y)
     assert found == pytest.approx(anew.recalibration_, rel=precision)

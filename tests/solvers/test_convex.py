@@ -317,3 +317,32 @@ def test_more_features_than_patients_are_no_more_directions_than_patients():
     coef = problem.coefficients(theta)
     assert coef.shape == (70,)
     np.testing.assert_allclose((X - problem.centre) @ coef, problem.X @ theta, atol=1e-10)
+
+
+@pytest.mark.parametrize("from_sample", [True, False])
+@pytest.mark.parametrize("make", [Mean, lambda: ChiSquare(0.3)], ids=["mean", "chi2"])
+@pytest.mark.parametrize("loss", ["breslow", "split"])
+def test_hessians_without_a_fold_are_nearly_those_of_the_other_patients(loss, make, from_sample, monkeypatch):
+    monkeypatch.setattr(convex_module, "_NEWTON_WORK", 2e5 if from_sample else np.inf)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 12)) * np.logspace(-2, 2, 12)
+    target = Target(
+        rng.random(6000) < 0.7, rng.exponential(size=6000) * np.exp(0.4 * X[:, 5] / X[:, 5].std())
+    )
+    problem = problem_of(X, target, loss, make, l2=1e-6)
+    assert (problem.sample is not None) == from_sample
+    theta = minimise(problem, max_iter=200).x
+    fold = rng.integers(0, 5, len(X))
+    found, differences = problem.hessians_without(theta, fold), []
+    # Of all patients, or from the sample.
+    whole = problem.curvature()[1]
+    problem.sample = None
+    for k, hessian in enumerate(found):
+        part = problem.without(fold == k)
+        part.value(theta)
+        exact = part.curvature()[1]
+        root = np.linalg.cholesky(np.linalg.inv(exact))
+        differences.append([np.linalg.norm(root.T @ (h - exact) @ root, 2) for h in (hessian, whole)])
+    print(differences)
+    near, far = np.mean(differences, axis=0)
+    assert near < 0.5 * far

@@ -130,7 +130,7 @@ class RiskSets(RiskSums):
         order: IntArray | None = None,
     ) -> None:
         self.order: IntArray = np.argsort(time) if order is None else order
-        self.first: IntArray = np.searchsorted(time[self.order], event_times, side="left")
+        self.first: IntArray = first_at(time[self.order], event_times)
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
 
     def moved(self, position: IntArray) -> Self:
@@ -140,15 +140,9 @@ class RiskSets(RiskSums):
         return part
 
     def without(self, left_out: BoolArray) -> Self:
-        """See :meth:`RiskSums.without`; both share the memory for what derivatives need."""
-        part = copy(self)
-        part.forget()
-        part.order, part.first, part.sorted_weight = _kept(
-            self.order, self.first, self.sorted_weight, left_out
-        )
-        if self._saved:
-            risks, (batch, n) = self._saved[0], (len(self._saved[0]), len(part.order))
-            part._saved = risks.reshape(-1)[: batch * n].reshape(batch, n), *self._saved[1:]
+        """See :meth:`RiskSums.without`: they have weight zero. Both share the memory for what derivatives need."""
+        part, kept = copy(self), (~left_out[self.order]).astype(np.float64)
+        part.sorted_weight = kept * self.sorted_weight if len(self.sorted_weight) else kept
         return part
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
@@ -206,22 +200,14 @@ class RiskSets(RiskSums):
 
 
 @numba.njit(cache=True, nogil=True)
-def _kept(
-    order: IntArray, first: IntArray, weight: FloatArray, left_out: BoolArray
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return order, first and weight of the patients who are not left out (n,)."""
-    kept, begins, weights = np.empty_like(order), np.empty_like(first), np.empty_like(weight)
-    size, k = 0, 0
-    for i in range(order.shape[0]):
-        while k < first.shape[0] and first[k] == i:
-            begins[k] = size
-            k += 1
-        kept[size] = order[i]
-        if weight.shape[0]:
-            weights[size] = weight[i]
-        size += not left_out[order[i]]
-    begins[k:] = size
-    return kept[:size].copy(), begins, weights[:size].copy()
+def first_at(ascending: FloatArray, values: FloatArray) -> IntArray:
+    """Return the position (K,) of the first number that is at least as large as each of the ascending values (K,)."""
+    out, i = np.empty(len(values), dtype=np.intp), 0
+    for k in range(len(values)):
+        while i < len(ascending) and ascending[i] < values[k]:
+            i += 1
+        out[k] = i
+    return out
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -67,10 +67,6 @@ _SAMPLE_SEED = 0
 _BLOCK = 2048
 # From this many patients on their numbers do not fit into the cache, and they are sorted by time.
 _SORTED = 200_000
-# The Hessian for similar problems is computed from so many patients per feature: it is not computed again.
-_PER_FEATURE = 200
-# It is computed from all patients if events times features are at most this.
-_FEW_EVENTS = 1.5e5
 # A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
@@ -400,6 +396,8 @@ class LinearProblem(ConvexProblem):
             self.network = LinearRows(X, start, self.centre, self._constant)
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._losses = np.empty((1, 0))
+        # The last point at which Hessians of all patients were computed, and these.
+        self._known: tuple[FloatArray, tuple[FloatArray, FloatArray]] | None = None
         self.sample = self._sampled(self._sample_size())
 
     @cached_property
@@ -418,38 +416,42 @@ class LinearProblem(ConvexProblem):
         theta = theta if self._rotation is None else theta @ self._rotation
         return theta[0] if self.outputs == 1 else theta
 
-    def nearby(self, theta: FloatArray) -> Nearby | None:
-        """Return the start for similar problems, given the minimum theta (d,), at which this problem is.
+    def hessians_without(self, theta: FloatArray, fold: IntArray) -> FloatArray | None:
+        """Return estimates (K, d, d) of the Hessians at theta (d,) of the problems without the patients of each fold.
 
-        None if theirs may have another size.
+        Nearly all that the choice of the patients changes in a Hessian is a weighted sum of squares of the features.
+        It is computed from the patients in question, the rest of the Hessian from the sample or from all patients.
+        None if those problems may have another size. `fold` (n,) are numbers from 0; the problem is left at theta.
         """
         if self._rotation is not None or self.size != self.d:
             return None
         if not np.array_equal(self._z, theta):
             self.value(theta)
-        at, more = copy.copy(self), min(_PER_FEATURE * self.size, self.n // 4)
-        if len(self.criterion.loss.rows) * self.size <= _FEW_EVENTS:
-            at.sample = None
-        elif isinstance(self.sample, LinearProblem) and more > self.sample.n:
-            at.sample = self._sampled(more)
+        at = self
         if self.last_smoothing:
             # With less smoothing too few losses of a sample would have weights that change.
-            at = at.smoothed(max(self.last_smoothing, _NEAR * self.scale(self._last)))
-            at.value(theta)
-        fixed, changing = at.curvature()
+            at = self.smoothed(max(self.last_smoothing, _NEAR * self.scale(self._last)))
+            at.value_of(theta, self._scores)
+        fold = fold if self._order is None else fold[self._order]
+        hessian, squares = at.curvature()[1], at._squares(fold)
+        included = total = squares.sum(axis=0)
         if isinstance(at.sample, LinearProblem):
-            # What a sample leaves uncertain is mostly this term, which is in both Hessians.
-            correction = at._squares() - at.sample._squares()
-            fixed, changing = fixed + correction, changing + correction
-        return Nearby(theta, (fixed, changing))
+            (included,) = at.sample._squares(np.zeros(at.sample.n, np.intp))
+        left = 1.0 - np.bincount(fold, self.criterion.patient_mass)
+        out: FloatArray = hessian - included + (total - squares) / left[:, None, None]
+        return out
 
-    def _squares(self) -> FloatArray:
-        """Return the first term of the Hessian: the sum of squares of the features, weighted by second derivatives."""
-        (weights,) = self.criterion.loss.curvature(self.criterion.loss_weights(self._evaluation))
-        columns, out = self.network.columns, np.zeros((self.d, self.d))
-        for rows in batches(self.n, _BLOCK):
-            part = columns[:, rows] * np.sqrt(weights[rows])
-            out += part @ part.T
+    def _squares(self, fold: IntArray) -> FloatArray:
+        """Return sums (K, d, d) of squares of the features over each fold (n,), with their weights in the Hessian."""
+        roots = np.sqrt(self.criterion.second_derivatives(self._losses, self._evaluation))
+        columns, n_folds = self.network.columns, int(fold.max()) + 1
+        out = np.zeros((n_folds, self.d, self.d))
+        for rows in batches(self.n, _BLOCK // 2):
+            by_fold = np.argsort(fold[rows], kind="stable")
+            part = (columns[:, rows] * roots[rows]).take(by_fold, axis=1)
+            ends = np.cumsum(np.bincount(fold[rows], minlength=n_folds))
+            for k, of_fold in enumerate(np.split(part, ends[:-1], axis=1)):
+                out[k] += of_fold @ of_fold.T
         return out
 
     def without(self, left_out: BoolArray) -> Self | None:
@@ -461,7 +463,7 @@ class LinearProblem(ConvexProblem):
         if criterion is None:
             return None
         other = copy.copy(self)
-        other.criterion, other._first = criterion, np.nan
+        other.criterion, other._first, other._known = criterion, np.nan, None
         other.forget()
         return other
 
@@ -471,7 +473,7 @@ class LinearProblem(ConvexProblem):
             return None
         rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(self.n)[:size])
         other = copy.copy(self)
-        other.criterion, other.sample, other.n = self.criterion.take(rows), None, size
+        other.criterion, other.sample, other.n, other._known = self.criterion.take(rows), None, size, None
         other.X = self._centred(rows)
         rows = other.criterion.loss.rows
         # Every block needs more losses than there are features.
@@ -501,6 +503,11 @@ class LinearProblem(ConvexProblem):
         return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
 
     @property
+    def scores(self) -> FloatArray:
+        """The scores at the current point, (1, n) with one output."""
+        return self._scores
+
+    @property
     def spread(self) -> float:
         """Difference between the highest and the lowest score."""
         return float(np.ptp(self._scores))
@@ -508,7 +515,7 @@ class LinearProblem(ConvexProblem):
     def smoothed(self, smoothing: float) -> Self:
         """Return the same problem with the smoothed objective."""
         other = copy.copy(self)
-        other.criterion = self.criterion.smoothed(smoothing)
+        other.criterion, other._known = self.criterion.smoothed(smoothing), None
         if self.sample is not None:
             other.sample = self.sample.smoothed(smoothing)
         return other
@@ -553,10 +560,12 @@ class LinearProblem(ConvexProblem):
         if self.sample is not None:
             self.sample.value(self._z)
             return self.sample.curvature()
-        fixed, changing = self.criterion.curvature(self.X, self._losses, self._evaluation)
-        ridge = np.diag(self.ridge)
-        penalised = fixed + ridge
-        return penalised, penalised if changing is fixed else changing + ridge
+        if self._known is None or not np.array_equal(self._known[0], self._z):
+            fixed, changing = self.criterion.curvature(self.X, self._losses, self._evaluation)
+            ridge = np.diag(self.ridge)
+            penalised = fixed + ridge
+            self._known = self._z, (penalised, penalised if changing is fixed else changing + ridge)
+        return self._known[1]
 
     def _ridge_value(self) -> float:
         return 0.5 * float(self.ridge @ self._z**2)
@@ -570,42 +579,41 @@ def centred(X: FloatArray, centre: FloatArray, constant: BoolArray) -> FloatArra
 
 
 def minimise_together(
-    problems: Sequence[LinearProblem], near: Nearby, precision: float
+    problems: Sequence[LinearProblem],
+    start: FloatArray,
+    scores: FloatArray,
+    hessians: FloatArray,
+    precision: float,
 ) -> list[FloatArray | None]:
-    """Find the minima of problems with the same features, given that of a similar one and its Hessian.
+    """Find the minima of K problems with the same features, from a start (d,), its scores (1, n) and Hessians there.
 
     Each round takes a step in all problems; their scores are one product with the features, and so are their gradients.
     A problem is solved if the square of the next step is expected to be less than the `precision`, relative to that of
     the coefficients; lengths are those of changes of the scores. It is None if the steps do not shrink fast.
     """
-    inverse, columns, ridge = _inverse(near.hessians[1]), problems[0].network.columns, problems[0].ridge
-    x, found = np.tile(near.x, (len(problems), 1)), dict[int, FloatArray]()
-    memory, inverses = [_Steps(maxlen=_MEMORY) for _ in problems], [inverse] * len(problems)
+    columns, ridge = problems[0].network.columns, problems[0].ridge
+    x, found = np.tile(start, (len(problems), 1)), dict[int, FloatArray]()
+    memory, inverses = [_Steps(maxlen=_MEMORY) for _ in problems], [_inverse(hessian) for hessian in hessians]
+    enough = [precision * float(start @ hessian @ start) for hessian in hessians]
     last: dict[int, tuple[FloatArray, FloatArray, float]] = {}
-    left = list(range(len(problems)))
-    slopes = np.empty((len(problems), columns.shape[1]))
-    enough = precision * float(near.x @ near.hessians[1] @ near.x)
+    left, slopes = list(range(len(problems))), np.empty((len(problems), columns.shape[1]))
+    rows = np.broadcast_to(scores, slopes.shape)
     while left:
-        slopes = np.matmul(x[left], columns, out=slopes[: len(left)])
-        for k, row in zip(left, slopes, strict=True):
+        for k, row, slope in zip(left, rows, slopes, strict=False):
             value = problems[k].value_of(x[k], row[None])
             # In place of the scores, which are not needed any more.
-            row[:] = problems[k].slopes()[0][0] if np.isfinite(value) else np.nan
+            slope[:] = problems[k].slopes()[0][0] if np.isfinite(value) else np.nan
             problems[k].forget()
         gradients, going = ridge * x[left], []
         for part in batches(columns.shape[1], _BLOCK):
-            gradients += slopes[:, part] @ columns[:, part].T
+            gradients += slopes[: len(left), part] @ columns[:, part].T
         for k, gradient in zip(left, gradients, strict=True):
-            gap, shrinkage = float(gradient @ inverse @ gradient), 1.0
+            gap, shrinkage = float(gradient @ inverses[k] @ gradient), 1.0
             if k in last:
                 step, before, last_gap = last[k]
                 shrinkage = gap / last_gap
-                change = gradient - before
-                if not memory[k] and step @ change > 0.0:
-                    # The Hessian of a sample is too large or too small by about the same factor in all directions.
-                    inverses[k] = inverse * (last_gap / float(step @ change))
-                memory[k].add(step, change)
-            solved = gap * shrinkage <= enough
+                memory[k].add(step, gradient - before)
+            solved = gap * shrinkage <= enough[k]
             if solved or (gap < np.inf and (k not in last or shrinkage < _FAST)):
                 step = memory[k].direction(gradient, inverses[k])
                 x[k] += step
@@ -615,4 +623,5 @@ def minimise_together(
                 else:
                     going.append(k)
         left = going
+        rows = np.matmul(x[left], columns, out=slopes[: len(left)])
     return [found.get(k) for k in range(len(problems))]

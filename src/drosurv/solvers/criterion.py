@@ -171,6 +171,17 @@ class Criterion:
         vectors = curvature.vectors[:, active] @ rows
         return fixed, changing + vectors.T @ (curvature.scales[:, None] * vectors)
 
+    def second_derivatives(self, losses: FloatArray, evaluation: Evaluation) -> FloatArray:
+        """Return second derivatives (n,) of the objective, each in one patient's score, about.
+
+        Weights change with the losses; of that, only the change of an event's weight with its own loss is included.
+        """
+        second: FloatArray = self.loss.curvature(self.loss_weights(evaluation))[0]
+        changing = self.objective.curvature(losses[0], self.mass, evaluation)
+        if changing is not None:
+            second[self.loss.rows] += changing.diagonal[: len(self.loss.rows)]
+        return second
+
     def _average(self, values: FloatArray) -> FloatArray:
         return values if self.neighborhoods is None else self.neighborhoods.average(values)
 

@@ -18,7 +18,7 @@ from drosurv.losses import ConvexLoss
 from drosurv.objectives.balls import RobustObjective
 from drosurv.objectives.objective import Evaluation, Mean, Objective
 from drosurv.patients.draws import draw_places
-from drosurv.patients.target import BoolArray, FloatArray, IntArray
+from drosurv.patients.target import FloatArray, IntArray
 from drosurv.presentation.drawing import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy
@@ -54,7 +54,7 @@ FEWEST_EVENTS = 5
 _WORTH_THREADS = 1e9
 # Squared relative error of coefficients without a part of so many patients, in proportion smaller of fewer: the factor
 # of recalibration then changes by less than 1e-6.
-_ENOUGH, _OF_PATIENTS = 5e-12, 20_000
+_ENOUGH, _OF_PATIENTS = 2e-12, 20_000
 _REMEDIES = {
     "max_iter": "it reached max_iter; raise max_iter or scale the features",
     "stalled": (
@@ -93,34 +93,36 @@ def solve(problem: Problem, options: Options) -> Result:
 
 
 def coefficients_without(
-    result: Result, options: Options, parts: Sequence[BoolArray]
+    result: Result, options: Options, fold: IntArray, folds: Sequence[int]
 ) -> list[FloatArray | None]:
-    """Return the coefficients (d,) of a convex model without each part (n,) of its training patients.
+    """Return the coefficients (d,) of a convex model without each of the folds; `fold` (n,) are those of the patients.
 
     They are found from those of all patients. None where the model has to be trained anew.
     """
     # Its loss is not in memory beside those without the parts.
     linear, result.linear = result.linear, None
-    found: list[FloatArray | None] = [None] * len(parts)
-    near = linear.nearby(result.network) if linear is not None and result.status == "converged" else None
-    if linear is None or near is None:
+    found: list[FloatArray | None] = [None] * len(folds)
+    if linear is None or result.status != "converged":
         return found
-    problems = [linear.without(part) for part in parts]
+    theta = result.network
+    hessians = linear.hessians_without(theta, fold)
+    if hessians is None:
+        return found
+    problems = [linear.without(fold == k) for k in folds]
+    smooth = [problem for problem in problems if problem is not None]
+    if not smooth:
+        return found
+    there = [k for k, problem in zip(folds, problems, strict=True) if problem is not None]
+    scores, n, smoothing = linear.scores, linear.n, linear.last_smoothing
     linear.criterion.loss.forget()
-    n, smoothing = linear.n, linear.last_smoothing
-    del linear, parts
-    there = [problem for problem in problems if problem is not None]
-    if not there:
-        return found
-    tol = there[0].tol if options.tol is None else options.tol
-    smooth = [problem.smoothed(smoothing) for problem in there] if smoothing else there
-    for problem in smooth:
-        problem.sample = near
+    del linear
+    tol = smooth[0].tol if options.tol is None else options.tol
+    smooth = [problem.smoothed(smoothing) for problem in smooth] if smoothing else smooth
     precision = min(_ENOUGH * min(n / _OF_PATIENTS, 1.0), 1e-3 * tol)
-    together = iter(minimise_together(smooth, near, precision))
+    together = iter(minimise_together(smooth, theta, scores, hessians[there], precision))
     found = [None if problem is None else next(together) for problem in problems]
     return [
-        minimise(problem, tol=tol, max_iter=options.max_iter, start=near.x).x
+        minimise(problem, tol=tol, max_iter=options.max_iter, start=theta).x
         if x is None and problem is not None
         else x
         for problem, x in zip(problems, found, strict=True)
