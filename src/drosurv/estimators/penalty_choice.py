@@ -182,8 +182,10 @@ def cross_validated_likelihood(
     too. The penalty of the summed loss is that of the fit to all patients, so that with fewer patients the penalty per
     patient is larger: the best penalty of a sum hardly depends on their number.
     """
-    order = training.target.order
-    # In the order of times, the losses read memory in order.
+    # In the order of times, losses read memory in order. Features of many rows are read in their own order instead,
+    # because they take longer to read out of order, and too much memory for a copy.
+    n = len(folds)
+    order = training.target.order if n < MANY_ROWS else np.arange(n)
     of_all, folds = training.cox_loss(ties, order), folds[order]
     starts: dict[tuple[int, int], Start] = {}
     parts = [
@@ -208,14 +210,15 @@ def _likelihood_of_fold(
     """
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     inside, out = order[~in_fold], np.empty(len(choices))
-    part = training.take(inside)
-    per_patient = l2 / training.mass[inside].sum()
-    loss = part.cox_loss(of_all.ties)
-    splined = SplineDesign.learn(part.X, part.weight, int(knots.max()))
+    mass = training.mass[inside]
+    per_patient = l2 / mass.sum()
+    mass /= mass.sum()
+    loss = training.cox_loss(of_all.ties, inside)
+    splined = SplineDesign.learn(training.X[inside], loss.weight, int(knots.max()))
     for n_knots in np.unique(knots):
         # The linear design consists of the linear columns of the design with knots.
         design = splined if n_knots else splined.linear()
-        X: Any = DesignRows(design, part.X)
+        X: Any = DesignRows(design, training.X, inside)
         path = np.flatnonzero(knots == n_knots)
         # Each fit starts from the last, so successive penalties should be similar: for the first factor l2
         # decreases, for the second it increases, and so on; l2 = 0 is last.
@@ -225,12 +228,12 @@ def _likelihood_of_fold(
         ridges = per_patient[path, None] * np.where(design.nonlinear, factor[path, None], 1.0)
         if len(X) < MANY_ROWS or X.shape[1] > MOST_COLUMNS:
             X = np.asarray(X)
-            coef = ridge_path(X, loss, part.mass, ridges)[0]
+            coef = ridge_path(X, loss, mass, ridges)[0]
         else:
             size = (int(n_knots), X.shape[1])
-            coef, starts[size] = ridge_fits(X, loss, part.mass, ridges, starts.get(size))
+            coef, starts[size] = ridge_fits(X, loss, mass, ridges, starts.get(size))
         for some in batches(len(path), MODELS):
-            held_out = products(coef[some], DesignRows(design, training.X[order[in_fold]]))
+            held_out = products(coef[some], DesignRows(design, training.X, order[in_fold]))
             out[path[some]] = _gains(of_all, loss, in_fold, products(coef[some], X), held_out)
             # Not in memory beside those of the next models.
             del held_out

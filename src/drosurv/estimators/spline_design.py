@@ -158,21 +158,22 @@ class SplineDesign:
 
 
 class DesignRows:
-    """The standardised design columns (n, p) of X (n, d), computed when rows are read.
+    """The standardised design columns (n, p) of X (m, d), or of its rows in `order` (n,), computed when rows are read.
 
     They take several times the memory of X: ``self[rows]`` are those of a few rows, ``np.asarray(self)`` of all.
     """
 
-    def __init__(self, design: SplineDesign, X: FloatArray) -> None:
+    def __init__(self, design: SplineDesign, X: FloatArray, order: IntArray | None = None) -> None:
         # numba would compile the loops again for arrays stored otherwise.
         self.X, self.layout = np.require(X, np.float64, ["C", "W"]), design.layout
-        self.shape = (len(X), len(self.layout[-1]))
+        self.order = order
+        self.shape = (len(X if order is None else order), len(self.layout[-1]))
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, part: slice | IntArray) -> FloatArray:
-        X = self.X[part]
+        X = self.X[part if self.order is None else self.order[part]]
         out = np.empty((self.shape[1], len(X)))
         low, high, knots, ends, starts, centre, weights = self.layout
         _write_columns(X, low, high, knots, ends, starts, centre, weights, out)
