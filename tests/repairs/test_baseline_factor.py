@@ -21,7 +21,7 @@ def test_factors_are_events_over_expected_ones_in_each_interval():
     time, event, r = RNG.exponential(size=N), RNG.random(N) < 0.7, RNG.normal(0, 0.3, N)
     target = parse_target(Surv.from_arrays(event, time))
     by_interval = (np.exp(r) * RATES)[:, None] * time_in_intervals(np.zeros(N), time)
-    found = BaselineFactor.learn(EDGES, by_interval, target, np.ones(N))
+    found = BaselineFactor.learn(EDGES, by_interval.sum(axis=0), target, np.ones(N))
     for k, (low, high) in enumerate([(0.0, 0.4), (0.4, 1.0), (1.0, np.inf)]):
         events = sum(d for d, t in zip(event, time, strict=True) if low < t <= high)
         expected = sum(
@@ -36,7 +36,7 @@ def test_factors_count_hazards_from_entry_on_and_patients_by_weight():
     entry, weight = time * RNG.random(N), RNG.integers(1, 4, N).astype(float)
     target = parse_target(Surv.from_arrays(event, time))
     by_interval = RATES[:, None] * time_in_intervals(entry, time)
-    found = BaselineFactor.learn(EDGES, by_interval, target, weight)
+    found = BaselineFactor.learn(EDGES, weight @ by_interval, target, weight)
     for k, (low, high) in enumerate([(0.0, 0.4), (0.4, 1.0), (1.0, np.inf)]):
         events = (weight * event)[(low < time) & (time <= high)].sum()
         at_risk = np.clip(np.minimum(time, high) - np.maximum(entry, low), 0, None)

@@ -12,6 +12,7 @@ from drosurv.repairs.bayes_factors import (
     ScoreEvidence,
     SummedGain,
     group_effects,
+    in_blocks,
     likelihood_gains_of,
     log_bayes_factor,
     minus_log_prior,
@@ -93,19 +94,19 @@ def test_poisson_ridge_is_the_optimum_of_a_general_optimiser():
         return -likelihood_gains_of(r, at.events, at.expected).sum() + 0.5 * penalty @ theta**2
 
     wanted = optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-8}).x
-    found = poisson_ridge(at.columns, at.events, at.expected, penalty)
+    found = poisson_ridge(in_blocks(at.columns, at.events, at.expected), penalty)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     np.testing.assert_allclose(
-        poisson_ridge(at.columns, at.events, at.expected, penalty, wanted), wanted, atol=1e-5
+        poisson_ridge(in_blocks(at.columns, at.events, at.expected), penalty, wanted), wanted, atol=1e-5
     )
 
 
 def test_poisson_ridge_is_finite_without_events_and_with_equal_columns():
     at = residuals_of()
-    none = poisson_ridge(at.columns[:, :1], np.zeros(400), at.expected, np.array([4.0]))
+    none = poisson_ridge(in_blocks(at.columns[:, :1], np.zeros(400), at.expected), np.array([4.0]))
     assert -10 < none[0] < -1
     twice = np.column_stack([at.columns, at.columns[:, 1]])
-    assert np.isfinite(poisson_ridge(twice, at.events, at.expected, np.zeros(5))).all()
+    assert np.isfinite(poisson_ridge(in_blocks(twice, at.events, at.expected), np.zeros(5))).all()
 
 
 def test_gain_is_the_change_of_the_survival_likelihood():

@@ -10,7 +10,13 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.patients.target import parse_target
 from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
-from drosurv.repairs.expected import Expected, expected_of_fitted, expected_of_frozen, reference_times
+from drosurv.repairs.expected import (
+    Expected,
+    ProportionalIntervals,
+    expected_of_fitted,
+    expected_of_frozen,
+    reference_times,
+)
 
 DATA = make_hidden_minority(n_samples=300, random_state=0)
 TARGET = parse_target(DATA.y)
@@ -179,3 +185,31 @@ def test_a_repair_on_longer_follow_up_does_not_lengthen_the_curves(model):
     repaired = repair(model, DATA.X, later, frozen=True)
     events = expected_of_frozen(repaired, DATA.X, parse_target(later), TIMES).events
     np.testing.assert_array_equal(events, later["event"] & (later["time"] <= last))
+
+
+def test_events_in_intervals_are_the_same_if_they_are_computed_when_read(model):
+    other = CoxPH(l2=0.1).fit(DATA.X, DATA.y)
+    folds, ends = np.arange(300) % 2, np.quantile(TARGET.time, [0.2, 0.4, 0.6, 0.8])
+    weight = np.random.default_rng(0).uniform(0.5, 2, 300)
+
+    def joined(many):
+        parts = []
+        for fold, fitted in enumerate((model, other)):
+            rows = np.flatnonzero(folds == fold)
+            curves = as_predictions(fitted, DATA.X.iloc[rows], len(rows)).survival_curves
+            part = expected_of_fitted(curves, TARGET.take(rows), TIMES, ends, many=many)
+            assert isinstance(part.by_interval, ProportionalIntervals) == many
+            parts.append(part.clipped(1e-4, 0.5))
+        whole = Expected.joined(parts, folds).weighted(weight)
+        # Once more, in longer intervals.
+        longer = [whole.part(folds == fold, np.array([0, 2, 3])) for fold in (0, 1)]
+        return whole, Expected.joined(longer, folds)
+
+    for stored, computed in zip(joined(False), joined(True), strict=True):
+        np.testing.assert_allclose(computed.hazard, stored.hazard)
+        # In single precision.
+        np.testing.assert_allclose(computed.by_interval[:], stored.by_interval, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(computed.by_interval[[7, 2]], stored.by_interval[[7, 2]], atol=1e-6)
+    forest = RandomSurvivalForest(n_estimators=2, random_state=0).fit(DATA.X, DATA.y)
+    curves = as_predictions(forest, DATA.X, 300).survival_curves
+    assert isinstance(expected_of_fitted(curves, TARGET, TIMES, ends, many=True).by_interval, np.ndarray)

@@ -194,7 +194,7 @@ def written_out(periods, first, at, score, rows):
     """Gain in log likelihood of the correction, patient by patient and interval by interval."""
     total = 0.0
     for i in np.flatnonzero(rows):
-        for m, expected in enumerate(at.over_time.expected[i]):
+        for m, expected in enumerate(at.over_time.unscaled[i]):
             k = sum(m >= first) - 1
             r = periods.levels[k] + periods.slopes[k] * score[i]
             happened = at.events[i] * (at.over_time.interval[i] == m)
@@ -214,7 +214,7 @@ def test_levels_and_slopes_solve_their_penalised_score_equations():
     ]
     assert min(events) > 0.15 * sum(events)
     for k, (low, high) in enumerate(zip(first, [*first[1:], 99], strict=True)):
-        mean = at.over_time.expected[:, low:high].sum(axis=1)
+        mean = at.over_time.unscaled[:, low:high].sum(axis=1)
         mean = mean * np.exp(fitted.levels[k] + fitted.slopes[k] * score)
         happened = at.events * (at.over_time.interval >= low) * (at.over_time.interval < high)
         # The prior with the largest evidence has a standard deviation of 0.15.
@@ -280,7 +280,7 @@ def test_patients_of_a_cluster_count_as_their_mean():
         None,
         replace(
             at.over_time,
-            unscaled=np.repeat(at.over_time.expected, 2, axis=0),
+            unscaled=np.repeat(at.over_time.unscaled, 2, axis=0),
             interval=np.repeat(at.over_time.interval, 2),
         ),
     ).averaged(Clusters(np.arange(600) // 2))

@@ -214,7 +214,7 @@ def _likelihood_of_fold(
     per_patient = l2 / mass.sum()
     mass /= mass.sum()
     loss = training.cox_loss(of_all.ties, inside)
-    splined = SplineDesign.learn(training.X[inside], loss.weight, int(knots.max()))
+    splined = SplineDesign.learn(training.X, loss.weight, int(knots.max()), inside)
     for n_knots in np.unique(knots):
         # The linear design consists of the linear columns of the design with knots.
         design = splined if n_knots else splined.linear()

@@ -80,17 +80,25 @@ class SplineDesign:
     basis: tuple[FloatArray, ...] = ()
 
     @classmethod
-    def learn(cls, X: FloatArray, weight: FloatArray | None, n_knots: int) -> SplineDesign:
-        """Return the design for training rows (n, d); with 0 knots every feature is linear."""
-        knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
-        share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        means, variances, low, high = _linear_moments(np.require(X, np.float64, ["C", "W"]), share)
+    def learn(
+        cls, X: FloatArray, weight: FloatArray | None, n_knots: int, rows: IntArray | None = None
+    ) -> SplineDesign:
+        """Return the design for training patients, the `rows` (n,) of X (m, d), by default all, with weights (n,).
+
+        With 0 knots every feature is linear. Columns are copied one after the other.
+        """
+        rows, d = np.arange(len(X)) if rows is None else rows, X.shape[1]
+        knots = (np.empty(0),) * d
+        if n_knots:
+            knots = tuple(find_knots(X[rows, j, None], weight, n_knots)[0] for j in range(d))
+        share = np.full(len(rows), 1.0 / len(rows)) if weight is None else weight / weight.sum()
+        means, variances, low, high = _linear_moments(np.require(X, np.float64, ["C", "W"]), rows, share)
         scales = _inverse_spread(np.sqrt(variances), np.maximum(high, -low))
         centre = [np.array([mean]) for mean in means]
         basis = [np.array([[scale]]) for scale in scales]
         for j, t in enumerate(knots):
             if len(t):
-                x = np.require(X[:, j], np.float64, ["C", "W"])
+                x = np.require(X[rows, j], np.float64, ["C", "W"])
                 centre[j], covariance, largest = _spline_moments(x, t, share)
                 basis[j] = _standard_basis(covariance, largest)
         return cls(knots, low, high, tuple(centre), tuple(basis))
@@ -212,20 +220,20 @@ def _inverse_spread(spread: FloatArray, largest: FloatArray) -> FloatArray:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _linear_moments(
-    X: FloatArray, share: FloatArray
+    X: FloatArray, rows: IntArray, share: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return means, variances, minima and maxima (d,) of the columns of X (n, d)."""
-    n, d = X.shape
-    means, variances, low, high = np.zeros(d), np.zeros(d), X[0].copy(), X[0].copy()
+    """Return means, variances, minima and maxima (d,) of the columns of some rows (n,) of X (m, d)."""
+    n, d = len(rows), X.shape[1]
+    means, variances, low, high = np.zeros(d), np.zeros(d), X[rows[0]].copy(), X[rows[0]].copy()
     for i in range(n):
         for j in range(d):
-            value = X[i, j]
+            value = X[rows[i], j]
             means[j] += share[i] * value
             low[j] = value if value < low[j] else low[j]
             high[j] = value if value > high[j] else high[j]
     for i in range(n):
         for j in range(d):
-            apart = X[i, j] - means[j]
+            apart = X[rows[i], j] - means[j]
             variances[j] += share[i] * apart * apart
     return means, variances, low, high
 

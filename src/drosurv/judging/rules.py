@@ -116,8 +116,9 @@ class CodedTable:
         cls, table: pd.DataFrame, n_cuts: int = N_CUTS, most_levels: int = MOST_LEVELS
     ) -> CodedTable:
         """Code a table: numbers by thresholds at rounded quantiles, categories by their most frequent levels."""
-        codes, values, numeric = [], [], []
-        for name in table.columns:
+        codes = np.empty((table.shape[1], len(table)), dtype=np.int16)
+        values, numeric = [], []
+        for name, own in zip(table.columns, codes, strict=True):
             column = table[name]
             # A column of two values is a category: "diabetes = 1" reads better than "diabetes > 0".
             is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
@@ -133,10 +134,10 @@ class CodedTable:
                 code = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
                 # Rare levels have a code, so that they can meet "is not".
                 code = np.where((code < 0) & column.notna().to_numpy(), len(levels), code)
-            codes.append(code)
+            own[:] = code
             values.append(levels)
             numeric.append(is_number)
-        return cls(tuple(table.columns), np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
+        return cls(tuple(table.columns), codes, tuple(values), tuple(numeric))
 
     @property
     def n_codes(self) -> int:

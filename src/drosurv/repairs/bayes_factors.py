@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
+from typing import Any
 
 import numba
 import numpy as np
@@ -64,29 +66,30 @@ class OverTime:
     """Expected events (n, m) of patients in m intervals of time, and the `interval` (n,) in which follow-up ended.
 
     Intervals begin at the `edges` (m,). The effect of the log risk is 1 per `scale` of its column. Expected events are
-    those of `unscaled` (n, m), times a `factor` (n,) if there is one.
+    those of `unscaled` (n, m), an array or computed when rows are read, times a `factor` (n,) if there is one.
     """
 
-    unscaled: FloatArray
+    unscaled: Any
     interval: IntArray
     edges: FloatArray
     scale: float
     factor: FloatArray | None = None
 
-    @property
-    def expected(self) -> FloatArray:
-        """Expected events (n, m)."""
-        return self.unscaled if self.factor is None else self.factor[:, None] * self.unscaled
-
     def times(self, factor: FloatArray) -> OverTime:
         """Return the same with expected events multiplied by a factor for each patient, (n,)."""
         return replace(self, factor=factor if self.factor is None else factor * self.factor)
 
-    def joined(self, first: IntArray) -> OverTime:
-        """Return the same in the longer intervals that begin with the intervals `first` (k,)."""
-        unscaled = np.add.reduceat(self.unscaled, first, axis=1, dtype=np.float64)
-        interval = np.searchsorted(first, self.interval, side="right") - 1
-        return replace(self, unscaled=unscaled, interval=interval, edges=self.edges[first])
+    def periods(self, first: IntArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return, for some rows, the period in which follow-up ended (m,), and the expected events in periods (m, k).
+
+        Periods begin with the intervals `first` (k,).
+        """
+        expected = np.empty((len(rows), len(first)))
+        for part in batches(len(rows), TOGETHER):
+            np.add.reduceat(self.unscaled[rows[part]], first, axis=1, dtype=np.float64, out=expected[part])
+        if self.factor is not None:
+            expected *= self.factor[rows, None]
+        return np.searchsorted(first, self.interval[rows], side="right") - 1, expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +293,7 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
 LARGEST = 20.0
 MOST_STEPS = 30
 # Patients whose columns are multiplied at a time, in the cache.
-_TOGETHER = 4096
+TOGETHER = 4096
 
 
 def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
@@ -298,73 +301,79 @@ def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray)
     return events * r - np.expm1(r) * expected
 
 
+# Columns (p, m), observed events (m,) and expected events (m,) of some patients.
+Block = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def in_blocks(Z: FloatArray, events: FloatArray, expected: FloatArray) -> Callable[[], Iterator[Block]]:
+    """Return a function that yields a few patients at a time, given columns Z (n, p) and events (n,)."""
+
+    def blocks() -> Iterator[Block]:
+        for part in batches(len(events), TOGETHER):
+            # Products with each patient's number are twice as fast with one row of memory per column.
+            yield np.ascontiguousarray(Z[part].T), events[part], expected[part]
+
+    return blocks
+
+
 def poisson_ridge(
-    Z: FloatArray,
-    events: FloatArray,
-    expected: FloatArray,
-    penalty: FloatArray,
-    start: FloatArray | None = None,
+    blocks: Callable[[], Iterable[Block]], penalty: FloatArray, start: FloatArray | None = None
 ) -> FloatArray:
     r"""Return the effects theta (p,) that maximise the penalised gain in log likelihood, by Newton's method.
 
     .. math:: \sum_i d_i r_i - (e^{r_i} - 1) E_i - \tfrac12 \sum_j \lambda_j \theta_j^2, \quad r = Z \theta
 
-    with columns Z (n, p), observed events d and expected events E (n,), and penalties lambda (p,) of at least 0.
+    with columns Z (n, p), observed events d and expected events E (n,), which `blocks` yields for some patients at a
+    time, and penalties lambda (p,) of at least 0.
     """
-    theta = np.zeros(Z.shape[1]) if start is None else start
-    # Rows of columns: products with each patient's number are then twice as fast.
-    columns = np.ascontiguousarray(Z.T)
-    total, diagonal = expected.sum(), np.diag(penalty)
+    theta = np.zeros(len(penalty)) if start is None else start
 
-    def at(theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the penalised gain and the expected events."""
-        r = theta @ columns
-        gained, mean = events @ r, np.clip(r, -LARGEST, LARGEST, out=r)
-        np.exp(mean, out=mean)
-        mean *= expected
-        return float(gained - (mean.sum() - total) - 0.5 * (penalty * theta) @ theta), mean
+    def at(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the penalised gain, its gradient and minus its second derivatives."""
+        gain, gradient, curvature = 0.0, -penalty * theta, np.diag(penalty)
+        for columns, events, expected in blocks():
+            r = theta @ columns
+            gained, mean = float(events @ r), np.clip(r, -LARGEST, LARGEST, out=r)
+            np.exp(mean, out=mean)
+            mean *= expected
+            gain += gained - float(mean.sum() - expected.sum())
+            gradient += columns @ (events - mean)
+            curvature = curvature + (columns * mean) @ columns.T
+        return gain - 0.5 * float((penalty * theta) @ theta), gradient, curvature
 
-    value, mean = at(theta)
+    value, gradient, curvature = at(theta)
     for _ in range(MOST_STEPS):
-        gradient = columns @ (events - mean) - penalty * theta
-        curvature = diagonal.copy()
-        for part in batches(len(mean), _TOGETHER):
-            curvature += (columns[:, part] * mean[part]) @ columns[:, part].T
         # Without a penalty columns may depend on each other; with one, the faster solution is the same.
         if penalty.all():
             step = np.linalg.solve(curvature, gradient)
         else:
             step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        scale, new_value = 1.0, -np.inf
+        scale, after = 1.0, at(theta + step)
         # The objective is concave, so a short enough Newton step increases it.
-        while scale > 1e-4:
-            moved = theta + scale * step
-            new_value, new_mean = at(moved)
-            if new_value >= value:
-                break
+        while not after[0] >= value and scale > 2e-4:
             scale /= 2
-        if not new_value > value + 1e-9 * (1.0 + abs(value)):
+            after = at(theta + scale * step)
+        if not after[0] > value + 1e-9 * (1.0 + abs(value)):
             break
-        theta, value, mean = moved, new_value, new_mean
+        theta, (value, gradient, curvature) = theta + scale * step, after
     return theta
 
 
 def fit_above(
-    design: FloatArray,
-    events: FloatArray,
-    expected: FloatArray,
-    penalty: FloatArray,
-    bounded: int | None,
-    least: float,
+    blocks: Callable[[], Iterable[Block]], penalty: FloatArray, bounded: int | None, least: float
 ) -> FloatArray:
     """Return the effects of a Poisson ridge regression, one of which (`bounded`) is at least `least`."""
-    theta = poisson_ridge(design, events, expected, penalty)
+    theta = poisson_ridge(blocks, penalty)
     if bounded is None or theta[bounded] >= least:
         return theta
     others = np.arange(len(theta)) != bounded
-    at_bound = expected * np.exp(least * design[:, bounded])
+
+    def at_bound() -> Iterator[Block]:
+        for columns, events, expected in blocks():
+            yield columns[others], events, expected * np.exp(least * columns[bounded])
+
     theta[bounded] = least
-    theta[others] = poisson_ridge(design[:, others], events, at_bound, penalty[others])
+    theta[others] = poisson_ridge(at_bound, penalty[others])
     return theta
 
 
@@ -414,7 +423,7 @@ def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> Gr
     while True:
         Z = np.stack([residuals.column(j)[rows] for j in chosen], axis=1)
         penalty = np.full(len(chosen), tau**-2)
-        effects = poisson_ridge(Z, events, expected, penalty, effects)
+        effects = poisson_ridge(in_blocks(Z, events, expected), penalty, effects)
         r = np.clip(Z @ effects, -LARGEST, LARGEST)
         mean = np.exp(r) * expected
         weighted = Z * mean[:, None]
@@ -423,7 +432,7 @@ def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> Gr
             break
         information, shared = weighted.T @ Z, np.zeros((len(chosen), p))
         squares, score = np.zeros(p), np.zeros(p)
-        for part in batches(len(rows), _TOGETHER):
+        for part in batches(len(rows), TOGETHER):
             z = residuals.columns_of(rows[part])
             shared += weighted[part].T @ z
             squares += mean[part] @ z**2

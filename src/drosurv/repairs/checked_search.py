@@ -15,7 +15,14 @@ import numpy as np
 from drosurv.judging.rules import CodedTable, Rule
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
 from drosurv.presentation.drawing import ProgressCallback
-from drosurv.repairs.bayes_factors import LARGEST, Limits, Residuals, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.bayes_factors import (
+    LARGEST,
+    Limits,
+    Residuals,
+    in_blocks,
+    likelihood_gains_of,
+    poisson_ridge,
+)
 from drosurv.repairs.periods import Periods, Version, periods_of
 from drosurv.repairs.repair_search import AtTimes, Correction, Found, Kind, RepairSearch
 
@@ -49,6 +56,10 @@ class Attempt:
     e: float
     overlap: float
     accepted: bool
+
+    def as_attempt(self) -> Attempt:
+        """Return what was tested and found, without arrays."""
+        return Attempt(self.kind, self.rule, self.gain, self.e, self.overlap, self.accepted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,43 +149,54 @@ class CheckedSearch:
         found, n = self.on_all.find(kind, limits), len(self.folds)
         if found is None:
             return None
-        inside, overlaps, r_before = np.zeros(n, dtype=np.bool_), [], np.zeros(n)
-        gains, ratios = np.zeros((2, len(found.choices), n))
-        common = np.zeros(n)
-        before = self.residuals.expected
-        expected = before.copy()
         repeated: list[Found | None] = []
         for fold, search in enumerate(self.without_fold):
             self.progress(1 + fold)
+            repeated.append(search.find(kind, limits))
+        inside, overlaps, r_before = np.zeros(n, dtype=np.bool_), [], np.zeros(n)
+        gains, common = np.zeros((len(found.choices), n)), np.zeros(n)
+        before = self.residuals.expected
+        expected = before.copy()
+        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
             out = self.folds == fold
-            again = search.find(kind, limits)
-            repeated.append(again)
             r_before[out], expected[out] = search.r[out], search.residuals.expected[out]
             gains[:, out], common[out] = search.gains(again, out)
             same, shared = True, 0.0
             if again is not None:
                 same, shared = _same_side(found.inside, again.inside, ~out)
                 inside[out] = again.inside[out] if same else ~again.inside[out]
-                ratios[:, out] = search.ratios(again, out)
             overlaps.append(shared)
+
+        def ratios_of(choice: int) -> FloatArray:
+            """Return the log hazard ratios (n,) of a choice, each from the search without the patient's fold."""
+            r = np.zeros(n)
+            for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
+                if again is not None:
+                    out = self.folds == fold
+                    r[out] = search.ratios(again, out, choice)[0]
+            return r
+
         overlap = float(np.mean(overlaps))
         if kind == "timing":
             # For everyone, also where no correction was found.
             inside[:], overlap = True, 1.0
         if common.sum() > 0:
-            gains = gains - common
+            gains -= common
         if self.at_times is not None:
-            gains = self.at_times.gains(r_before, r_before + ratios)
+            after = [r_before + ratios_of(choice) for choice in range(len(gains))]
+            gains = self.at_times.gains(r_before, np.stack(after))
         passed = gains.sum(axis=1) > 0
         passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
         passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         passed &= overlap >= LEAST_OVERLAP
         total = gains.sum(axis=1)
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        # A view would keep the gains of all choices.
+        gains = gains[best].copy()
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
         if passed.any() or self.frozen:
-            ratios_of = [
+            of_folds = [
                 self._log_ratio(kind, search, again, fold)
                 for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True))
             ]
@@ -183,15 +205,15 @@ class CheckedSearch:
                 earlier[key] = self.on_first[key].find(kind, limits)
                 return self._log_ratio(kind, self.on_first[key], earlier[key], fold)
 
-            e = self._e_value(ratios_of, len(gains), ratio_of_first)
+            e = self._e_value(of_folds, len(total), ratio_of_first)
         self.progress(n_steps)
         accepted = bool(passed[best] and e >= self.evidence)
         version, strength = found.choices[best]
         periods = None if found.periods is None else found.periods.versions[version]
-        over_time, r_after = self.residuals.over_time, r_before + ratios[best]
+        over_time, r_after = self.residuals.over_time, r_before + ratios_of(best)
         held_out: FloatArray | None = None
         if periods is not None and over_time is not None:
-            held_out = np.zeros((n, len(over_time.edges)))
+            held_out = np.zeros((n, len(over_time.edges)), self.residuals.columns.dtype)
             for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
                 out = self.folds == fold
                 if again is not None and again.periods is not None:
@@ -219,8 +241,7 @@ class CheckedSearch:
             inside=inside,
             r_before=r_before,
             r_after=r_after,
-            # A view would keep the gains of all choices.
-            gains=gains[best].copy(),
+            gains=gains,
             factor=np.divide(expected, before, out=np.ones(n), where=before > 0),
             periods=periods,
             held_out=held_out,
@@ -303,7 +324,9 @@ class CheckedSearch:
 def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
     """Return the log hazard ratios of some rows with the level and slope that fit them best."""
     Z = np.column_stack([residuals.columns[rows, 0], residuals.risk[rows]])
-    r: FloatArray = Z @ poisson_ridge(Z, residuals.events[rows], residuals.expected[rows], np.zeros(2))
+    r: FloatArray = Z @ poisson_ridge(
+        in_blocks(Z, residuals.events[rows], residuals.expected[rows]), np.zeros(2)
+    )
     return np.clip(r, -LARGEST, LARGEST)
 
 
@@ -336,8 +359,8 @@ def _mean_exp(logs: FloatArray) -> float:
 CLEAR_Z = 1.960
 
 
-def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Trial]:
-    """Search for repairs and test each; return all that were tested, accepted or not, in order.
+def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Attempt]:
+    """Search for repairs and test each; return all that were tested, in order, accepted ones as :class:`Trial`.
 
     The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
     nothing follows, this repair of a fitted model is kept only if its gain is significant.
@@ -346,13 +369,18 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
     wrong than any of them, because an effect that fades looks like effects that differ in a group; else after them,
     because effects that differ in a group look like an effect that fades.
     """
-    trials: list[Trial] = []
+    tested: list[Attempt] = []
+    kept: list[Trial] = []
     over_time = checked.residuals.over_time is not None
 
     def passed(kind: Kind) -> bool:
         trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
-        trials.extend([] if trial is None else [trial])
-        return trial is not None and trial.accepted
+        if trial is None:
+            return False
+        # The arrays of a trial that was not accepted are not needed.
+        tested.append(trial if trial.accepted else trial.as_attempt())
+        kept.extend([trial] if trial.accepted else [])
+        return trial.accepted
 
     n_repairs = int(max_repairs > 0 and passed("everyone"))
     timing_first = over_time and n_repairs < max_repairs and checked.timing_first(limits)
@@ -361,10 +389,9 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
         n_repairs += 1
     if over_time and not timing_first and n_repairs < max_repairs:
         passed("timing")
-    kept = [trial for trial in trials if trial.accepted]
     if len(kept) == 1 and kept[0].kind == "everyone" and not (checked.frozen or _is_clear(kept[0], checked)):
-        return [replace(trial, accepted=False) for trial in trials]
-    return trials
+        return [replace(one, accepted=False) for one in tested]
+    return tested
 
 
 def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from drosurv.curves import LARGEST_HAZARD, StepCurves, SurvivalCurves, minus_log
+from drosurv.curves import LARGEST_HAZARD, Baseline, ScoreValues, StepCurves, SurvivalCurves, minus_log
 from drosurv.patients.observation import take
 from drosurv.patients.target import BoolArray, FloatArray, IntArray, Target, parse_target, y_field
 from drosurv.predictions import as_predictions
@@ -41,6 +43,47 @@ def precision(n: int) -> type[np.floating[Any]]:
 
 
 @dataclass(frozen=True, eq=False)
+class ProportionalIntervals:
+    """Expected events (n, k) of n patients in k intervals of time, computed when rows are read: ``self[rows]``.
+
+    Hazards of the patients of one `model` (n,) are proportional: until the k - 1 ends of intervals their cumulative
+    hazard is `scale` (n,) times that of the `base` (m, k - 1), but at most that of all intervals, `total` (n,).
+    """
+
+    base: FloatArray
+    model: NDArray[Any]
+    scale: NDArray[Any]
+    total: FloatArray
+
+    @staticmethod
+    def of(curves: SurvivalCurves, total: FloatArray, ends: FloatArray) -> ProportionalIntervals | None:
+        """Return those of a model, given their sums (n,) and the ends (k - 1,); None without proportional hazards."""
+        values = curves.values
+        if not (isinstance(values, ScoreValues) and isinstance(values.curves, Baseline)):
+            return None
+        base = values.curves.cumulative_hazard(np.zeros(1), ends)
+        if base.shape != (1, len(ends)) or not base[0, -1:] > 0:
+            return None
+        model, scale = np.zeros(len(total), np.uint8), values.hazard(slice(None), ends[-1:])[:, 0]
+        return ProportionalIntervals(base / base[0, -1], model, scale.astype(np.float32), total)
+
+    def __getitem__(self, rows: Any) -> FloatArray:
+        total = self.total[rows, None]
+        at_ends = np.minimum(self.scale[rows, None] * self.base[self.model[rows]], total)
+        return np.diff(at_ends, axis=1, prepend=0.0, append=total)
+
+    def __mul__(self, factor: FloatArray) -> ProportionalIntervals:
+        scale = (self.scale * factor[:, 0]).astype(np.float32)
+        return replace(self, scale=scale, total=self.total * factor[:, 0])
+
+    def longer(self, rows: BoolArray, first: IntArray) -> ProportionalIntervals:
+        """Return those of some rows (n,) in the longer intervals that begin with those in `first`."""
+        known, model = np.unique(self.model[rows], return_inverse=True)
+        base = self.base[known][:, first[1:] - 1]
+        return ProportionalIntervals(base, model.astype(np.uint8), self.scale[rows], self.total[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Expected:
     """Events of n patients, observed and expected by a model.
 
@@ -54,30 +97,45 @@ class Expected:
     events: FloatArray
     hazard: FloatArray
     log_risk: FloatArray
-    by_interval: FloatArray | None = None
+    by_interval: FloatArray | ProportionalIntervals | None = None
 
     def __post_init__(self) -> None:
-        if self.by_interval is not None:
+        if isinstance(self.by_interval, np.ndarray):
             exact = precision(len(self.events))
             object.__setattr__(self, "by_interval", self.by_interval.astype(exact, copy=False))
 
     @staticmethod
     def joined(parts: Iterable[Expected], folds: IntArray) -> Expected:
         """Join the predictions of the models of all folds, in the order of the patients."""
-        found: dict[str, FloatArray] = {}
+        found: dict[str, NDArray[Any]] = {}
+        bases: list[FloatArray] = []
         for fold, part in enumerate(parts):
-            for name, values in vars(part).items():
+            given = dict(vars(part))
+            if isinstance(part.by_interval, ProportionalIntervals):
+                given["by_interval"] = part.by_interval.scale
+                given["model"] = (sum(map(len, bases)) + part.by_interval.model).astype(np.uint8)
+                bases.append(part.by_interval.base)
+            for name, values in given.items():
                 if values is not None:
                     if name not in found:
                         exact = precision(len(folds)) if name == "by_interval" else values.dtype
                         found[name] = np.empty((len(folds), *values.shape[1:]), exact)
                     found[name][folds == fold] = values
-        return Expected(**found)
+            # Not in memory beside the next one.
+            del part, given, values
+        if not bases:
+            return Expected(**found)
+        scale, model = found.pop("by_interval"), found.pop("model")
+        rows = ProportionalIntervals(np.concatenate(bases), model, scale, found["hazard"])
+        return Expected(**found, by_interval=rows)
 
     def part(self, rows: BoolArray, first: IntArray) -> Expected:
         """Return the expected events of some rows (n,), in the longer intervals that begin with those in `first`."""
         assert self.by_interval is not None
-        by_interval = np.add.reduceat(self.by_interval[rows], first, axis=1)
+        if isinstance(self.by_interval, ProportionalIntervals):
+            by_interval: Any = self.by_interval.longer(rows, first)
+        else:
+            by_interval = np.add.reduceat(self.by_interval[rows], first, axis=1)
         return Expected(self.events[rows], self.hazard[rows], self.log_risk[rows], by_interval)
 
     def clipped(self, low: float, high: float) -> Expected:
@@ -94,7 +152,7 @@ class Expected:
         """Return events and hazards multiplied by the patients' weights (n,)."""
         if (weight == 1.0).all():
             return self
-        intervals = None if self.by_interval is None else weight[:, None] * self.by_interval
+        intervals = None if self.by_interval is None else self.by_interval * weight[:, None]
         return Expected(weight * self.events, weight * self.hazard, self.log_risk, intervals)
 
 
@@ -114,16 +172,20 @@ def expected_of_fitted(
     times: FloatArray,
     edges: FloatArray | None = None,
     entry: FloatArray | None = None,
+    *,
+    many: bool = False,
 ) -> Expected:
     """Return the expected events of a model that was fitted on other patients; the log risk is taken at the times.
 
     Patients are at risk from their entry (n,) on. With k ascending `edges`, the expected events are also counted in the
-    k + 1 intervals between them.
+    k + 1 intervals between them; of `many` patients with proportional hazards, they are computed when they are read.
     """
     until = minus_log(curves.survival(target.time[:, None]))[:, 0]
     begun = np.zeros(len(target)) if entry is None else minus_log(curves.survival(entry[:, None]))[:, 0]
-    intervals = None
-    if edges is not None:
+    intervals: FloatArray | ProportionalIntervals | None = None
+    if many and entry is None and edges is not None:
+        intervals = ProportionalIntervals.of(curves, until, edges)
+    if edges is not None and intervals is None:
         # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
         at_edges = np.clip(minus_log(curves.survival(edges)), begun[:, None], until[:, None])
         intervals = np.diff(at_edges, axis=1, prepend=begun[:, None], append=until[:, None])
@@ -208,7 +270,8 @@ class FoldFits:
     def joined(self, parts: Iterable[Expected]) -> Expected:
         """Join the expected events of all folds, in the order of the patients, without outliers."""
         largest = np.log(len(self.folds)) + 3
-        return Expected.joined((part.clipped(SMALLEST_EXPECTED, largest) for part in parts), self.folds)
+        clipped = map(methodcaller("clipped", SMALLEST_EXPECTED, largest), parts)
+        return Expected.joined(clipped, self.folds)
 
     def _fit(self, rows: BoolArray) -> Any:
         return fit_any(self.base, take(self.X, rows), self.y[rows], similar=self.fitted)
@@ -218,4 +281,5 @@ class FoldFits:
         entry = y_field(self.y, "entry")
         entry = None if entry is None else entry[rows]
         target = parse_target(self.y[rows], require_event=False)
-        return expected_of_fitted(curves, target, self.times, self.edges, entry)
+        many = len(self.folds) >= MANY
+        return expected_of_fitted(curves, target, self.times, self.edges, entry, many=many)

@@ -7,23 +7,29 @@ differ from each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.repairs.bayes_factors import Residuals, fit_above, likelihood_gains_of
+from drosurv.repairs.bayes_factors import (
+    TOGETHER,
+    Block,
+    OverTime,
+    Residuals,
+    fit_above,
+    likelihood_gains_of,
+)
 
 N_PERIODS = 4
 # Prior standard deviations of log hazard ratios that are compared; a small one shrinks levels and slopes much.
 TAUS = (0.05, 0.15, 0.5)
 # The hazard of a period is multiplied by at most exp(2.5) = 12, and by at least 1/12.
 LARGEST_CHANGE = 2.5
-# Patients whose columns are multiplied at a time.
-_TOGETHER = 4096
 # What is corrected: effects of everyone and of a group, those of the group (in each period: level and slope), or the
 # level only.
 Version = Literal["full", "own", "level"]
@@ -65,30 +71,29 @@ class FoundPeriods:
 
     def gains(self, at: Residuals, score: FloatArray, rows: BoolArray) -> FloatArray:
         """Return the gains in log likelihood of m rows, (v + 1, m): of v versions, then of the common version."""
-        events, expected = in_periods(at, self.first, rows)
-        changes = np.stack(
-            [found.log_ratios(score[rows]) for found in (*self.versions.values(), self.common)]
-        )
-        gains: FloatArray = likelihood_gains_of(changes, events, expected).sum(axis=2)
+        assert at.over_time is not None
+        chosen = np.flatnonzero(rows)
+        (period, expected), events = at.over_time.periods(self.first, chosen), at.events[chosen]
+        gains = np.empty((len(self.versions) + 1, len(chosen)))
+        for out, found in zip(gains, (*self.versions.values(), self.common), strict=True):
+            r = found.log_ratios(score[chosen])
+            out[:] = events * r[np.arange(len(r)), period] - (np.expm1(r) * expected).sum(axis=1)
         return gains
 
 
 def after_periods(at: Residuals, periods: Periods, score: FloatArray) -> Residuals:
     """Return the residuals after a correction of the timing of events, given the log risks (n,)."""
     assert at.over_time is not None
-    over_time = at.over_time.joined(np.append(0, np.searchsorted(at.over_time.edges, periods.cuts)))
-    expected = over_time.expected * np.exp(periods.log_ratios(score))
-    return replace(
-        at, expected=expected.sum(axis=1), over_time=replace(over_time, unscaled=expected, factor=None)
-    )
-
-
-def in_periods(at: Residuals, first: IntArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return observed and expected events of some rows in the periods that begin with the intervals `first`, (m, k)."""
-    assert at.over_time is not None
-    over_time = at.over_time.joined(first)
-    observed = over_time.interval[rows, None] == np.arange(len(first))
-    return np.where(observed, at.events[rows, None], 0.0), over_time.expected[rows]
+    first = np.append(0, np.searchsorted(at.over_time.edges, periods.cuts))
+    n = len(score)
+    total, by_period = np.empty(n), np.empty((n, len(first)), at.columns.dtype)
+    ended = np.empty(n, np.intp)
+    for part in batches(n, TOGETHER):
+        ended[part], expected = at.over_time.periods(first, np.arange(n)[part])
+        expected *= np.exp(periods.log_ratios(score[part]))
+        total[part], by_period[part] = expected.sum(axis=1), expected
+    over_time = OverTime(by_period, ended, at.over_time.edges[first], at.over_time.scale)
+    return replace(at, expected=total, over_time=over_time)
 
 
 def find_periods(
@@ -105,7 +110,9 @@ def find_periods(
     if len(first) < 2:
         return None
     cuts = at.over_time.edges[first[1:]]
-    fits = _Fits(*in_periods(at, first, counted), score[counted], cuts, at.over_time.scale, frozen)
+    rows = np.flatnonzero(counted)
+    period, expected = at.over_time.periods(first, rows)
+    fits = _Fits(at.events[rows], period, expected, score[rows], cuts, at.over_time.scale, frozen)
     common, least = fits.common()
     versions: dict[Version, Periods] = {}
     odds = []
@@ -130,12 +137,13 @@ def periods_of(at: Residuals, counted: BoolArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Fits of levels and slopes to observed and expected events of n patients in k periods, both (n, k).
+    """Fits of levels and slopes to the events of n patients, each in a `period`, and expected events (n, k) in periods.
 
     Each fit returns a correction and the log of its Bayes factor against no correction (Laplace's approximation).
     """
 
     events: FloatArray
+    period: IntArray
     expected: FloatArray
     score: FloatArray
     cuts: FloatArray
@@ -148,46 +156,55 @@ class _Fits:
 
     def by_period(self, version: Version, tau: float) -> tuple[Periods, float]:
         """Fit each period on its own; tau is the prior standard deviation, per standard deviation of the log risk."""
-        Z = np.column_stack([np.ones(len(self.score)), self.score])[:, : 2 if version == "own" else 1]
-        theta, evidence = np.zeros((self.events.shape[1], 2)), 0.0
+        theta, evidence = np.zeros((self.expected.shape[1], 2)), 0.0
         for k in range(len(theta)):
-            rows = np.flatnonzero((self.expected[:, k] > 0) | (self.events[:, k] > 0))
-            effects, log_factor = self._fitted(Z[rows], self.events[rows, k], self.expected[rows, k], tau)
+            size = 2 if version == "own" else 1
+            effects, log_factor = self._fitted(partial(self._blocks, k, size), size, tau)
             theta[k, : len(effects)] = effects
             evidence += log_factor
         return Periods(self.cuts, *theta.T.copy()), evidence
 
     def common(self) -> tuple[Periods, float]:
         """Fit one slope, and one level for all periods of a frozen model, else one for each."""
-        k = self.events.shape[1]
-        patient, period = np.nonzero((self.expected > 0) | (self.events > 0))
-        # One row of memory per column, as `poisson_ridge` needs it.
-        Z = np.ones((2, len(period))).T if self.frozen else np.zeros((k + 1, len(period))).T
-        if not self.frozen:
-            Z[np.arange(len(period)), period] = 1.0
-        Z[:, -1] = self.score[patient]
-        events, expected = self.events[patient, period], self.expected[patient, period]
-        del patient, period
-        effects, evidence = self._fitted(Z, events, expected, max(TAUS))
+        k = self.expected.shape[1]
+
+        def blocks() -> Iterator[Block]:
+            for period in range(k):
+                for (one, score), events, expected in self._blocks(period, 2):
+                    columns = np.zeros((2 if self.frozen else k + 1, len(one)))
+                    columns[0 if self.frozen else period], columns[-1] = one, score
+                    yield columns, events, expected
+
+        effects, evidence = self._fitted(blocks, 2 if self.frozen else k + 1, max(TAUS))
         return Periods(self.cuts, np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence
 
+    def _blocks(self, k: int, size: int) -> Iterator[Block]:
+        """Yield a level and, with size 2, the score, with the events in period k, of the patients at risk there."""
+        for part in batches(len(self.score), TOGETHER):
+            events = np.where(self.period[part] == k, self.events[part], 0.0)
+            expected = self.expected[part, k]
+            rows = np.flatnonzero((expected > 0) | (events > 0))
+            columns = np.ones((size, len(rows)))
+            columns[1:] = self.score[part][rows]
+            yield columns, events[rows], expected[rows]
+
     def _fitted(
-        self, Z: FloatArray, events: FloatArray, expected: FloatArray, tau: float
+        self, blocks: Callable[[], Iterator[Block]], size: int, tau: float
     ) -> tuple[FloatArray, float]:
         """Fit a Poisson ridge regression on columns of levels and, if there are several, on the score (last column)."""
-        last = Z.shape[1] - 1
-        penalty = np.full(last + 1, tau**-2.0)
+        last = size - 1
+        penalty = np.full(size, tau**-2.0)
         if last:
             penalty[last] *= self.scale**2
         bounded = last if last and not self.frozen else None
         # A slope of -1 leaves no effect of the risk.
-        effects = fit_above(Z, events, expected, penalty, bounded, -1.0)
-        r = np.clip(Z @ effects, -LARGEST_CHANGE, LARGEST_CHANGE)
-        information, mean = np.zeros((last + 1, last + 1)), np.exp(r) * expected
-        for rows in batches(len(Z), _TOGETHER):
-            information += (Z[rows] * mean[rows, None]).T @ Z[rows]
-        spread = np.linalg.slogdet(np.eye(last + 1) + information / penalty)[1]
-        gain = float(likelihood_gains_of(r, events, expected).sum())
+        effects = fit_above(blocks, penalty, bounded, -1.0)
+        information, gain = np.zeros((size, size)), 0.0
+        for columns, events, expected in blocks():
+            r = np.clip(effects @ columns, -LARGEST_CHANGE, LARGEST_CHANGE)
+            information += (columns * (np.exp(r) * expected)) @ columns.T
+            gain += float(likelihood_gains_of(r, events, expected).sum())
+        spread = np.linalg.slogdet(np.eye(size) + information / penalty)[1]
         return effects, gain - 0.5 * float((penalty * effects**2).sum() + spread)
 
 

@@ -15,9 +15,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.judging.rules import Rule, readable_table
 from drosurv.metrics import calibration_slope_of_curves
 from drosurv.metrics.intervals import observed_over_expected
+from drosurv.patients.arrays import batches
 from drosurv.patients.observation import in_pandas, take
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.repairs.bayes_factors import Clusters
+from drosurv.repairs.bayes_factors import TOGETHER, Clusters
 from drosurv.repairs.checked_search import Trial
 from drosurv.repairs.effect_columns import RISK, EffectColumn, EffectColumns
 from drosurv.repairs.expected import Expected
@@ -172,8 +173,9 @@ class Repair:
         hazards = [trial.factor * expected.hazard * np.exp(r) for r in (trial.r_before, trial.r_after)]
         if trial.held_out is not None:
             assert expected.by_interval is not None
-            by_interval = np.einsum("ij,ij->i", expected.by_interval, np.exp(trial.held_out))
-            hazards[1] = np.exp(trial.r_before) * by_interval
+            for part in batches(len(trial.r_before), TOGETHER):
+                by_interval = np.einsum("ij,ij->i", expected.by_interval[part], np.exp(trial.held_out[part]))
+                hazards[1][part] = np.exp(trial.r_before[part]) * by_interval
         group = trial.group
         number = clusters.number if clusters.of_several else None
         own, others = (None if number is None else number[rows] for rows in (inside, ~inside))

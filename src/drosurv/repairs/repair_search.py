@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
@@ -12,7 +12,15 @@ import numpy as np
 from drosurv.judging.rules import Atom, CodedTable
 from drosurv.patients.arrays import batches
 from drosurv.patients.target import BoolArray, FloatArray, IntArray
-from drosurv.repairs.bayes_factors import Limits, Residuals, fit_above, likelihood_gains_of, propose
+from drosurv.repairs.bayes_factors import (
+    TOGETHER,
+    Block,
+    Limits,
+    Residuals,
+    fit_above,
+    likelihood_gains_of,
+    propose,
+)
 from drosurv.repairs.periods import FoundPeriods, Version, after_periods, find_periods
 
 Kind = Literal["everyone", "effects", "level", "timing"]
@@ -21,8 +29,6 @@ Kind = Literal["everyone", "effects", "level", "timing"]
 LARGEST_REPAIR = 2.5
 # Effects with a smaller posterior probability of differing are not changed.
 LEAST_INCLUSION = 0.02
-# Patients whose columns are copied at a time.
-_TOGETHER = 4096
 VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "everyone": ("own", "level"),
     "effects": ("full", "own", "level"),
@@ -108,7 +114,7 @@ class RepairSearch:
     ) -> None:
         self.table, self.residuals, self.counted = table, residuals, counted
         self.max_conditions, self.at_times, self.frozen = max_conditions, at_times, frozen
-        self.r, self.slope = np.zeros(len(counted)), 0.0
+        self.r, self.slope = np.zeros(len(counted), residuals.columns.dtype), 0.0
         # What was found since the last repair.
         self._found: dict[tuple[Kind, Limits], Found | None] = {}
 
@@ -140,14 +146,17 @@ class RepairSearch:
         }
         return Found(atoms, inside, corrections, log_odds)
 
-    def ratios(self, found: Found, rows: BoolArray | slice = slice(None)) -> FloatArray:
-        """Return the log hazard ratios (v, m) of some rows with every choice of version and strength."""
+    def ratios(
+        self, found: Found, rows: BoolArray | slice = slice(None), choice: int | None = None
+    ) -> FloatArray:
+        """Return the log hazard ratios (v, m) of some rows with every choice of version and strength, or with one."""
+        choices = found.choices if choice is None else [found.choices[choice]]
         chosen = np.arange(len(self.counted))[rows]
-        out = np.empty((len(found.choices), len(chosen)))
-        for part in batches(len(chosen), _TOGETHER):
+        out = np.empty((len(choices), len(chosen)))
+        for part in batches(len(chosen), TOGETHER):
             z, inside = self.residuals.columns_of(chosen[part]), found.inside[chosen[part]]
-            whole = {version: correction.of(z, inside) for version, correction in found.corrections.items()}
-            for row, (version, strength) in zip(out, found.choices, strict=True):
+            whole = {version: found.corrections[version].of(z, inside) for version, _ in choices}
+            for row, (version, strength) in zip(out, choices, strict=True):
                 row[part] = strength * whole[version]
         return out
 
@@ -195,7 +204,7 @@ class RepairSearch:
         if found.periods is not None:
             self.residuals = after_periods(self.residuals, found.periods.versions[version], self.score)
         correction = found.corrections[version]
-        self.r = self.r + self.ratios(found)[choice]
+        self.r = (self.r + self.ratios(found, choice=choice)[0]).astype(self.r.dtype)
         # Without conditions, effects of the group are those of everyone.
         self.slope += strength * float(correction.everywhere[1] + (not found.atoms) * correction.own[1])
 
@@ -221,24 +230,25 @@ def fit_version(
     penalty = 1 / (limits.tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
     # Versions that change only the group are fitted there only.
     rows = np.flatnonzero(counted if version == "full" else counted & inside)
-    # One row of memory per column, as :func:`poisson_ridge` needs it.
-    design = np.empty((len(columns) * (2 if version == "full" else 1), len(rows))).T
-    for j, column in enumerate(columns):
-        design[:, j] = residuals.column(column)[rows]
-        if version == "full":
-            design[:, len(columns) + j] = design[:, j] * inside[rows]
+    design = np.empty((len(columns), len(rows)))
+    for values, column in zip(design, columns, strict=True):
+        values[:] = residuals.column(column)[rows]
+    events, expected = residuals.events[rows], residuals.expected[rows]
+
+    def blocks() -> Iterator[Block]:
+        for part in batches(len(rows), TOGETHER):
+            z = design[:, part]
+            z = np.concatenate([z, z * inside[rows[part]]]) if version == "full" else z
+            yield z, events[part], expected[part]
+
     for_everyone = version == "full" or bool(inside.all())
-    penalty = np.tile(penalty, design.shape[1] // len(columns))
-    theta = None if fit is None else fit(rows, design, penalty)
+    penalty = np.tile(penalty, 2 if version == "full" else 1)
+    theta = None
+    if fit is not None:
+        theta = fit(rows, np.concatenate([z for z, _, _ in blocks()], axis=1).T, penalty)
     if theta is None:
-        theta = fit_above(
-            design,
-            residuals.events[rows],
-            residuals.expected[rows],
-            penalty,
-            int(np.flatnonzero(columns == 1)[0]) if for_everyone and 1 in columns else None,
-            limits.least_slope,
-        )
+        bounded = int(np.flatnonzero(columns == 1)[0]) if for_everyone and 1 in columns else None
+        theta = fit_above(blocks, penalty, bounded, limits.least_slope)
     everywhere, own = np.zeros(p), np.zeros(p)
     own[columns] = theta[-len(columns) :]
     if version == "full":

@@ -17,6 +17,7 @@ from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.judging.from_predictions import require_an_event
 from drosurv.judging.rules import CodedTable, readable_table
 from drosurv.metrics import FollowUp
+from drosurv.patients.arrays import batches
 from drosurv.patients.draws import draw_folds, row_order
 from drosurv.patients.observation import Rows, copies, generator, given_weight
 from drosurv.patients.target import (
@@ -33,7 +34,7 @@ from drosurv.predictions.any_model import final_step, fit_any
 from drosurv.presentation import Table, literal
 from drosurv.presentation.drawing import ProgressCallback, bar
 from drosurv.repairs.at_few_times import AtFewTimes
-from drosurv.repairs.bayes_factors import Clusters, Limits, OverTime, Residuals
+from drosurv.repairs.bayes_factors import TOGETHER, Clusters, Limits, OverTime, Residuals
 from drosurv.repairs.checked_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
 from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.expected import (
@@ -211,8 +212,7 @@ class RepairedCox(RepairedPredictions):
         clusters = self._parse_clusters(rows, n)
         if self._too_few(target, clusters, tables[1].shape[1]):
             return self
-        order = row_order(target, X, rows.entry, rows.cluster, given)
-        folds = self._drawn(clusters, order, target.event)
+        folds = self._drawn(clusters, row_order(target, X, rows.entry, rows.cluster, given), target.event)
         edges = BaselineFactor.intervals(target)
         fits = FoldFits(base, self.base_, X, np.asarray(y), folds, self._times, edges[1:])
         over_time = (edges, intervals_of(target.time, edges))
@@ -221,6 +221,8 @@ class RepairedCox(RepairedPredictions):
             weighted = expected.weighted(weight)
             accepted, starts = self._find(weighted, tables, folds, clusters, progress, over_time)
             if accepted:
+                # Their arrays are not needed.
+                del accepted
                 # Once more, with predictions that do not depend on the fold on which a repair is checked. They are
                 # needed by period only.
                 alone = [expected.part(folds == fold, starts) for fold in range(fits.n_folds)]
@@ -233,11 +235,14 @@ class RepairedCox(RepairedPredictions):
                 )
         if accepted:
             assert expected.by_interval is not None
-            by_interval = np.exp(self.held_out_)[:, None] * expected.by_interval
-            for trial in accepted:
-                if trial.held_out is not None:
-                    by_interval *= np.exp(trial.held_out)
-            self._factor = BaselineFactor.learn(edges, by_interval, target, weight)
+            r, over = self.held_out_, [trial.held_out for trial in accepted if trial.held_out is not None]
+            total = np.zeros(len(edges))
+            for part in batches(len(target), TOGETHER):
+                by_interval = (
+                    np.exp(r[part, None] + sum(by[part] for by in over)) * expected.by_interval[part]
+                )
+                total += weight[part] @ by_interval
+            self._factor = BaselineFactor.learn(edges, total, target, weight)
         self._add_changes(X, tables[0])
         return self
 
@@ -397,17 +402,19 @@ class RepairedCox(RepairedPredictions):
         risk = self._columns.columns[0]
         columns = self._columns.of(effects, expected.log_risk, precision(len(effects)))
 
-        def residuals_of(part: Expected, starts: IntArray) -> Residuals:
+        def residuals_of(part: Expected, starts: IntArray, period: IntArray) -> Residuals:
             by_time = None
             if part.by_interval is not None:
-                longer = np.searchsorted(starts, interval, side="right") - 1
-                by_time = OverTime(part.by_interval, longer, edges[starts], risk.scale)
+                by_time = OverTime(part.by_interval, period, edges[starts], risk.scale)
             found = Residuals(expected.events, part.hazard, columns, over_time=by_time)
             if part is not expected:
                 found = replace(found, log_risk=risk.scaled(part.log_risk))
             return found.averaged(clusters) if clusters.of_several else found
 
-        residuals = residuals_of(expected, np.arange(len(edges)))
+        residuals = residuals_of(expected, np.arange(len(edges)), interval)
+        if without is not None:
+            starts, parts = without
+            longer = np.searchsorted(starts, interval, side="right") - 1
         checked = CheckedSearch(
             CodedTable.from_table(rules),
             residuals,
@@ -416,16 +423,16 @@ class RepairedCox(RepairedPredictions):
             float(self.evidence),
             progress,
             frozen=frozen,
-            without=None if without is None else [residuals_of(part, without[0]) for part in without[1]],
+            without=None if without is None else [residuals_of(part, starts, longer) for part in parts],
             at_times=at_times,
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
         if not frozen:
             # A model without any effect may be right; one with reversed effects is a model of noise.
             limits = replace(limits, least_slope=-self._columns.columns[0].scale)
-        trials = find_repairs(checked, limits, self.max_repairs)
-        accepted = [trial for trial in trials if trial.accepted]
-        self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
+        tested = find_repairs(checked, limits, self.max_repairs)
+        accepted = [trial for trial in tested if isinstance(trial, Trial) and trial.accepted]
+        self.attempts_ = [trial.as_attempt() for trial in tested]
         self.repairs_ = [Repair.of(trial, expected, clusters) for trial in accepted]
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
         if accepted:

@@ -312,13 +312,12 @@ class BaselineFactor:
         return np.unique(np.concatenate([[0.0], inner[inner > 0]]))
 
     @staticmethod
-    def learn(
-        edges: FloatArray, by_interval: FloatArray, target: Target, weight: FloatArray
-    ) -> BaselineFactor:
+    def learn(edges: FloatArray, expected: FloatArray, target: Target, weight: FloatArray) -> BaselineFactor:
         """Estimate factors: events over expected events in each interval, from models fitted without the patient.
 
-        `by_interval` (n, k) are the expected events of each patient, with all repairs; `weight` (n,) their weights.
+        `expected` (k,) are the expected events of all patients, with all repairs; `weight` (n,) their weights, which
+        are counted in them.
         """
         interval = intervals_of(target.time, edges)
         events = np.bincount(interval, weight * target.event, minlength=len(edges))
-        return BaselineFactor(edges, (events + SHRINKAGE) / (weight @ by_interval + SHRINKAGE))
+        return BaselineFactor(edges, (events + SHRINKAGE) / (expected + SHRINKAGE))

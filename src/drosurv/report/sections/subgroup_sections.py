@@ -18,7 +18,7 @@ from drosurv.patients.target import BoolArray, FloatArray, IntArray, parse_compe
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
-from drosurv.repairs.bayes_factors import LARGEST, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.bayes_factors import LARGEST, in_blocks, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.expected import Expected, expected_of_frozen, reference_times
 from drosurv.repairs.repair import HeldOutNumber
 from drosurv.report.evidence import EVENTS, EXPECTED, PATIENTS, Evidence, Part, Section
@@ -153,7 +153,9 @@ def _corrections(
     table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
 
     def level_and_slope(rows: BoolArray) -> FloatArray:
-        return Z @ poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
+        return Z @ poisson_ridge(
+            in_blocks(Z[rows], expected.events[rows], expected.hazard[rows]), np.full(2, 1e-6)
+        )
 
     def held_out(learned: Callable[[BoolArray], FloatArray]) -> FloatArray:
         r = np.zeros(n)
