@@ -62,6 +62,20 @@ def test_there_are_at_most_five_times_with_the_horizon(result, data):
     assert np.mean(y["time"] >= throughout.max()) >= 0.1
 
 
+def test_times_until_which_many_were_not_followed_are_not_named():
+    """The half with lower risks leaves after 4: later, only the risk of the others would be known."""
+    rng = np.random.default_rng(1)
+    low = np.arange(400) < 200
+    rate = np.where(low, 0.05, 0.3)
+    time, left = rng.exponential(1 / rate), np.where(low, rng.uniform(3, 4, 400), 8.0)
+    y = Surv.from_arrays(time <= left, np.minimum(time, left))
+    model = CoxPH().fit(low[:, None].astype(float), y)
+    times = evaluate(model, low[:, None].astype(float), y, horizon=2.0).times
+    assert len(times) > 1
+    assert times["time"].max() < 4
+    assert (np.diff(times["observed"]) > 0).all()
+
+
 @pytest.mark.parametrize("horizon", [1.0, 4.0])
 def test_of_more_than_five_predicted_times_those_are_shown_that_are_judged(data, horizon):
     _, y, _, survival = data

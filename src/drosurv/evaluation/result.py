@@ -411,8 +411,8 @@ class EvaluationResult:
         its interval ``low`` to ``high``, which is not adjusted, and the ``ratio`` of both with ``ratio_low`` and
         ``ratio_high``. The observed risk is Kaplan-Meier, with causes Aalen-Johansen, within strata of predicted risk,
         averaged over the same patients (:mod:`drosurv.metrics.risk_strata`). Patients whose stratum is not followed
-        until the time are ``left_out``. Times are the predicted ones, or quarter points of the follow-up, and the
-        horizon. Empty without survival curves, and if patients have several events.
+        until the time are ``left_out``. Times are the predicted ones, or quarter points of the follow-up until which at
+        most a tenth is left out, and the horizon. Empty without survival curves, and if patients have several events.
         """
         return self.risks(self.subgroups)
 

@@ -18,6 +18,7 @@ from drosurv.estimators.coefficients.proportional_hazards import UNTESTED, takes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import whose
 from drosurv.evaluation.group_table import NO_CURVES, Row
+from drosurv.evaluation.risks_by_time import MOST_LEFT_OUT
 from drosurv.judging.group_picture import MANY_GROUPS
 from drosurv.judging.words import of_hundred, who
 from drosurv.paper.shrinkage import is_lower
@@ -47,8 +48,6 @@ from drosurv.tables.encoder import encode_features
 
 # Largest number of groups that a sentence names.
 _MOST_NAMED = 8
-# Largest share of a group's patients that a number of 100 patients leaves out.
-_MOST_LEFT_OUT = 0.1
 DECISIONS = {
     "sensitivity": "sensitivity",
     "specificity": "specificity",
@@ -231,7 +230,7 @@ def times_tables(result: Any, unit: str = "") -> tuple[Table, Table]:
     for row in rows:
         row["who"] = whose(row["attribute"], row["group"], "all patients")
         cell, everybody = unknown, row["patients"] + row["left_out"]
-        nearly_all = row["left_out"] <= _MOST_LEFT_OUT * everybody or row["time"] == result.settings.horizon
+        nearly_all = row["left_out"] <= MOST_LEFT_OUT * everybody or row["time"] == result.settings.horizon
         if row["observed"] is not None and nearly_all:
             ends = (np.nan if row[end] is None else row[end] for end in ("low", "high"))
             cell = "{}, {} expected".format(*of_hundred(row["observed"], row["predicted"], *ends))

@@ -24,6 +24,8 @@ COLUMNS = (
 )
 #: Largest number of times.
 MOST_TIMES = 5
+#: Largest share of the patients whom a number of 100 patients leaves out.
+MOST_LEFT_OUT = 0.1
 # A time within this share of the horizon is left out, and times are written with so many digits.
 _NEAR, _DIGITS = 0.15, 2
 
@@ -34,7 +36,10 @@ def no_risks(*_: object, **__: object) -> pd.DataFrame:
 
 
 def named_times(risks: JudgedRisks) -> FloatArray:
-    """Return the times of the table: predicted times, or quarter points of the follow-up; and the horizon."""
+    """Return the times of the table: predicted times, or quarter points of the follow-up; and the horizon.
+
+    A quarter point until which more than a tenth of the patients were not followed is left out.
+    """
     data, horizon = risks.data, risks.horizon
     if not data.has_curves:
         return data.judged.residuals.ends if data.judged.few_times else np.array([horizon])
@@ -51,7 +56,14 @@ def named_times(risks: JudgedRisks) -> FloatArray:
     unit = 10.0 ** (np.floor(np.log10(np.maximum(quarters, 1e-300))) - _DIGITS + 1)
     quarters = np.unique(np.round(np.floor(quarters / unit * (1 + 1e-9)) * unit, 12))
     quarters = quarters[(quarters > 0) & (np.abs(quarters - horizon) > _NEAR * horizon)]
-    return np.union1d(quarters, horizon)
+    # The risk of those who were followed is not comparable with that of everybody by an earlier time.
+    everybody = np.arange(len(risks.target))
+    kept = [
+        t
+        for t in quarters.tolist()
+        if risks.observed(t, everybody).left_out <= MOST_LEFT_OUT * len(everybody)
+    ]
+    return np.union1d(kept, horizon)
 
 
 def risks_by_time(
