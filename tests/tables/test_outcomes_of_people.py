@@ -51,6 +51,11 @@ def test_a_column_named_like_the_event_without_events_stops_the_command():
         ("is_living", ("no", "yes")),
         ("lebt", ("nein", "ja")),
         ("vivant", ("non", "oui")),
+        ("überlebend", (0, 1)),
+        ("eventfree", (0, 1)),
+        ("Rezidivfrei", ("nein", "ja")),
+        ("CNSR", (0, 1)),
+        ("os_cnsr", (0, 1)),
     ],
 )
 def test_a_flag_of_the_living_is_inverted(name, values):
@@ -252,6 +257,24 @@ def test_a_coding_in_a_name_is_read_as_it_is_written(name, dead):
         ("survie_globale", "rechute"),
         ("overall_survival", "pfs_event"),
         ("survtime", "relapse"),
+        ("rezidiv_zeit", "verstorben"),
+        ("pfs_monate", "gestorben"),
+        ("recurrence_days", "exitus"),
+        ("delai_rechute", "decede"),
+        ("survie_sans_rechute_mois", "décédé"),
+        ("os_days", "rückfall"),
+        ("rfs_months", "expired"),
+        ("os_time", "rec"),
+        ("rtime", "death"),
+        ("dtime", "recur"),
+        ("ptime", "death"),
+        ("rectime", "censdead"),
+        ("reltime", "death"),
+        ("dfs_time", "vital_status"),
+        ("pfs_months", "alive"),
+        ("event_free_survival", "death"),
+        ("disease_free_months", "died"),
+        ("time_to_arrest", "death"),
     ],
 )
 def test_a_time_and_an_event_of_two_endpoints_are_asked_about(time, event):
@@ -292,20 +315,79 @@ def test_a_name_that_can_be_read_in_two_ways_is_asked_about(name):
     assert (named.event == died).all()
 
 
-def test_a_name_that_says_nothing_is_read_by_convention_if_the_times_agree_and_it_is_said():
+LATER = [
+    *(
+        "withdrawn",
+        "dropout",
+        "lfu",
+        "ausgeschieden",
+        "nonevent",
+        "nodeath",
+        "didnotdie",
+        "tumorfrei",
+        "cured",
+    ),
+    *(
+        "vivo",
+        "生存",
+        "c",
+        "survivalflag",
+        "completed_study",
+        "vivo (0=no, 1=yes)",
+        "sin_evento",
+        "remission_status",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [*((name, None) for name in LATER), ("CNSR", "0"), ("pfs_cnsr", "0")]
+)
+def test_times_alone_do_not_tell_the_event_which_may_come_after_most_censorings(name, read):
+    """A 1 stands for those without the event, who have the shorter times."""
+    rng = np.random.default_rng(0)
+    death, end = 30 * rng.weibull(4, 600), rng.uniform(0, 35, 600)
+    died = death <= end
+    frame = pd.DataFrame({"months": np.minimum(death, end) + 0.01, name: (~died).astype(int)})
+    if read is None:
+        with pytest.raises(ValueError, match=r"which value of event column .* means the event"):
+            TargetColumns("months", name).resolved(frame)
+    else:
+        with pytest.warns(TableNote, match="as CDISC defines CNSR"):
+            assert (TargetColumns("months", name).parse(frame)["event"] == died).all()
+        # In another table too, where times would speak against any other name.
+        assert TargetColumns("months", name, read).with_noted_event(frame).event_value == read
+
+
+def test_a_name_that_says_nothing_is_asked_about():
     frame, died = outcomes()
-    frame["chd"] = died.astype(int)
+    frame["prstat"] = died.astype(int)
+    with pytest.raises(ValueError, match="means the event\\? Its name does not say it"):
+        read_survival_table(frame, time="months", event="prstat")
+    assert (Surv.from_dataframe("prstat", "months", frame)["prstat"] == died).all()
+
+
+def test_a_name_that_is_known_in_part_is_read_if_the_times_agree_and_it_is_said():
+    frame, died = outcomes()
+    frame["graft_failure"] = died.astype(int)
     with pytest.warns(
-        TableNote, match="'1' of event column 'chd' .* because rows with it have shorter times"
+        TableNote, match="'1' of event column 'graft_failure' .* rows with it have shorter times"
     ):
-        assert (read_survival_table(frame, time="months", event="chd").event == died).all()
-    assert (Surv.from_dataframe("chd", "months", frame)["chd"] == died).all()
+        assert (read_survival_table(frame, time="months", event="graft_failure").event == died).all()
     # Times without a relation to the event say nothing.
     frame["months"] = np.random.default_rng(1).permutation(frame["months"])
     with pytest.raises(
-        ValueError, match="Its name does not say it, nor are the times of either clearly shorter"
+        ValueError, match="Its name is known in part, and the times of neither are clearly shorter"
     ):
-        read_survival_table(frame, time="months", event="chd")
+        read_survival_table(frame, time="months", event="graft_failure")
+
+
+@pytest.mark.parametrize("name", ["chd", "withdrawn", "dropout"])
+def test_a_word_that_may_be_that_of_a_feature_does_not_compete_with_a_death(name):
+    frame = table(months=days(), death=DEAD.astype(int), **{name: RNG.integers(0, 2, N)})
+    assert guess_columns(frame).event == "death"
+    frame = table(months=np.where(DEAD, 5, 9), chd=DEAD.astype(int))
+    assert (read_survival_table(frame, time="months", event="chd").event == DEAD).all()
 
 
 @pytest.mark.parametrize("digits", [0, 6])
@@ -340,7 +422,20 @@ def test_the_time_of_one_endpoint_with_the_event_of_another_is_asked_about(time,
 
 @pytest.mark.parametrize(
     ("time", "event"),
-    [("os_months", "death"), ("rfstime", "rfsstat"), ("ttr", "relapse"), ("survival_days", "died")],
+    [
+        ("os_months", "death"),
+        ("rfstime", "rfsstat"),
+        ("ttr", "relapse"),
+        ("survival_days", "exitus"),
+        ("rtime", "recur"),
+        ("dtime", "death"),
+        ("ptime", "pstat"),
+        ("dfs_time", "status"),
+        ("efs_months", "event"),
+        ("pfs_monate", "progression"),
+        ("rezidivfreie_zeit", "rückfall"),
+        ("délai", "décédé"),
+    ],
 )
 def test_names_of_one_endpoint_belong_together(time, event):
     frame, died = outcomes()

@@ -9,16 +9,25 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 Meaning = Literal["event", "status", "event free", "censored", "unclear", ""]
-# What tells which value means the event: the values in words, the name, the convention that 1 does, or nothing.
-Evidence = Literal["values", "name", "convention", "nothing"]
+# What tells which value means the event: the values in words, the standard that defines the name, the name, the name if
+# the times agree, the convention that 1 does, or nothing.
+Evidence = Literal["values", "standard", "name", "name and times", "convention", "nothing"]
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Endpoints as trials and genome atlases abbreviate them.
-_ENDPOINTS = _set("os pfs rfs dfs efs dss css mfs dmfs pfi dfi ttp tte ttr dmfi rfi ttd srv")
+# Endpoints as trials and genome atlases abbreviate them; relapse-free and disease-free survival end with a relapse.
+_ABBREVIATIONS = {
+    "death": _set("os dss css ttd srv"),
+    "relapse": _set("rfs rfi dfs dfi ttr"),
+    "progression": _set("pfs pfi ttp"),
+    "metastasis": _set("mfs dmfs dmfi"),
+    "any event": _set("efs"),
+    "": _set("tte"),
+}
+_ENDPOINTS = frozenset[str]().union(*_ABBREVIATIONS.values())
 UNITS = _set("""
     time times day days week weeks wk wks month months mo mos mth mths year years yr yrs hour hours duration
     zeit tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden dauer
@@ -28,27 +37,48 @@ _SPANS = _ENDPOINTS | _set("""
     survival surv survive follow followup followed fup fu observation lenfol futime stop tstop
     uberleben ueberleben nachbeobachtung beobachtung verlauf survie suivi
 """)
-_EVENTS = _set("""
-    death deaths dead died deceased decease mortality mort expired dod demise failure failed fail
-    relapse relapsed recurrence recurred recur rec rel progression progressed progress arrest
-    tod tot todesfall verstorben gestorben exitus rezidiv ruckfall rueckfall
-    deces decede decedee morte mortalite rechute recidive
+# Words for an event, by the endpoint that they name; a failure may be any.
+_EVENT_WORDS = {
+    "death": _set("""
+        death deaths dead died deceased decease mortality mort expired dod demise
+        tod tot todesfall verstorben gestorben exitus deces decede decedee morte mortalite
+    """),
+    "relapse": _set("""
+        relapse relapsed recurrence recurred recur rec rel rezidiv ruckfall rueckfall rechute recidive
+    """),
+    "progression": _set("progression progressed progress"),
+    "arrest": _set("arrest"),
+    "": _set("failure failed fail"),
+}
+_EVENTS = frozenset[str]().union(*_EVENT_WORDS.values())
+# Words for an event that are as often those of a feature: a column is not guessed by them.
+_ALSO_FEATURES = _set("""
+    stroke infarction chd cvd mace infect infected infection sepsis reject rejected rejection metastasis metastases
+    fracture dementia tumor tumour readmission readmitted hospitalization hospitalisation churn churned
 """)
+_ANY_EVENT = _set("event events ereignis evenement")
 # Names that say nothing about the kind of event; a 1 means the event by convention.
-_STATUS = _ENDPOINTS | _set("""
-    event events status stat statut outcome endpoint delta observed fustat fstat ereignis evenement d e
-""")
+_STATUS = (
+    _ENDPOINTS | _ANY_EVENT | _set("status stat statut outcome endpoint delta observed fustat fstat d e")
+)
 _FREE = _set("""
-    alive living lives survived survives survivor surviving lebt lebend lebendig uberlebt ueberlebt vivant vivante
-    survecu
+    alive living lives survived survives survivor surviving lebt lebend lebendig uberlebt ueberlebt uberlebend
+    ueberlebend vivant vivante survivant survivante survecu
 """)
+_VITAL = _set("vital vitalstatus")
+_DISEASE = _set("disease krankheit maladie")
 _CENSORED = _set("lost ltfu")
+# Words for the end of follow-up that may also be the event; a column is not guessed by them.
+_LEFT = _set("lfu withdrawn withdrawal withdrew drop dropped dropout ausgeschieden abgebrochen perdu perdue")
+# The column of analysis data of trials by CDISC in which 0 means the event.
+_CDISC = re.compile(r"[a-z]{0,3}cnsr")
 # Words that turn the meaning of a name around.
-_NEGATIONS = _set("no not non never without nicht kein ohne pas sans")
+_NEGATIONS = _set("no not non never without nicht kein keine ohne pas sans")
 _NEUTRAL = _set("""
-    a all and any at by cause code coded contact cancer date disease end final first flag free from has in ind indicator
-    is last obs of only or overall patient patients point pt seen specific study the to total until up visit was with x
-    yn bis zum zur der die das des ende letzte letzter kontakt au aux de du dernier derniere fin jusqu la le les
+    a all and any at by cause code coded contact cancer date disease end final first flag free frei from has in ind
+    indicator is last obs of only or overall patient patients point pt seen specific study the to total until up visit
+    was with x yn bis zum zur der die das des ende letzte letzter kontakt au aux de du dernier derniere fin jusqu la le
+    les
 """)
 # Words that with "time" or "days" make the name of another time than that of follow-up.
 _OTHER_TIMES = _set("""
@@ -73,23 +103,28 @@ _TIME_WORD = re.compile(
     rf"{_OF}(?:time|days?|weeks?|months?|years?|zeit)|(?:u|ue)berlebens\w+|(?:nach)?beobachtungs\w+|t"
 )
 _EVENT_WORD = re.compile(rf"{_OF}?(?:stat|status|event)")
-# Endpoints that names of times and of events tell; relapse-free and disease-free survival end with a relapse.
-_ENDPOINT_WORDS = {
-    "death": _set(
-        "os dss css ttd death deaths dead died deceased decease mortality mort dod demise tod deces"
-    ),
-    "relapse": _set("rfs rfi dfs dfi ttr relapse relapsed recurrence recurred recur rezidiv rechute"),
-    "progression": _set("pfs pfi ttp progression progressed"),
-    "metastasis": _set("mfs dmfs dmfi"),
-    "any event": _set("efs"),
-}
-_ENDPOINT = {word: endpoint for endpoint, found in _ENDPOINT_WORDS.items() for word in found}
-_JOINED = re.compile(r"([a-z]+?)(?:time|days?|weeks?|months?|years?|zeit|stat|status|event|frei[a-z]*)")
 # Survival is that until death, unless it is free of something else.
 _SURVIVAL, _FREE_OF = (
     re.compile(r"surv|survi[a-z]+|ue?berleb[a-z]*"),
     re.compile(r"[a-z]*(?:free|frei[a-z]*)|sans|ohne"),
 )
+_SURVIVAL_ITSELF = _set("survival survie uberleben ueberleben")
+_OTHER_ENDPOINTS = {"death": _FREE | _VITAL, "metastasis": _set("metastasis metastases")}
+_ENDPOINT = {
+    word: endpoint
+    for by_endpoint in (_ABBREVIATIONS, _EVENT_WORDS, _OTHER_ENDPOINTS)
+    for endpoint, found in by_endpoint.items()
+    for word in found
+    if endpoint and not _SURVIVAL.fullmatch(word)
+}
+# An endpoint in a joined word, such as rfsstat or rtime; letters mean one only there.
+_JOINED = re.compile(
+    r"(?:cens(?:or(?:ed)?)?)?([a-z]+?)(?:time|days?|weeks?|months?|years?|zeit|stat|status|event)?"
+)
+_LETTERS = {"d": "death", "r": "relapse", "p": "progression"}
+# A word that is denied by its beginning or end, such as nonevent or relapsefree.
+_DENIABLE = "|".join(sorted(_EVENTS | _FREE | _ANY_EVENT | _DISEASE))
+_DENIED = re.compile(rf"(non|not|no|nicht|kein)({_DENIABLE})|({_DENIABLE})s?(?:(free)|(frei)(?:e[mnrs]?)?)")
 _CENSORED_WORD = re.compile(r"[a-z]{0,3}[cz]ens(?!us|e)[a-z]*")
 
 
@@ -110,9 +145,13 @@ def words(name: str) -> tuple[str, ...]:
 
     >>> words("Survival from diagnosis (months)"), words("timeWeeks"), words("OS_MONTHS")
     (('survival', 'from', 'diagnosis', 'months'), ('time', 'weeks'), ('os', 'months'))
+    >>> words("nonevent"), words("Rezidivfreie Zeit")
+    (('non', 'event'), ('rezidiv', 'frei', 'zeit'))
     """
     apart = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])", " ", name)
-    return tuple(re.findall(r"[a-z]+|#", re.sub(r"\d+(?=[a-z])|\d{2,}", " # ", plain(apart))))
+    found = re.findall(r"[a-z]+|#", re.sub(r"\d+(?=[a-z])|\d{2,}", " # ", plain(apart)))
+    parts = ((word, _DENIED.fullmatch(word)) for word in found)
+    return tuple(part for word, denied in parts for part in (denied.groups() if denied else [word]) if part)
 
 
 def names_time(name: str) -> float:
@@ -156,8 +195,7 @@ def names_event(name: str) -> tuple[float, Meaning]:
     >>> names_event("died"), names_event("alive"), names_event("smoking_status"), names_event("Décès")
     ((3.0, 'event'), (3.0, 'event free'), (0.0, ''), (3.0, 'event'))
     """
-    # A name may be a coding alone, as "dead=1/alive=0" is.
-    found = set(words(without_codes(name)) or words(name))
+    found = _words_of_event(name)
     meaning = _meaning(found)
     if not meaning or found & (_BEFORE | _PREDICTED):
         return 0.0, ""
@@ -166,28 +204,38 @@ def names_event(name: str) -> tuple[float, Meaning]:
     return (0.0, "") if meaning == "status" else (1.0, meaning)
 
 
+def _words_of_event(name: str) -> set[str]:
+    """Return the words of the name of an event; it may be a coding alone, as "dead=1/alive=0" is."""
+    return set(words(without_codes(name)) or words(name))
+
+
 def _strange(found: set[str]) -> set[str]:
     """Return the words of a name that are not known."""
-    known = _EVENTS | _STATUS | _FREE | _CENSORED | _NEGATIONS | _NEUTRAL | _SPANS | {"vital", "vitalstatus"}
+    known = _EVENTS | _STATUS | _FREE | _CENSORED | _NEGATIONS | _NEUTRAL | _SPANS | _VITAL
     return {
         word
         for word in found - known
-        if not _EVENT_WORD.fullmatch(word) and not _CENSORED_WORD.fullmatch(word)
+        if not any(form.fullmatch(word) for form in (_EVENT_WORD, _CENSORED_WORD, _CDISC))
     }
 
 
 def endpoint(name: str) -> str:
     """Return the endpoint that the name of a time or of an event tells, as death; empty if none, or several.
 
-    >>> endpoint("os_months"), endpoint("time_to_relapse"), endpoint("rfsstat"), endpoint("status")
+    >>> endpoint("os_months"), endpoint("rtime"), endpoint("rfsstat"), endpoint("status")
     ('death', 'relapse', 'relapse', '')
     >>> endpoint("Überlebenszeit"), endpoint("rezidivfreies Überleben"), endpoint("event-free survival")
-    ('death', 'relapse', '')
+    ('death', 'relapse', 'any event')
     """
     found = set(words(without_codes(name)))
-    found |= {joined[1] for word in found if (joined := _JOINED.fullmatch(word))}
-    told = {_ENDPOINT[word] for word in found if word in _ENDPOINT}
-    if any(map(_SURVIVAL.fullmatch, found)) and not told and not any(map(_FREE_OF.fullmatch, found)):
+    stems = {joined[1] for word in found if (joined := _JOINED.fullmatch(word)) and joined[1] != word}
+    told = {_LETTERS[stem] for stem in stems & _LETTERS.keys()}
+    found |= stems
+    told |= {_ENDPOINT[word] for word in found & _ENDPOINT.keys()}
+    free = any(map(_FREE_OF.fullmatch, found))
+    if free:
+        told |= {what for what, named in (("any event", _ANY_EVENT), ("relapse", _DISEASE)) if found & named}
+    if any(map(_SURVIVAL.fullmatch, found)) and not told and not free:
         return "death"
     return told.pop() if len(told) == 1 else ""
 
@@ -213,24 +261,26 @@ def names_other_outcome(name: str, n_values: int) -> bool:
 
 def _meaning(found: set[str]) -> Meaning:
     """Return what a 1 means in a column whose name has these words."""
-    if any(word in _CENSORED or _CENSORED_WORD.fullmatch(word) for word in found):
+    if any(word in _CENSORED | _LEFT or _CENSORED_WORD.fullmatch(word) for word in found):
         return "censored"
-    event = found & _EVENTS
+    if any(map(_CDISC.fullmatch, found)):
+        return "unclear" if found & _NEGATIONS else "event free"
+    event = found & (_EVENTS | _ALSO_FEATURES)
     status = found & _STATUS or any(_EVENT_WORD.fullmatch(word) for word in found)
-    survival = found & {"survival", "survie"}
-    if "free" in found and (event or found & {"disease", "event"}):
+    survival = found & _SURVIVAL_ITSELF
+    if found & {"free", "frei"} and (event or found & (_ANY_EVENT | _DISEASE)):
         # The end of relapse-free survival is a relapse.
         return "unclear" if survival or found & {"status", "stat"} else "event free"
     if found & _NEGATIONS and (event or status or found & _FREE):
         return "unclear"
     if found & _FREE:
         return "unclear" if event else "event free"
-    if found & {"vital", "vitalstatus"}:
+    if found & _VITAL:
         return "unclear"
     if event:
         return "event"
     # A 1 in a column "survival status" may stand for those who survived.
-    return "unclear" if survival and not found & {"event", "events"} else "status" if status else ""
+    return "unclear" if survival and not found & _ANY_EVENT else "status" if status else ""
 
 
 # Values of an event column that tell a state, whatever the column is called.
@@ -287,8 +337,9 @@ def value_of_event(values: Sequence[str], name: str = "") -> EventReading:
     """Return the value of an event column that means the event, and what tells it.
 
     Words such as dead and alive mean the same in every column. A 1, or yes, means what the name says, if all its words
-    are known and agree: "nothing" tells it where they are not known, and it is to be asked for where they contradict
-    each other, deny the event, or name censoring. A coding in the name is read as it is written.
+    are known and agree. Where only some are known, the times must agree; where none is, "nothing" tells it. It is to be
+    asked for where the words contradict each other, deny the event, or name censoring. A coding in the name is read as
+    it is written.
 
     Examples
     --------
@@ -304,18 +355,24 @@ def value_of_event(values: Sequence[str], name: str = "") -> EventReading:
         meant = {codes.get(value, plain(value)): value for value in values}
         if not codes or len(meant) < len(values) or any(re.fullmatch(r"-?[\d.]+", word) for word in meant):
             return _ASK
-        told = value_of_event(list(meant), stem).value
-        return _ASK if told not in meant else EventReading(meant[told], "name")
+        told = value_of_event(list(meant), stem)
+        known = "name" if told.by in ("values", "convention") else told.by
+        return _ASK if told.value not in meant else EventReading(meant[told.value], known)
     found = {value_word(value): value for value in values}
-    held, meaning = set(found), names_event(name)[1]
+    held, named = set(found), _words_of_event(name)
+    meaning = _meaning(named)
     dead, alive, yes, no = (held & known for known in (DEAD, ALIVE, YES, NO))
     if len(held) <= 2 and len(dead) == 1 and held - dead <= ALIVE | NO:
         return EventReading(found[dead.pop()], "values")
     if meaning in ("unclear", "censored"):
         return _ASK
     by: Evidence = "nothing"
-    if meaning and not _strange(set(words(without_codes(name)))):
+    if any(map(_CDISC.fullmatch, named)):
+        by = "standard"
+    elif meaning and not _strange(named) - _ALSO_FEATURES:
         by = "convention" if meaning == "status" else "name"
+    elif meaning in ("event", "event free") or named & _ANY_EVENT:
+        by = "name and times"
     if len(held) == 2 and len(alive) == 1 and held - alive <= YES and meaning in ("event", "status"):
         return EventReading(found[yes.pop()], "values")
     if held == {"1", "2"}:
@@ -341,16 +398,18 @@ _BEYOND_CHANCE = 2.576
 def doubt_of_event(reading: EventReading, time: Any, event: Any) -> str:
     """Say why times (n,) speak against who had the event (n,), as read from name or convention; empty if they do not.
 
-    Survivors are mostly followed for longer than those who had the event. Where the name says nothing, the times must
-    speak for the reading.
+    Survivors are mostly followed for longer than those who had the event. Where the name is known in part, the times
+    must speak for the reading.
     """
-    if reading.by == "values":
+    if reading.by in ("values", "standard"):
         return ""
-    share, deviations = longer_with_event(time, event)
     if reading.by == "nothing":
+        return "Its name does not say it"
+    share, deviations = longer_with_event(time, event)
+    if reading.by == "name and times":
         if share < 0.5 and deviations < -_BEYOND_CHANCE:
             return ""
-        return "Its name does not say it, nor are the times of either clearly shorter, as those up to an event are"
+        return "Its name is known in part, and the times of neither are clearly shorter, as those up to an event are"
     if share > _LONGER[reading.by] and deviations > _BEYOND_CHANCE:
         return f"Rows with {reading.value!r} have longer times than the others, as those of survivors have"
     return ""

@@ -578,7 +578,8 @@ def _refuse_unclear(flags: BoolArray, times: NDArray[Any], event: str, time: str
     reading = value_of_event([str(int(flag)) for flag in np.unique(flags)], event)
     why = "Its name does not say whether 1 or 0 does"
     if reading.value is not None:
-        reading = reading._replace(by="convention" if reading.by == "nothing" else reading.by)
+        known_name = reading.by not in ("name and times", "nothing")
+        reading = reading if known_name else reading._replace(by="convention")
         known = np.isfinite(times) if times.dtype.kind in "iuf" else np.zeros(len(times), np.bool_)
         why = doubt_of_event(reading, times[known], flags[known])
         if not why and reading.value == "0":

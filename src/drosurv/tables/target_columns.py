@@ -204,8 +204,10 @@ class TargetColumns:
             raise self._ambiguous(counts)
         self._refuse_doubt(frame, reading)
         found, reason = reading.value, ""
-        if reading.by == "nothing":
-            reason = ", because rows with it have shorter times"
+        if reading.by == "name and times":
+            reason = ", because of the name of the column, and because rows with it have shorter times"
+        elif reading.by == "standard":
+            reason = ", as CDISC defines CNSR"
         elif found in ("0", "2"):
             named = reading.by == "name"
             reason = ", because of the name of the column" if named else ", as in R's survival package"
@@ -228,10 +230,14 @@ class TargetColumns:
         reading = value_of_event([str(value) for value in counts.index], self.event)
         if noted not in counts.index:
             return replace(self, event_value=noted if reading.value is None else None)
-        told = reading.by != "nothing" and reading.value and not same_value(reading.value, str(noted))
+        told = (
+            reading.by not in ("name and times", "nothing")
+            and reading.value
+            and not same_value(reading.value, str(noted))
+        )
         if told or {noted, "2"} == {*counts.index} == {"1", "2"}:
             raise self._ambiguous(counts, f"In training it was {noted!r}")
-        self._refuse_doubt(frame, EventReading(noted, "name"))
+        self._refuse_doubt(frame, EventReading(noted, "standard" if reading.by == "standard" else "name"))
         return self
 
     def _refuse_doubt(self, frame: pd.DataFrame, reading: EventReading) -> None:
