@@ -63,7 +63,7 @@ class RefitSearch(RepairSearch):
         none = Correction(*np.zeros((2, 2)))
         return Refitted(found.atoms, inside, {"level": none}, found.log_odds, r=np.clip(r, -2.5, 2.5))
 
-    def ratios(self, found, rows=slice(None)):
+    def ratios(self, found, rows=slice(None), choice=None):
         return found.r[None, rows]
 
     def _fitted(self, X, **options):
