@@ -26,7 +26,7 @@ _SUFFICIENT, _ROUNDING = 1e-4, 1e-15
 _JITTER = 1e-11
 
 # The scores of at most this many models are in memory together.
-MODELS = 7
+MODELS = 13
 
 
 def ridge_path(
