@@ -25,7 +25,8 @@ from drosurv.files import write_file
 collect_ignore = ["fixtures"]
 
 # The same examples in every run, so that what passed once passes again; `make search` draws new ones.
-settings.register_profile("repeatable", derandomize=True)
+# Slow machines need longer than the default deadline of an example.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
