@@ -333,8 +333,8 @@ def _seconds(means: pd.DataFrame) -> list[str]:
         )
     return [
         "",
-        "Of one fit, means over datasets; 16 fits at a time on a server with 16 cores. The publication does not give times "
-        "by learner; its budget for tuning is hours a fit.",
+        "Of one fit, means over datasets; 16 fits at a time on a server with 16 cores. The publication does not give "
+        "times by learner; its budget for tuning is hours a fit.",
         "",
         *table(["model", "mean", "median", "longest"], body),
     ]
