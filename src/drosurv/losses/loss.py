@@ -76,7 +76,7 @@ class Loss(ABC):
 
     @property
     def compared(self) -> IntArray | None:
-        """Set number (n,) of each patient: patients are compared within sets, such as strata. -1: compared with nobody.
+        """The number (n,) of the set within which each patient is compared, such as a stratum; -1: with nobody.
 
         Adding a constant to the scores of a set changes no loss, or has the same effect as a change of the extra
         parameters. None if all patients are one set.

@@ -201,7 +201,7 @@ class RowsOfPatients(ConvexLoss):
 
     @property
     def compared(self) -> IntArray | None:
-        """Set number (n,) of each row, as in :attr:`Loss.compared`."""
+        """The number (n,) of the set, such as a stratum, to which each row belongs: see :attr:`Loss.compared`."""
         return self.loss.compared
 
     @property

@@ -396,7 +396,7 @@ class BoostedTrees:
     ends: NDArray[np.intp]
 
     def scores(self, X: FloatArray, rounds: int | None = None) -> FloatArray:
-        """Return the scores (n,) of features (n, d) after a number of rounds, by default after all."""
+        """Return the scores (n,) of features (n, d) after a number of rounds of boosting, by default all of them."""
         # LightGBM's object is created on first use, and is not saved.
         booster = self.__dict__.get("_booster")
         if booster is None:

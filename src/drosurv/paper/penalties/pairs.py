@@ -263,7 +263,7 @@ class KeyaIndividual(PairPenalty, name="keya_individual"):
 
     @cached_property
     def factor(self) -> float:
-        """1 / (n (n - 1))."""
+        """What the sum over pairs of n patients is multiplied by, 1 / (n (n - 1))."""
         return 1.0 / max(self.n * (self.n - 1), 1)
 
     @cached_property

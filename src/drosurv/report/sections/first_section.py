@@ -34,7 +34,7 @@ FOUND = "found by search"
 # Largest number of subgroups from the search in the table.
 _MOST_FOUND = 3
 # The note explains ratios of events and of risks that differ by more, on the log scale.
-_APART = 0.05
+_APART = 0.02
 # Largest number of groups whose left out patients are named.
 _MOST_LEFT_OUT = 4
 # Largest number of problems besides those of the headline.
